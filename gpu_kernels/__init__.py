@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .catalog import KERNELS
-from .mixed import MIXED as MIXED
+from .catalog import MIXED as MIXED
 
 #: The version of the interface that `benchmarks` uses. It is raised when older packages must be treated differently.
 #: From 3 on, the rows of `KERNELS` are kernels of kernelwatch, which builds and launches them.

@@ -1,22 +1,15 @@
-"""The catalog: all kernels by name."""
+"""The catalog: all kernels by name. Each is a `.cu` in `kernels/` and one row here."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from kernelwatch.errors import UnknownKernelError
-from kernelwatch.kernel import Operation, Row, geometry
-from kernelwatch.kernel.geometry import Extent
+from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
+from kernelwatch.kernel import geometry
 
-from . import operations as op
+from . import references
 
-_SOURCES = Path(__file__).parent / "kernels"
-
-_THREAD = (1, 1, 1)
-_WARP = (32, 1, 1)
-_LINE = (256, 1, 1)
-_SQUARE = (32, 32, 1)
+_LINE, _SQUARE = 256, (32, 32)
 
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
@@ -29,53 +22,140 @@ _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (64, 32): (60, 32),
     (32, 16): (14, 32),
 }
+_VECTOR_GRID = geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=132)
 
-
-def _row(name: str, source: str, operation: Operation, block: Extent, over: tuple[str, ...], **more: Any) -> Row:
-    """Return a kernel of `kernels/`."""
-    return Row(name, _SOURCES / source, operation, block, over, **more)
-
-
-#: To add a kernel: its `.cu`, one row here, and its name in the sweeps of `benchmarks/sweeps.py` that measure it.
-KERNELS: dict[str, Row] = {
-    row.name: row
-    for row in (
-        _row("offset_copy", "offset_copy.cu", op.OFFSET_COPY, _LINE, ("size",)),
-        _row("stride_copy", "stride_copy.cu", op.STRIDE_COPY, _LINE, ("size",)),
-        _row("transpose_read_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
-        _row("transpose_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("rows", "columns")),
-        _row("transpose_read_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
-        _row("transpose_read_write_coalesced_unpadded", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
-        _row(
-            "transpose_vectorized",
-            "transpose_vectorized.cu",
-            op.TRANSPOSE,
-            _LINE,
-            ("rows", "columns"),
-            tile=_VECTOR_TILES,
-            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=132),
-        ),
-        _row("transpose_serial", "transpose_lecture.cu", op.TRANSPOSE, _THREAD, (), grid=geometry.one_block),
-        _row("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _WARP, ("rows",)),
-        _row("transpose_tile_load_transposed", "transpose_lecture.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
-        _row("add_coalesced", "add.cu", op.ADD, _SQUARE, ("size",), tile=(1024,)),
-        _row("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), tile=(1024,)),
-        _row("matmul_coalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
-        _row("matmul_uncoalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("rows", "columns")),
-        _row("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, (32, 8, 1), ("columns", "rows"), tile=(32, 32)),
-        _row("matmul_corner_turning", "matmul_corner_turning.cu", op.TRANSPOSED_PRODUCT, _SQUARE, ("columns", "rows")),
-    )
+#: What kernels of one operation share: of those that only move, the bytes are compared, in any dtype.
+_MOVES: dict[str, Any] = {"options": ["-DELEMENT={bits}"]}
+_COMPUTES: dict[str, Any] = {"options": ["-DELEMENT={T}"]}
+_COPY: dict[str, Any] = {"over": ("size",), "useful_bytes": "2*size*itemsize", **_MOVES}
+_ADD: dict[str, Any] = {
+    "arguments": [outputs("output", "size"), inputs("a", "size"), inputs("b", "size"), scalar("size", least=1)],
+    "over": ("size",),
+    "tile": (1024,),
+    "dtypes": ("float32", "float64"),
+    "flops": "size",
+    "reference": references.add,
+    **_COMPUTES,
+}
+_TRANSPOSE: dict[str, Any] = {
+    "arguments": [
+        outputs("output", "columns rows"),
+        inputs("input", "rows columns", values="bits"),
+        *(scalar("rows", least=1), scalar("columns", least=1)),
+    ],
+    "reference": references.transpose,
+    **_MOVES,
 }
 
 
-def get(kernel: str) -> Row:
-    """Return the kernel of that name.
+def _product(n: str) -> dict[str, Any]:
+    """Return what products of two matrices share, of which the second is stored in a shape."""
+    numbers = (scalar(name, least=1) for name in ("rows", "inner", "columns"))
+    output = outputs("output", "rows columns", ulp={"float16": 0.5})  # sums of up to 2^15 are exact in float32
+    return {
+        "arguments": [output, inputs("m", "rows inner"), inputs("n", n), *numbers],
+        "dtypes": ("float16", "float32", "float64"),
+        "flops": "2*rows*inner*columns",
+        **_COMPUTES,
+    }
 
-    Raises
-    ------
-    UnknownKernelError
-        The catalog holds no such kernel.
-    """
-    if kernel not in KERNELS:
-        raise UnknownKernelError(f"kernel {kernel!r} is not known; allowed are {', '.join(KERNELS)}")
-    return KERNELS[kernel]
+
+_PRODUCT = {**_product("inner columns"), "reference": references.matrix_product}
+_TRANSPOSED_PRODUCT = {**_product("columns inner"), "reference": references.transposed_product}
+
+
+def _row(name: str, file: str, block: Any, over: tuple[str, ...] = (), **more: Any) -> Kernel:
+    """Return a kernel of a file; where a matrix needs more blocks along y than a grid allows, z continues."""
+    more = {"over": over, "grid": geometry.cover, **more}
+    return Kernel(name, block=block, file=f"gpu_kernels/kernels/{file}.cu", **more)
+
+
+#: To add a kernel: its `.cu`, one row here, and its name in the sweeps of `benchmarks/sweeps.py` that measure it.
+KERNELS: dict[str, Kernel] = {
+    row.name: row
+    for row in (
+        _row(
+            "offset_copy",
+            "offset_copy",
+            _LINE,
+            arguments=[
+                outputs("output", "size+offset"),
+                inputs("input", "size+offset", values="bits"),
+                *(scalar("size", least=1), scalar("offset", least=0)),
+            ],
+            reference=references.offset_copy,
+            **_COPY,
+        ),
+        _row(
+            "stride_copy",
+            "stride_copy",
+            _LINE,
+            arguments=[
+                outputs("output", "(size-1)*stride+1"),
+                inputs("input", "(size-1)*stride+1", values="bits"),
+                *(scalar("size", least=1), scalar("stride", least=1)),
+            ],
+            reference=references.stride_copy,
+            **_COPY,
+        ),
+        _row("transpose_read_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _row("transpose_write_coalesced", "transpose", _SQUARE, ("rows", "columns"), **_TRANSPOSE),
+        _row("transpose_read_write_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _row("transpose_read_write_coalesced_unpadded", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _row(
+            "transpose_vectorized",
+            "transpose_vectorized",
+            _LINE,
+            ("rows", "columns"),
+            tile=_VECTOR_TILES,
+            grid=_VECTOR_GRID,
+            **_TRANSPOSE,
+        ),
+        _row("transpose_serial", "transpose_lecture", 1, grid=(1,), **_TRANSPOSE),
+        _row("transpose_row_per_thread", "transpose_lecture", 32, ("rows",), **_TRANSPOSE),
+        _row("transpose_tile_load_transposed", "transpose_lecture", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _row("add_coalesced", "add", _SQUARE, **_ADD),
+        _row("add_uncoalesced", "add", _SQUARE, **_ADD),
+        _row("matmul_coalesced", "matmul_direct", _SQUARE, ("columns", "rows"), **_PRODUCT),
+        _row("matmul_uncoalesced", "matmul_direct", _SQUARE, ("rows", "columns"), **_PRODUCT),
+        _row("matmul_tiled", "matmul_tiled", (32, 8), ("columns", "rows"), tile=(32, 32), **_PRODUCT),
+        _row("matmul_corner_turning", "matmul_corner_turning", _SQUARE, ("columns", "rows"), **_TRANSPOSED_PRODUCT),
+        _row(
+            "row_sum",
+            "row_sum",
+            32,
+            arguments=[outputs("output", "rows"), inputs("input", "rows columns"), "columns"],
+            grid=("rows",),
+            entry="row_sum<{T}>",
+            reference=references.row_sum,
+        ),
+        _row(
+            "gather",
+            "gather",
+            _LINE,
+            ("size",),
+            arguments=[
+                outputs("output", "size"),
+                *(inputs("input", "size"), inputs("index", "size", "int32", index="size"), "size"),
+            ],
+            entry="gather<{T}>",
+            reference=references.gather,
+        ),
+        _row(
+            "histogram",
+            "histogram",
+            _LINE,
+            ("size",),
+            arguments=[
+                in_and_out("counts", "bins", "uint32", values="zeros"),
+                *(inputs("values", "size", "int8", index="bins"), "size", "bins"),
+            ],
+            tile=(4096,),
+            dynamic_shared="4*bins",
+            reference=references.histogram,
+        ),
+    )
+}
+
+#: Those that packages of before held in a table of their own.
+MIXED = {name: KERNELS[name] for name in ("row_sum", "gather", "histogram")}

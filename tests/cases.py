@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from gpu_kernels import KERNELS
-from gpu_kernels.operations import TRANSPOSE
+from kernelwatch import suite
 from kernelwatch.kernel.launch import DTYPE
 
-TRANSPOSES = [name for name, kernel in KERNELS.items() if kernel.operation is TRANSPOSE]
+TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 
 #: Those that cover the matrix by threads; the others have threads that walk over it, which takes long.
-COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == len(TRANSPOSE.minimum)]
+COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == 2]
 
 #: Those that multiply matrices.
 PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) == {"rows", "inner", "columns"}]
@@ -29,12 +29,42 @@ def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
     return math.prod(KERNELS[name].arrays(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
 
+#: What a launch gives -> where kernels go wrong easily: at the edges of blocks and tiles, thin, prime.
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "rows columns": (
+        *((1, 1), (1, 65), (65, 1), (31, 33), (32, 32), (33, 31), (64, 96), (97, 101), (1, 3000), (3000, 1)),
+        *((257, 1030), (1000, 700), (1024, 1024)),
+    ),
+    "size offset": (
+        *((1, 0), (31, 1), (32, 2), (33, 31), (255, 32), (256, 0), (257, 1), (1000, 2), (4099, 31)),
+        *((65536, 31), (100003, 0), (100003, 1)),
+    ),
+    "size stride": (
+        *((1, 1), (31, 2), (32, 3), (33, 8), (255, 32), (256, 1), (257, 2), (1000, 3), (4099, 8)),
+        *((50001, 2), (50001, 3), (65536, 32)),
+    ),
+    "size": ((1,), (31,), (33,), (255,), (992,), (1000,), (1023,), (1024,), (1025,), (4099,), (65536,), (100003,)),
+    "size bins": ((1, 1), (4097, 9)),
+    "rows inner columns": (
+        *((1, 1, 1), (1, 127, 1), (33, 1, 33), (31, 33, 32), (33, 31, 1), (32, 32, 32), (1, 33, 127)),
+        *((33, 33, 31), (127, 32, 33), (31, 127, 127)),
+    ),
+}
+
+
+def dtypes(name: str) -> list[str]:
+    """Return the dtypes that a kernel is counted in."""
+    return sorted(suite.current().dtypes[name])
+
+
 #: (kernel, its arguments): every kernel at shapes that do not fit its blocks, up to MOST_A_THREAD.
 AWKWARD: list[tuple[str, dict[str, int]]] = [
     (name, arguments)
     for name, kernel in KERNELS.items()
-    for case in kernel.operation.awkward
-    if elements_a_thread(name, arguments := dict(zip(kernel.operation.minimum, case, strict=True))) <= MOST_A_THREAD
+    for names, cases in SHAPES.items()
+    for case in cases
+    if set(names.split()) == set(kernel.parameters)
+    if elements_a_thread(name, arguments := dict(zip(names.split(), case, strict=True))) <= MOST_A_THREAD
 ]
 
 
@@ -53,6 +83,6 @@ def steps_a_thread(name: str, arguments: dict[str, int]) -> int:
 AWKWARD_IN_EVERY_DTYPE = [
     (name, dtype, arguments)
     for name, arguments in AWKWARD
-    for dtype in KERNELS[name].operation.dtypes
+    for dtype in dtypes(name)
     if dtype == DTYPE or steps_a_thread(name, arguments) <= MOST_STEPS
 ]

@@ -84,7 +84,7 @@ class History:
             "README.md": remark,
             f"{SOURCES}/{('offset_copy', 'stride_copy', 'add')[number % 3]}.cu": f"// {remark}",
             "gpu_kernels/catalog.py": f"# {remark}",
-            "gpu_kernels/operations.py": f"_REMARK = {remark!r}",
+            "gpu_kernels/references.py": f"_REMARK = {remark!r}",
         }
         file = list(files)[number % len(files)]
         self.append(file, files[file])

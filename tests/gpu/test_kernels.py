@@ -15,7 +15,7 @@ from gpu_kernels import catalog
 from kernelwatch import suite
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.project import ROOT
-from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES, dtypes
 from tests.gpu.cases import SMALL, launches, of_all_kernels
 from tests.gpu.harness import run_and_check
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("name", TRANSPOSES)
 def test_every_small_matrix(name: str) -> None:
     """Every rows x columns in 1..64 x 1..64 is transposed exactly in float32."""
-    kernel = catalog.get(name)
+    kernel = catalog.KERNELS[name]
     for rows, columns in itertools.product(range(1, 65), repeat=2):
         run_and_check(kernel, "float32", FLAGS, rows=rows, columns=columns)
 
@@ -33,10 +33,10 @@ def test_every_small_matrix(name: str) -> None:
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_every_product_at_the_edges_of_tiles(name: str) -> None:
     """Every rows x inner x columns of lengths around those of tiles is right in every dtype."""
-    kernel = catalog.get(name)
+    kernel = catalog.KERNELS[name]
     for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
-        for dtype in kernel.operation.dtypes:
-            arguments = dict(zip(kernel.operation.minimum, lengths, strict=True))
+        for dtype in dtypes(name):
+            arguments = dict(zip(("rows", "inner", "columns"), lengths, strict=True))
             run_and_check(kernel, dtype, FLAGS, **arguments)
 
 
@@ -52,8 +52,8 @@ def test_awkward_shapes(name: str, flags: str) -> None:
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
 def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     """A matrix of over 65535 x 32 rows, or columns, is transposed exactly."""
-    run_and_check(catalog.get(name), "int8", FLAGS, rows=2_097_120 + 33, columns=3)
-    run_and_check(catalog.get(name), "int8", FLAGS, rows=3, columns=2_097_120 + 33)
+    run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=2_097_120 + 33, columns=3)
+    run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kernelwatch.instrument import alone, measuring, sampling
 from kernelwatch.instrument.exchange import MeasuringError
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.kernel import Launch, Row
+from kernelwatch.kernel import Kernel, Launch
 from tests.gpu.harness import run_and_check
 from tests.wrong_kernels import FAULTY, WRITING, WRONG
 
@@ -43,7 +43,7 @@ def _process() -> Iterator[None]:
         yield
 
 
-def _measured(kernel: Row, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(suite, "kernel", lambda _: kernel)
     return alone.measured(Launch(kernel.name, arguments=arguments))
 
@@ -52,7 +52,7 @@ def _measured(kernel: Row, arguments: dict[str, int], monkeypatch: pytest.Monkey
     ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
 )
 def test_wrong_kernels_are_rejected(
-    kernel: Row, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each wrong kernel is rejected by its name, with its times, and in the tests' own harness."""
     with pytest.raises(WrongOutputError, match=message):
@@ -63,7 +63,7 @@ def test_wrong_kernels_are_rejected(
 
 @pytest.mark.parametrize(("kernel", "arguments", "message"), FAULTY, ids=lambda value: getattr(value, "name", ""))
 def test_a_fault_costs_one_configuration(
-    kernel: Row, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What ends a context or does not end says so; the next process measures what comes next."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):

@@ -10,13 +10,21 @@ import pytest
 
 from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import catalog
+from kernelwatch import Kernel
 from kernelwatch.counting import transactions
-from kernelwatch.kernel import Row
 from kernelwatch.kernel.launch import DTYPE, FLAGS
 from ptxcount.errors import KernelFaultError, ReadOnlyError
 from ptxcount.execute import run
 from ptxcount.given import Argument
-from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
+from tests.cases import (
+    AWKWARD_IN_EVERY_DTYPE,
+    COVERING_TRANSPOSES,
+    MOST_STEPS,
+    TRANSPOSES,
+    awkward,
+    dtypes,
+    steps_a_thread,
+)
 from tests.wrong_kernels import WRITING, WRONG
 
 #: Largest rows and columns, where threads cover the matrix and where they walk over it.
@@ -29,7 +37,7 @@ BESIDE = (17, 33)
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All numbers of rows and of columns to 64 in float32: the output, and the requests of each part of a tile."""
-    text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.get(kernel)
+    text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     one_way = list(itertools.product(range(1, SIDE + 1), BESIDE))
@@ -56,7 +64,7 @@ def test_every_tiny_transpose(kernel: str) -> None:
 AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
     for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE
-    if dtype == DTYPE or awkward(kernel).index(arguments) % 3 == catalog.get(kernel).operation.dtypes.index(dtype) % 3
+    if dtype == DTYPE or awkward(kernel).index(arguments) % 3 == dtypes(kernel).index(dtype) % 3
 ]
 
 
@@ -70,9 +78,8 @@ def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> N
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
-    operation = catalog.get(kernel).operation
     arguments = next(each for each in reversed(awkward(kernel)) if steps_a_thread(kernel, each) <= MOST_STEPS)
-    dtype = "float32" if "float32" in operation.dtypes else operation.dtypes[0]
+    dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
     assert transactions.count(kernel, dtype, flag_set, **arguments).problem() is None
 
 
@@ -91,7 +98,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
-def test_wrong_kernels_are_found(kernel: Row, arguments: dict[str, int]) -> None:
+def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
         said = transactions.count(kernel, "float32", **arguments).problem()
@@ -102,9 +109,10 @@ def test_wrong_kernels_are_found(kernel: Row, arguments: dict[str, int]) -> None
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
-def test_kernels_that_write_to_an_input_are_not_counted(kernel: Row, arguments: dict[str, int], _: str) -> None:
+def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The executor names the line and the argument: the last one before the numbers."""
-    written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {kernel.operation.inputs} of"
+    last = len(kernel.arrays(**arguments)) - 1
+    written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         transactions.count(kernel, "float32", **arguments)
 

@@ -26,9 +26,7 @@ extern "C" __global__ void transpose_by_rows(
     }
 }
 """
-TRANSPOSE_ROW = (
-    '        _row("transpose_by_rows", "transpose_by_rows.cu", op.TRANSPOSE, (128, 1, 1), ("rows",), tile=(1,)),\n'
-)
+TRANSPOSE_ROW = '        _row("transpose_by_rows", "transpose_by_rows", 128, ("rows",), tile=(1,), **_TRANSPOSE),\n'
 
 #: A difference of two vectors, in dtypes of its own.
 SUBTRACT = """\
@@ -43,19 +41,23 @@ extern "C" __global__ void subtract(
     if (i < size) output[i] = a[i] - b[i];
 }
 """
-SUBTRACT_ROW = '        _row("subtract", "subtract.cu", op.SUBTRACT, _LINE, ("size",)),\n'
-SUBTRACT_OPERATION = """
+SUBTRACT_ROW = """\
+        _row(
+            "subtract",
+            "subtract",
+            _LINE,
+            ("size",),
+            arguments=[outputs("output", "size"), inputs("a", "size"), inputs("b", "size"), scalar("size", least=1)],
+            options=["-DELEMENT={T}"],
+            dtypes=("float16", "float32", "int32"),
+            flops="size",
+            reference=references.subtract,
+        ),
+"""
+SUBTRACT_REFERENCE = """
 
-SUBTRACT = Operation(
-    "subtraction",
-    minimum={"size": 1},
-    shapes=lambda size: ((size,), (size,), (size,)),
-    reference=lambda output, a, b, size: a - b,
-    values="exact",
-    names=("float16", "float32", "int32"),
-    awkward=((1,), (255,), (256,), (257,), (1000,), (1023,), (1025,), (4099,)),
-    flops=lambda size: size,
-)
+def subtract(a: Array, b: Array) -> Array:
+    return a - b
 """
 #: Behind each module of benchmarks.
 SUBTRACT_CLASSES = {
@@ -82,8 +84,7 @@ class Subtract(kw.CountedWithShared):
     fixed = {"size": ELEMENTS}
 """,
 }
-#: A dtype, a set of flags, an architecture and a metric, one row each.
-DTYPE_ROW = '        ElementType("int32", 4, "int"),\n'
+#: A metric, one row.
 METRIC_ROW = '    "load_requests": Metric("requests", "load requests", _ratio("load_requests", "threads")),\n'
 METRIC = '    "load_sectors": Metric'
 
@@ -101,15 +102,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> 
     (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")
     (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
     made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{SUBTRACT_ROW}{END}")
-    with (kernels / "operations.py").open("a", encoding="utf-8") as file:
-        file.write(SUBTRACT_OPERATION)
+    with (kernels / "references.py").open("a", encoding="utf-8") as file:
+        file.write(SUBTRACT_REFERENCE)
     sweeps = "benchmarks/sweeps.py"
     made.replace(sweeps, "TRANSPOSES = (\n", 'TRANSPOSES = (\n    "transpose_by_rows",\n')
     for module, text in SUBTRACT_CLASSES.items():
         with (made.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
-    dtypes, first = "kernelwatch/src/kernelwatch/kernel/dtypes.py", '        ElementType("int8"'
-    made.replace(dtypes, first, DTYPE_ROW + first)
     made.replace(
         "kernelwatch/src/kernelwatch/counting/metrics.py",
         '    "load_sectors": Metric',

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.sweeps import MOVED
 from gpu_kernels import catalog
 from kernelwatch.counting import metrics, transactions
 from kernelwatch.kernel.geometry import Extent
@@ -15,7 +16,7 @@ from ptxcount.execute import run
 from ptxcount.given import Argument
 
 NAME = "transpose_vectorized"
-DTYPES = catalog.get(NAME).operation.dtypes
+DTYPES = MOVED
 
 #: Bytes of a vector of large tiles.
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
@@ -39,7 +40,7 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
 )
 def test_grid(rows: int, columns: int, dtype: str, grid: Extent) -> None:
     """Large tiles where they are many, squares of 32 elements where not, and tiles of their own for ragged rows."""
-    assert catalog.get(NAME).geometry(dtype, rows=rows, columns=columns).grid == grid
+    assert catalog.KERNELS[NAME].geometry(dtype, rows=rows, columns=columns).grid == grid
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2040, 1144)], ids=str)
@@ -75,7 +76,7 @@ def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: 
     whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
-    geometry = catalog.get(NAME).geometry(dtype, rows=rows, columns=columns)
+    geometry = catalog.KERNELS[NAME].geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
     run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)

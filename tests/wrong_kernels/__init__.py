@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from copy import copy
-from pathlib import Path
 
 from gpu_kernels.catalog import KERNELS
-from kernelwatch.kernel import Row
-
-_FOLDER = Path(__file__).parent
+from kernelwatch import Kernel
 
 
-def _like(model: str, name: str, source: str = "wrong.cu") -> Row:
+def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
     wrong = copy(KERNELS[model])
-    wrong.name, wrong.entry, wrong.source = name, name, _FOLDER / source
+    wrong.name, wrong.entry, wrong.file = name, name, f"tests/wrong_kernels/{source}"
     return wrong
 
 
 #: (kernel, its arguments, what the verification says).
-WRONG: list[tuple[Row, dict[str, int], str]] = [
+WRONG: list[tuple[Kernel, dict[str, int], str]] = [
     (
         _like("offset_copy", "offset_copy_off_by_one"),
         {"size": 1000, "offset": 3},
@@ -67,21 +64,21 @@ WRONG: list[tuple[Row, dict[str, int], str]] = [
 ]
 
 #: (kernel, its arguments, what the verification on a device says): kernels that write to an input, here the last one.
-WRITING: list[tuple[Row, dict[str, int], str]] = [
+WRITING: list[tuple[Kernel, dict[str, int], str]] = [
     (
         _like("add_uncoalesced", "add_with_second_output"),
         {"size": 1000},
-        r"add_with_second_output.*buffer [0-9]+: wrote to input 1, .* element \[0\] is",
+        r"add_with_second_output.*buffer [0-9]+: wrote to b, .* element \[0\] is",
     ),
     (
         _like("transpose_read_coalesced", "transpose_clears_last_row"),
         {"rows": 64, "columns": 70},
-        r"transpose_clears_last_row.*buffer 0: wrote to input 0, .* element \[63, 0\] is 00000000, it was",
+        r"transpose_clears_last_row.*buffer 0: wrote to input, .* element \[63, 0\] is 00000000, it was",
     ),
 ]
 
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
-FAULTY: list[tuple[Row, dict[str, int], str]] = [
+FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
     for fault, message in (("illegal_address", "illegal|process stopped"), ("endless", "took longer than"))
 ]

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelwatch.kernel.kernel import Kernel as Kernel
+    from kernelwatch.kernel import Kernel as Kernel
     from kernelwatch.kernel.numba import numba_arguments as numba_arguments
     from kernelwatch.kernel.parameters import in_and_out as in_and_out
     from kernelwatch.kernel.parameters import inputs as inputs
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What a project writes -> its module, which is imported when it is asked for.
 _PUBLIC = {
-    "Kernel": "kernelwatch.kernel.kernel",
+    "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
     "numba_arguments": "kernelwatch.kernel.numba",
     "watch": "kernelwatch.watching",

@@ -21,8 +21,7 @@ from kernelwatch.command import one_line
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
 from kernelwatch.instrument import matrix_copy
-from kernelwatch.kernel import Launch, sources
-from kernelwatch.kernel.kernel import Kernel
+from kernelwatch.kernel import Kernel, Launch, sources
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
@@ -208,7 +207,8 @@ def kernel(name: str) -> Kernel:
     """
     known = current().kernels()
     if name not in known:
-        raise UnknownKernelError(f"kernel {name!r} is not known; allowed are {', '.join(known)}")
+        allowed = f"allowed are {', '.join(known)}" if known else "its package has no kernels of kernelwatch's"
+        raise UnknownKernelError(f"kernel {name!r} is not known; {allowed}")
     return known[name]
 
 

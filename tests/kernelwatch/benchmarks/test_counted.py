@@ -103,7 +103,7 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     ("params", "reason"),
     [
         (("no_such_kernel", "float32", FLAGS), "kernel 'no_such_kernel' is not known"),
-        (("transpose_read_coalesced", "complex256", FLAGS), "dtype complex256 has 32 bytes"),
+        (("transpose_read_coalesced", "complex256", FLAGS), "'-DELEMENT={bits}': elements of 32 bytes have no"),
     ],
 )
 def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:

@@ -14,7 +14,8 @@ from kernelwatch.instrument import buffers, measurement
 from kernelwatch.instrument.arena import Arena
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import References
-from kernelwatch.kernel import Launch, dtypes
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import dtype_of
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 
@@ -72,10 +73,10 @@ def test_it_holds_every_job_of_the_suite() -> None:
     for name, (kind, sweep) in suite.BENCHMARKS.items():
         for point in sweep.points() if kind is suite.Kind.TIMED else ():
             launch = sweep.launch(point)
-            arrays = catalog.get(launch.kernel).arrays(**launch.arguments) if launch.kernel in catalog.KERNELS else ()
-            if not arrays:
+            if launch.kernel not in catalog.KERNELS:
                 continue
-            one = [math.prod(shape) * dtypes.get(launch.dtype).itemsize for shape in arrays]
+            arrays = catalog.KERNELS[launch.kernel].arrays(**launch.arguments)
+            one = [math.prod(shape) * dtype_of(launch.dtype).itemsize for shape in arrays]
             sets = buffers.sets_for(sum(one), H200_L2)
             assert sum(sets * buffers.pitch(each) + PAGE for each in one) <= arenas.SIZE, (name, point)
 

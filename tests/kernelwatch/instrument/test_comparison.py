@@ -154,7 +154,7 @@ def test_a_flipped_bit_of_an_input_is_found(
         measured(gpu, Launch.parse(launch))
     inputs.block.cache_clear()
     said = "first 500 bytes behind its end" if byte == "guard" else f"its element [{where // 8}] is"
-    assert f"buffer {flipped[0]}: wrote to input {place}, " in str(found.value)
+    assert f"buffer {flipped[0]}: wrote to {'ab'[place]}, " in str(found.value)
     assert said in str(found.value)
 
 

@@ -221,8 +221,8 @@ def test_references_are_followed() -> None:
     for kernel in catalog.KERNELS.values():
         found = reached.files(kernel.says)
         assert found
-        assert set(found) <= {"operations", "spec"}, kernel.name
-    assert "operations" in (reached.files(test_references_are_followed) or {})
+        assert set(found) == {"references"}, kernel.name
+    assert "references" in (reached.files(test_references_are_followed) or {})
 
 
 PTX = """//

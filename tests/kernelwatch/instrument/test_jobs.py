@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpu_kernels import catalog, operations
+import kernelwatch
+from gpu_kernels import catalog, references
 from kernelwatch.instrument import inputs, jobs
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.kernel import Launch, Operation, Row
+from kernelwatch.kernel import Launch
 
 Array = NDArray[Any]
 
 #: What references may return -> one that does: a copy of the input's last elements, behind the output's first.
 RETURNED: dict[str, Callable[[Array, Array], Array]] = {
     "another array": lambda output, input: np.concatenate([output[:1], input[1:]]),
-    "the output, written into": lambda output, input: operations.OFFSET_COPY.reference(output, input, 0, 1),
+    "the output, written into": lambda output, input: references.offset_copy(output, input, 1),
     "a view of the output, backwards": lambda output, input: _backwards(output, input)[::-1],
 }
 
@@ -34,13 +34,9 @@ def _backwards(output: Array, input: Array) -> Array:
 @pytest.mark.parametrize("returned", RETURNED)
 def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes are those that the reference says, and poison follows up to the end."""
-    copy = Operation(
-        "copy of all but the first",
-        minimum={"size": 2},
-        shapes=lambda size: ((size,), (size,)),
-        reference=lambda output, input, size: RETURNED[returned](output, input),
-    )
-    kernel = Row("copy_behind_the_first", Path("none.cu"), copy, (256, 1, 1), ("size",))
+    arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
+    name = "copy_behind_the_first"
+    kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
     found = reference.content(reference.length)

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.sweeps import FLAG_SETS
+from benchmarks.sweeps import FLAG_SETS, MOVED
 from gpu_kernels import KERNELS
 from kernelwatch.errors import CompileError, NoDeviceError
 from kernelwatch.kernel import loading
-from kernelwatch.kernel.dtypes import DTYPES
 from kernelwatch.kernel.launch import words
 from kernelwatch.toolchain import build, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
@@ -79,7 +78,7 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch, empty_cache:
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (kernel.source_text(), tuple(build.without_ptxas((*words(flags), *kernel.options(dtype))))): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
-    for dtype, flags in itertools.product(kernel.operation.names or DTYPES, FLAG_SETS)
+    for dtype, flags in itertools.product(kernel.dtypes or MOVED, FLAG_SETS)
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -80,7 +80,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
             **_launched(kernel, launch, ready),
             arrays=arrays,
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
-            reference=f"{package()} {_operation(kernel)} {launch.dtype} {arguments}",
+            reference=f"{package()} {_expectation(kernel, named)} {arguments}",
             is_verified=is_verified,
             oracle=None if oracle is None else _oracle(oracle, launch, ready, arrays),
             **how,
@@ -167,11 +167,12 @@ def _held(one: ArrayArgument, array: DeviceArray) -> Array:
     return array.repeated(array.nbytes).view(one.dtype).reshape(one.shape)
 
 
-def _operation(kernel: Kernel) -> str:
-    """Return a name for a kernel's operation: the first kernel of the package that performs it."""
-    mine = getattr(kernel, "operation", kernel)
-    known = suite.current().kernels()
-    return next((name for name, each in known.items() if getattr(each, "operation", each) is mine), kernel.name)
+def _expectation(kernel: Kernel, named: Sequence[ArrayArgument]) -> str:
+    """Return a name for what a kernel must write: the first kernel's that shares its reference, and the arrays."""
+    shared = kernel.says is not None and not any(callable(each.values) for each in named)
+    known = suite.current().kernels().items() if shared else ()
+    facts = [(each.name, each.shape, str(each.dtype), each.values, each.seed, each.limit, each.ulp) for each in named]
+    return f"{next((name for name, each in known if each.says is kernel.says), kernel.name)} {facts}"
 
 
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:
@@ -187,7 +188,7 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     def job(ready: Ready) -> Job:
         tool = tools.DEVICE_COPY
         geometry = tool.geometry("complex128", ready.multiprocessors, **arguments)
-        packed, places = laid_out(tool.bound("complex128", **arguments), tool.taken())
+        packed, places = tools.packed(tool, **arguments)
         return Job(
             name=str(launch),
             commit=package(),

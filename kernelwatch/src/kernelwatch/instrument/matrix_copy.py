@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.arguments import dtype_of
 
 #: What it is called as a kernel; `tools.DEVICE_COPY` is its code.
 NAME = "device_copy"
@@ -10,4 +10,4 @@ NAME = "device_copy"
 
 def useful_bytes(dtype: str, rows: int, columns: int) -> int:
     """Return the bytes that it reads and writes."""
-    return 2 * rows * columns * dtypes.get(dtype).itemsize
+    return 2 * rows * columns * dtype_of(dtype).itemsize

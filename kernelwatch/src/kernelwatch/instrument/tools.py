@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from kernelwatch.instrument import device, matrix_copy
 from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
-from kernelwatch.kernel import Array, Operation, Row, Shape, geometry
+from kernelwatch.kernel import Kernel, geometry
 from kernelwatch.kernel.arguments import laid_out
+from kernelwatch.kernel.parameters import inputs, outputs, scalar
 
 #: Bytes of an element: the widest access of a thread.
 WIDTH = 16
@@ -21,28 +19,26 @@ _FOLDER = Path(__file__).parent
 
 #: Blocks of THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
 _BLOCKS, _THREADS = 4, 512
-_ONE_WAVE = geometry.persistent(_BLOCKS)
 
 
-def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
-    expected = output.copy()
-    expected.view(np.uint8)[:length] = input.view(np.uint8)[:length]
-    return expected
-
-
-def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 1, **minimum: int) -> Row:
-    """Return a kernel over `size` elements."""
-
-    def shapes(size: int, **_: int) -> tuple[Shape, ...]:
-        return ((size,),) * (1 + inputs)
-
-    operation = Operation(name, {"size": 1, **minimum}, shapes, _copied)
-    return Row(name, _FOLDER / source, operation, (threads, 1, 1), ("size",), grid=grid or geometry.cover)
+def _tool(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
+    """Return a kernel over `size` elements, which takes an array to write and others to read, and 64-bit integers."""
+    read = [inputs(each, "size") for each in ("input", "other")[: 1 + ("sets" in numbers)]]
+    least = {"size": 1, **numbers}
+    return Kernel(
+        name,
+        [outputs("output", "size"), *read, *(scalar(each, "int64", least=value) for each, value in least.items())],
+        threads,
+        over=("size",),
+        grid=grid,
+        text=lambda: (_FOLDER / source).read_text(encoding="utf-8"),
+        options=["-DELEMENT={bits}"],
+    )
 
 
 DEVICE_COPY = _tool(matrix_copy.NAME, "tools.cu", 256, length=1)
 FLUSH_L2 = _tool("flush_l2", "tools.cu", _THREADS)
-COMPARE = _tool("compare", "tools.cu", _THREADS, _ONE_WAVE, inputs=2, sets=1, pitch=1)
+COMPARE = _tool("compare", "tools.cu", _THREADS, geometry.persistent(_BLOCKS), sets=1, pitch=1)
 STAMP = _tool("stamp", "stamp.cu", 1)
 
 _ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
@@ -60,14 +56,19 @@ def prebuild(arch: str) -> None:
         cubin(name, arch)
 
 
-def load(tool: Row, **arguments: int) -> BoundKernel:
+def load(tool: Kernel, **arguments: int) -> BoundKernel:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
     code = cubin(tool.name, device.arch())
-    packed = laid_out(tool.bound(_DTYPE, **arguments), tool.taken())
-    return BoundKernel(code, tool.name, *_shape(tool, arguments), *packed)
+    return BoundKernel(code, tool.name, *_shape(tool, arguments), *packed(tool, **arguments))
 
 
-def _shape(tool: Row, arguments: dict[str, int]) -> tuple[Extent, Extent]:
+def packed(tool: Kernel, **arguments: int) -> tuple[bytes, tuple[int, ...]]:
+    """Return a tool's arguments as its entry point takes them, eight bytes each, and where addresses belong."""
+    bound = tool.bound(_DTYPE, **arguments)
+    return laid_out(bound, [(8, 8, None)] * len(bound))
+
+
+def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
     """Return a tool's grid and block on the current device."""
     multiprocessors = device.cuda.Context.get_device().multiprocessor_count
     found = tool.geometry(_DTYPE, multiprocessors, **arguments)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from kernelwatch.kernel.arguments import Array as Array
 from kernelwatch.kernel.arguments import Shape as Shape
+from kernelwatch.kernel.kernel import Kernel as Kernel
 from kernelwatch.kernel.launch import Launch as Launch
 from kernelwatch.kernel.operation import Operation as Operation
 from kernelwatch.kernel.operation import Row as Row
-
-#: What commits up to ac1c6ac call a row.
-Kernel = Row

@@ -146,7 +146,7 @@ def laid_out(bound: Sequence[ArrayArgument | ScalarArgument], taken: Sequence[Ta
 def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     """Return a dtype. Raises UnknownDtypeError if there is none such, or it holds Python objects."""
     try:
-        found = np.dtype(given)
+        found = np.dtype(given if given is not None else "None")  # NumPy takes None for float64
     except TypeError:
         raise UnknownDtypeError(f"dtype {given!r} is not a NumPy dtype") from None
     if found.hasobject:

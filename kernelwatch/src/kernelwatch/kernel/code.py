@@ -31,12 +31,13 @@ class Code:
         options: Sequence[str],
         include: Sequence[str],
         constants: Mapping[str, Any],
+        names: Sequence[str],
     ) -> None:
         if sum(map(bool, (file, text, ptx))) != 1:
             raise ArgumentError(f"{name}: give one of file, text and ptx")
         self.name, self.entry = name, entry
         self.file, self.source = file, Path(file or f"{name}.cu")
-        self.constants = dict(constants)
+        self.constants, self.dtypes = dict(constants), tuple(names)
         self._text, self._ptx = text, ptx
         self._options, self._include = tuple(options), tuple(include)
 
@@ -50,12 +51,16 @@ class Code:
         return Path(*module.split(".")).with_suffix(".py")
 
     def element(self, dtype: DTypeLike) -> str:
-        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such."""
-        return dtype_of(dtype).name
+        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such, or it is not for that."""
+        name = dtype_of(dtype).name
+        if self.dtypes and name not in self.dtypes:
+            raise UnknownDtypeError(f"{self.name} has no {name}; it has {', '.join(self.dtypes)}")
+        return name
 
     def options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return the kernel's own options of nvcc. Raises UnknownDtypeError where the dtype has no C++ type."""
-        return tuple(_filled(each, dtype) for each in self._options)
+        """Return the kernel's own options of nvcc. Raises as `element`, and where the dtype has no C++ type."""
+        self.element(dtype)
+        return tuple(dtypes.options(self._options, dtype))
 
     def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
         """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
@@ -73,7 +78,7 @@ class Code:
         """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
         options = (*words(flags), *self.options(dtype), *(["-lineinfo"] if lines else []))
         known = self.at_commit(dtype, arch)
-        return sources.module(known, _filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
+        return sources.module(known, dtypes.filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
 
     def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
         """Return its PTX with source lines. Errors as `module`."""
@@ -114,16 +119,6 @@ class Code:
 
     def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
         """Return the same as bytes, by their names in the machine code. Errors as `module`."""
-        module = self.module(dtype, flags, arch=arch)
         values = self.values_of_variables(extents)
+        module = self.module(dtype, flags, arch=arch)
         return {module.variable(name): value.tobytes() for name, value in values.items()}
-
-
-def _filled(text: str, dtype: DTypeLike) -> str:
-    if "{T}" not in text:
-        return text
-    name = dtype_of(dtype).name
-    known = dtypes.CPP.get(name)
-    if known is None:
-        raise UnknownDtypeError(f"{text!r}: the swept dtype {name} has no C++ type; write it out")
-    return text.replace("{T}", known)

@@ -1,105 +1,64 @@
-"""The element types."""
+"""The C++ types of the dtypes that kernels are made for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
-import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
-import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import UnknownDtypeError
+from kernelwatch.kernel.arguments import dtype_of
 
+Key = TypeVar("Key", str, int)
+Value = TypeVar("Value")
 
-@dataclass(frozen=True)
-class ElementType:
-    """One element type.
-
-    Parameters
-    ----------
-    name : str
-        NumPy's name of the dtype.
-    itemsize : int
-        Bytes an element.
-    cuda : str
-        The CUDA C++ type that kernels compute with.
-    moved : str
-        The built-in CUDA C++ type of the same size that is moved where nothing is computed: it needs no header. Empty
-        if `cuda` is built in itself.
-    header : str
-        CUDA's header that declares `cuda`; empty if it is built in.
-    """
-
-    name: str
-    itemsize: int
-    cuda: str
-    moved: str = ""
-    header: str = ""
-
-    def options(self, *, computes: bool) -> tuple[str, ...]:
-        """Return nvcc's options that make the macro ELEMENT this type, for kernels that compute or merely move."""
-        if computes and self.header:
-            return "-include", self.header, f"-DELEMENT={self.cuda}"
-        return (f"-DELEMENT={self.cuda if computes else self.moved or self.cuda}",)
-
-
-#: To add a dtype: one row. The first row of an item size stands for all other dtypes of that size, which can be moved.
-DTYPES: dict[str, ElementType] = {
-    row.name: row
-    for row in (
-        ElementType("int8", 1, "signed char"),
-        ElementType("float16", 2, "__half", moved="short", header="cuda_fp16.h"),
-        ElementType("float32", 4, "float"),
-        ElementType("float64", 8, "double"),
-        ElementType("complex128", 16, "cuda::std::complex<double>", moved="double2", header="cuda/std/complex"),
-        ElementType("bfloat16", 2, "__nv_bfloat16", moved="short", header="cuda_bf16.h"),
-    )
+#: To add a dtype: one row. NumPy's name -> the C++ type, which {T} stands for, and CUDA's header that declares it.
+CPP = {
+    "int8": ("signed char", ""),
+    "int16": ("short", ""),
+    "int32": ("int", ""),
+    "int64": ("long long", ""),
+    "uint8": ("unsigned char", ""),
+    "uint16": ("unsigned short", ""),
+    "uint32": ("unsigned int", ""),
+    "uint64": ("unsigned long long", ""),
+    "float16": ("__half", "cuda_fp16.h"),
+    "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
+    "float32": ("float", ""),
+    "float64": ("double", ""),
+    "complex64": ("cuda::std::complex<float>", "cuda/std/complex"),
+    "complex128": ("cuda::std::complex<double>", "cuda/std/complex"),
 }
 
-#: Dtypes that kernels may be made for -> their C++ types.
-CPP = {row.name: row.cuda for row in DTYPES.values()} | {
-    "int16": "short",
-    "int32": "int",
-    "int64": "long long",
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "uint64": "unsigned long long",
-    "complex64": "cuda::std::complex<float>",
-}
-
-_FIRST_OF_SIZE: dict[int, ElementType] = {}
-for _row in DTYPES.values():
-    _FIRST_OF_SIZE.setdefault(_row.itemsize, _row)
-
-#: One dtype of each item size. Kernels that move data are measured with these only.
-ONE_OF_EACH_SIZE = tuple(row.name for row in _FIRST_OF_SIZE.values())
+#: Bytes of an element -> a built-in C++ type of that size, which {bits} stands for: what is moved needs no header.
+BITS = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "double2"}
 
 
-def get(dtype: DTypeLike) -> ElementType:
-    """Return the row of `dtype` by its name; if there is none, the row that moves dtypes of its item size.
+def filled(text: str, dtype: DTypeLike) -> str:
+    """Return a text with the C++ types of a dtype in place of {T} and {bits}.
 
     Raises
     ------
     UnknownDtypeError
-        There is no such dtype, it holds Python objects, or no element type has its item size.
+        The dtype has no such type.
     """
-    try:
-        if dtype is None:  # NumPy takes it for float64
-            raise TypeError
-        given = np.dtype(dtype)
-    except TypeError:
-        raise UnknownDtypeError(
-            f"dtype {dtype!r} is not a NumPy dtype; allowed are {_allowed()} and any other dtype of those item sizes"
-        ) from None
-    found = DTYPES.get(given.name) or _FIRST_OF_SIZE.get(given.itemsize)
-    if given.hasobject or found is None:
-        raise UnknownDtypeError(
-            f"dtype {given.name} has {given.itemsize} bytes an element; allowed are {_allowed()} and any other dtype "
-            "of those item sizes that holds no Python objects"
-        )
-    return found
+    if "{T}" in text:
+        text = text.replace("{T}", _found(CPP, dtype_of(dtype).name, text)[0])
+    if "{bits}" in text:
+        text = text.replace("{bits}", _found(BITS, dtype_of(dtype).itemsize, text))
+    return text
 
 
-def _allowed() -> str:
-    return ", ".join(f"{row.name} ({row.itemsize})" for row in DTYPES.values())
+def options(texts: tuple[str, ...], dtype: DTypeLike) -> Iterator[str]:
+    """Yield options of nvcc, filled, and before them the header of a type that they name. Raises as `filled`."""
+    header = any("{T}" in each for each in texts) and _found(CPP, dtype_of(dtype).name, "{T}")[1]
+    yield from ("-include", header) if header else ()
+    yield from (filled(each, dtype) for each in texts)
+
+
+def _found(types: Mapping[Key, Value], key: Key, text: str) -> Value:
+    if key not in types:
+        kind = f"elements of {key} bytes" if isinstance(key, int) else f"the dtype {key}"
+        raise UnknownDtypeError(f"{text!r}: {kind} have no C++ type; those of {', '.join(map(str, types))} have")
+    return types[key]

@@ -88,21 +88,6 @@ def one_block(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Exten
     return 1, 1, 1
 
 
-def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
-    """Return a block for each tile, all along x: the kernel says which tile is whose, as swizzled ones do.
-
-    Raises
-    ------
-    ArgumentError
-        More blocks are needed than a grid allows.
-    """
-    blocks = math.prod(side.tiles for side in sides)
-    if blocks > MAX_GRID[0]:
-        given = ", ".join(f"{side.argument} = {side.length}" for side in sides)
-        raise ArgumentError(f"{kernel}: {given} needs {blocks} blocks; a grid allows {MAX_GRID[0]} along x")
-    return blocks, 1, 1
-
-
 def cover_or_finer(
     side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]], least_ragged: int
 ) -> Grid:

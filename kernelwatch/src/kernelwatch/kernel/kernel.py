@@ -22,6 +22,9 @@ from kernelwatch.kernel.sources import Made
 #: What functions that make a grid may ask for beside extents: as `geometry.Grid` takes it.
 _OF_GRID = ("kernel", "sides", "multiprocessors")
 
+#: What `useful_bytes` may ask for beside extents: the bytes of an element of the swept dtype.
+_ITEMSIZE = "itemsize"
+
 
 class Kernel(Code):
     """A kernel of a project that is watched.
@@ -51,7 +54,9 @@ class Kernel(Code):
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. Its name if
         not given.
     options : sequence of str
-        Options of nvcc; {T} as above.
+        Options of nvcc; {T} as above, whose header is included, and {bits}, a built-in type of the same size.
+    dtypes : sequence of str
+        The swept dtypes that it is for; all if not given.
     include : sequence of str
         Folders of the repository or of the package that are searched for includes.
     dynamic_shared : int, str, mapping or callable
@@ -63,7 +68,9 @@ class Kernel(Code):
         in the order of the outputs. Another kernel must take the same arguments. Without one, numbers are marked "not
         verified".
     useful_bytes : str, int or callable, optional
-        The bytes that must be moved; every array once if not given.
+        The bytes that must be moved, also by `itemsize`, which the swept dtype has; every array once if not given.
+    flops : str, int or callable
+        The floating-point operations that must be done.
     """
 
     def __init__(
@@ -80,13 +87,15 @@ class Kernel(Code):
         ptx: Made = "",
         entry: str = "",
         options: Sequence[str] = (),
+        dtypes: Sequence[str] = (),
         include: Sequence[str] = (),
         dynamic_shared: Length | Mapping[int, int] = 0,
         constants: Mapping[str, Any] | None = None,
         reference: Callable[..., Any] | Kernel | None = None,
         useful_bytes: Length | None = None,
+        flops: Length = 0,
     ) -> None:
-        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {})
+        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {}, dtypes)
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
         self.says = reference
@@ -98,7 +107,7 @@ class Kernel(Code):
         self.block: Any = block
         self.tile: Any = tile
         self.dynamic_shared: Any = dynamic_shared
-        self._useful = useful_bytes
+        self._useful, self._flops = useful_bytes, flops
         if not self._outputs:
             raise ArgumentError(f"{name}: it has no output; declare what it writes with outputs or in_and_out")
 
@@ -114,7 +123,7 @@ class Kernel(Code):
             found += expressions.names(one) if isinstance(one, str) else []
         for function in (self.grid, self.block, self.dynamic_shared, self._useful):
             found += expressions.asked(function) if callable(function) else []
-        return tuple(name for name in dict.fromkeys(found) if name not in _OF_GRID)
+        return tuple(name for name in dict.fromkeys(found) if name not in (*_OF_GRID, _ITEMSIZE))
 
     def fixed(self, dtype: DTypeLike) -> tuple[int, int] | None:
         """Return a block's threads and its bytes of dynamic shared memory; None where they depend on extents."""
@@ -186,13 +195,13 @@ class Kernel(Code):
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
         """Return the bytes that must be moved: every array once, in-and-outs twice, unless it says otherwise."""
         if self._useful is not None:
-            return geometry.length(self._useful, self.checked(extents))
+            return geometry.length(self._useful, {**self.checked(extents), _ITEMSIZE: dtype_of(dtype).itemsize})
         arrays = [each for each in self.bound(dtype, **extents) if isinstance(each, ArrayArgument)]
         return sum(each.nbytes * (2 if each.direction.value == "in and out" else 1) for each in arrays)
 
     def flops(self, **extents: Any) -> int:
-        """Return 0: nothing says how many there are."""
-        return 0
+        """Return the floating-point operations that must be done; 0 where nothing says how many."""
+        return geometry.length(self._flops, self.checked(extents))
 
     def expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
@@ -209,7 +218,8 @@ class Kernel(Code):
         if is_near:
             arrays = {name: each.astype(np.float64) if _is_float(each.dtype) else each for name, each in arrays.items()}
         try:
-            found = self.said(arrays, self.checked(extents))
+            assert callable(self.says), "there is a reference, and it is no kernel"
+            found = expressions.called(self.says, {**self.checked(extents), **arrays})
         except (ArgumentError, MemoryError):
             raise
         except Exception as error:  # whatever a user's function raises
@@ -223,11 +233,6 @@ class Kernel(Code):
                 said = f"the shape {one.shape}, which has {arrays[name].shape}"
                 raise ArgumentError(f"{self.name}: its reference gives {name} {said}")
         return several
-
-    def said(self, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> Any:
-        """Return what the reference, a function, returns."""
-        assert callable(self.says), "there is a reference, and it is no kernel"
-        return expressions.called(self.says, {**extents, **arrays})
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:

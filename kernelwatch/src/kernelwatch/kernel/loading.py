@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError, NoDeviceError
-from kernelwatch.kernel import dtypes
-from kernelwatch.kernel.arguments import ScalarArgument
-from kernelwatch.kernel.geometry import MAX_SHARED, of_itemsize
-from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.kernel.operation import Row
+from kernelwatch.errors import NoDeviceError
+from kernelwatch.kernel.geometry import MAX_SHARED
 from kernelwatch.toolchain import nvcc, nvcc_call
-from kernelwatch.toolchain.build import Cubin
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
@@ -86,7 +79,6 @@ def _primary_context() -> cuda.Context:
     primary.push()
 
     def leave() -> None:
-        _loaded.cache_clear()
         primary.pop()
         pycuda.tools.clear_context_caches()
 
@@ -98,51 +90,6 @@ def current_arch() -> str:
     """The architecture of the current context's device, for example "sm_90". Raises as `context`."""
     major, minor = context().get_device().compute_capability()
     return f"sm_{major}{minor}"
-
-
-def load(kernel: Row, dtype: DTypeLike, flags: str = FLAGS) -> Callable[..., None]:
-    """Build a kernel for the current device and load it, once a context.
-
-    Returns
-    -------
-    callable
-        Launches it: (output, *inputs, stream=None, **arguments) -> None. Arrays are device addresses, aligned to the
-        element's size, of the shapes that `kernel.arrays` gives; arguments are the kernel's own, by name. It raises
-        ArgumentError as `Kernel.checked`, and if there are more or fewer inputs than the operation has.
-
-    Raises
-    ------
-    NoDeviceError, NvccNotFoundError
-        As `context`.
-    UnknownDtypeError, UnknownFlagsError, CompileError
-        As `Kernel.cubin`.
-    """
-    current, operation = context(), kernel.operation
-    machine_code = kernel.cubin(dtype, flags, arch=current_arch())
-    signature = "P" * (1 + operation.inputs) + "q" * len(operation.minimum) + "d" * len(operation.scalars)
-    dynamic = of_itemsize(kernel.dynamic_shared, dtypes.get(dtype).itemsize)
-    function = _loaded(current, machine_code, signature, dynamic)
-    multiprocessors = current.get_device().multiprocessor_count
-
-    def launch(output: Any, *inputs: Any, stream: Any = None, **arguments: float) -> None:
-        if len(inputs) != operation.inputs:
-            raise ArgumentError(f"{kernel.name} takes {operation.inputs} inputs; given: {len(inputs)}")
-        shape = kernel.geometry(dtype, multiprocessors, **arguments)
-        scalars = [each.value for each in kernel.bound(dtype, **arguments) if isinstance(each, ScalarArgument)]
-        addresses = map(int, (output, *inputs))
-        function.prepared_async_call(
-            shape.grid, shape.block, stream, *addresses, *scalars, shared_size=shape.dynamic_shared
-        )
-
-    return launch
-
-
-@cache
-def _loaded(_context: cuda.Context, cubin: Cubin, signature: str, dynamic_shared: int) -> Any:
-    """Return the function of `cubin` in that context; it keeps its module alive."""
-    import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
-
-    return prepared(cuda, cubin.data, cubin.entry, signature, dynamic_shared)
 
 
 def prepared(
