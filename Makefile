@@ -33,7 +33,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet keep selftest compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet keep compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -103,10 +103,6 @@ docs: $(VENV)/sphinx
 screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
 	  node tests/site/screenshots.js html/watch docs/screenshots
-
-# The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
-selftest: $(VENV)/installed
-	$(BIN)/kernelwatch selftest $(ARGS)
 
 # Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
 # word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.

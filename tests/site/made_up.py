@@ -11,7 +11,7 @@ from typing import Any
 from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.store import jsonl, noise, record
+from kernelwatch.store import jsonl, record
 from kernelwatch.store.record import CUBINS_FILE as CUBINS
 from kernelwatch.store.results import History
 
@@ -127,7 +127,7 @@ def _shared(runs: list[Any]) -> list[Any]:
 def bare(folder: Path) -> Path:
     """Copy the stored results as runs once left them, without any of that; the copy's folder."""
     copy = folder / "results"
-    shutil.copytree(ROOT / "results", copy, ignore=shutil.ignore_patterns(CUBINS, noise.FILE))
+    shutil.copytree(ROOT / "results", copy, ignore=shutil.ignore_patterns(CUBINS))
     for path in copy.glob(f"*/{record.FILE}"):
         runs = record.read(copy, path.parent.name)
         for run in runs:

@@ -16,7 +16,7 @@ from asv.config import Config
 from kernelwatch import home
 from kernelwatch.review import acknowledged
 from kernelwatch.show.site import changes, commits, kept, machine
-from kernelwatch.store import noise, record
+from kernelwatch.store import record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
 
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
     suite: Suite = {commit: {TIME: {"one": samples(each)}} for commit, each in seconds.items()}
     write(tmp_path / "stored", suite)
     (tmp_path / "stored" / "acknowledged.toml").touch()
-    for name in (record.FILE, record.CUBINS_FILE, record.FINGERPRINTS_FILE, noise.FILE):
+    for name in (record.FILE, record.CUBINS_FILE, record.FINGERPRINTS_FILE):
         (tmp_path / "stored" / "results" / GPU / name).touch()
     return tmp_path / "stored"
 
@@ -101,7 +101,6 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a run of the last commit": (append(record.FILE, _RUN), [HEAD, LAST]),  # and no run had a compiler before
     "hashes of the first": (append(record.CUBINS_FILE, {"commit": BASE, "arch": "sm_90", "cubins": {}}), [HEAD]),
     "numbers taken over": (append(record.FINGERPRINTS_FILE, _PRINTS), [HEAD, LAST]),
-    "a threshold": (append(noise.FILE, {"configuration": f"{TIME}(one)", "threshold": 2}), [HEAD, LAST]),
     "what is acknowledged": (text("acknowledged.toml"), [HEAD, LAST]),
     "the benchmarks": (text("results/benchmarks.json"), [HEAD, LAST]),
 }
@@ -127,7 +126,7 @@ def test_made_anew_where_something_is_another(
     monkeypatch.setenv(home.CACHE, str(tmp_path / "empty"))
     assert published(root, monkeypatch)[0] == again
     assert told(root, monkeypatch) == whole
-    assert (again == first) == (what != "a threshold")
+    assert again == first
 
 
 def test_another_commit_is_checked_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ COMMANDS = {
     "bisect": ("kernelwatch.review.commands:bisect", "finds the commit that moved a number"),
     "judge": ("kernelwatch.review.commands:judge", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.review.commands:regressions", "says which stored regressions stand"),
-    "selftest": ("kernelwatch.review.commands:selftest", "measures the noise of this machine's GPU"),
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
     "lines": ("kernelwatch.counting.source_lines:main", "adds what each source line costs to a machine's results"),
     "keep": ("kernelwatch.store.folders:main", "moves local results into results/"),

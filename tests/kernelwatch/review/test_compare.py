@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from kernelwatch.review import timed
-from kernelwatch.review.commands import compare as main
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import Point
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write
@@ -162,50 +160,6 @@ def test_undecided_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [row["configuration"] for row in found["rows"]] == [
         f"{TIME}({case})" for case in ("slower", "slow", "undecided", "same")
     ]
-
-
-NOISE = '{"configuration": "' + TIME + '(one)", "threshold": 0.03}\n'
-
-
-@pytest.mark.parametrize(
-    ("lines", "verdict"),
-    [
-        ("", "SLOWER"),
-        (NOISE, "SAME"),
-        (NOISE.replace("one", "two"), "SLOWER"),
-        (NOISE + NOISE.replace("3", "1"), "SLOWER"),
-        ('{"selftest": {"commit": "c", "gpu": "NVIDIA H200"}}\n' + NOISE, "SAME"),
-        (NOISE.replace("}", ', "seconds": 3e-5, "between": 1e-3, "within": 2e-3, "processes": 10}'), "SAME"),
-    ],
-    ids=["empty", "named", "another", "later line", "after the facts", "with more"],
-)
-def test_noise_file(lines: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The machine's own threshold of a configuration goes before the default of 1 %."""
-    write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))
-    (tmp_path / "results" / "gpu" / "noise.jsonl").write_text(lines)
-    assert reviewed(tmp_path, capsys)[1]["rows"][0]["verdict"] == verdict
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{",
-        "[]",
-        "{}",
-        "1",
-        '{"selftest": 3}',
-        NOISE.replace("0.03", '"3"'),
-        NOISE.replace("0.03", "-1"),
-        NOISE.replace("0.03", "null"),
-        NOISE.replace("}", ', "between": "0.1"}'),
-    ],
-)
-def test_bad_noise_file(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line that is not understood is named, not skipped."""
-    write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))
-    (tmp_path / "results" / "gpu" / "noise.jsonl").write_text("\n" + line)
-    assert main([BASE, HEAD], tmp_path) == 2
-    assert re.search(r"noise\.jsonl, line 2: (Expected|Object|is not JSON)", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

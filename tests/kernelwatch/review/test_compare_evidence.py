@@ -131,28 +131,6 @@ def test_evidence(
     )
 
 
-@pytest.mark.parametrize(
-    ("uuids", "verdict", "told"),
-    [
-        (("A", "A"), SLOW, False),
-        (("B", "B"), SLOW, True),
-        (("A", "B"), SAME, False),
-        ((None, "B"), SAME, False),
-        ((None, None), SLOW, False),
-    ],
-)
-def test_thresholds_hold_for_one_gpu(
-    uuids: tuple[str | None, str | None], verdict: str, told: bool, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Half a per cent is more than one GPU's noise, and less than two may differ by; another's noise is told."""
-    folder = _noted(write(root, _suite(1.005, None)), apart(*uuids))
-    _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
-    _, found = reviewed(root, capsys)
-    assert found["rows"][0]["verdict"] == verdict
-    note = "the thresholds are the noise of another GPU of the kind, A; for this one's own: kernelwatch selftest"
-    assert (note in found["notes"]) is told
-
-
 def test_the_same_machine_code_on_gpus_that_are_alike(root: Path) -> None:
     """It is not slower because another GPU is."""
     _noted(write(root, _suite(1.1, None)), TOGETHER, "aa")

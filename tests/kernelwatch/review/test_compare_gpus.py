@@ -14,7 +14,7 @@ from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.notes import ALIKE, FEWEST, likeness, notes
 from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.noise import LONG, Gpus, Noise
+from kernelwatch.store.noise import LONG, Gpus
 from kernelwatch.store.results import History, Point
 from tests.stored import reviewed
 
@@ -91,7 +91,7 @@ def test_note() -> None:
     history, results = cast(Any, SimpleNamespace(benchmarks=lambda _: [])), cast(Any, SimpleNamespace(env_vars={}))
     sides = Sides(history, Side("b", "b" * 40, results), Side("c", "c" * 40, results))
     again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
-    assert list(notes(sides, Noise(), gpus)) == [
+    assert list(notes(sides, gpus)) == [
         "not one GPU, but several of the kind, measured 2 of 3 timed benchmarks, which are alike (201 times of the "
         "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below; " + again,
         "not one GPU, but several of the kind, measured 1 of 3 timed benchmarks: no threshold is below 8 %; " + again,

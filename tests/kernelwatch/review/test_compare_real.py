@@ -70,7 +70,7 @@ STORED = [
     (GPU, "98a96e0", "740a787", Verdict.TRADE),  # times, 39 of which are faster
     (NO_GPU, "98a96e0", "740a787", SAME),  # instructions are evidence
     (NO_GPU, "a0cc781", "ee4e49a", Verdict.TRADE),  # transactions of some sizes, not of others
-    (GPU, "4df5b48", "a962974", SLOW),
+    (GPU, "4df5b48", "a962974", Verdict.TRADE),  # two of its times are faster by less than 1 %
     (NO_GPU, "4d2e91a", "ab7cbc0", SLOW),  # occupancy
     (GPU, "952ced2", "f30f4e4", UNDECIDED),  # nothing in both
     (GPU, "62e95db", "ee4e49a", FAST),  # one undecided, faster in any case
@@ -177,15 +177,13 @@ def test_nothing_but_what_changed() -> None:
     found = review(GPU, "f22cf79", "926c240")
     assert not any(note.startswith("not one GPU") for note in found.notes)
     verdicts = times(found)
-    assert Counter(verdicts.values()) == {SAME: 437, FAST: 113, UNDECIDED: 1}
+    assert Counter(verdicts.values()) == {SAME: 452, FAST: 99}
     faster = [name for name, verdict in verdicts.items() if verdict is FAST]
     assert all("(transpose_read_write_coalesced," in name for name in faster)
-    told = said(GPU, "f22cf79", "926c240")
-    assert "undecided: transpose_read_coalesced at 256x256 complex128 isolated -O3: +1.0 %, could be " in told
 
 
 def test_less_than_one_percent_is_seen() -> None:
-    """f22cf79 -> 952ced2, on one GPU: by its kind's noise, a copy's 0.6 % counts; what no commit changes is left alone.
+    """f22cf79 -> 952ced2, on one GPU: by its noise, a copy's 0.6 % counts; what no commit changes is left alone.
 
     Of the copies that changed at all, only those did whose flag chooses another load since then.
     """
@@ -197,7 +195,7 @@ def test_less_than_one_percent_is_seen() -> None:
     copies = {name: verdict for name, verdict in times(found).items() if name.startswith("time_copy.")}
     assert Counter(verdict for name, verdict in copies.items() if "DeviceCopy." in name) == {SAME: 35}
     changed = [name for name, verdict in copies.items() if verdict is not SAME]
-    assert (len(changed), found.exit_code) == (19, 1)
+    assert (len(changed), found.exit_code) == (6, 1)
     assert all(name.endswith("-Xptxas -dlcm=cg)") for name in changed)
 
 

@@ -15,7 +15,7 @@ from asv.config import Config
 from kernelwatch.project import ROOT
 from kernelwatch.review import timed
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.noise import LONG, Noise
+from kernelwatch.store.noise import LONG, default
 from kernelwatch.store.results import History, Point
 
 KEPT = Path(__file__).parents[2] / "data" / "two-runs-h200"
@@ -45,7 +45,7 @@ def runs() -> tuple[dict[str, Point], dict[str, Point]]:
 
 def _verdicts(base: dict[str, Point], head: dict[str, Point]) -> dict[str, Verdict]:
     pairs = {name: (base[name], head[name]) for name in base}
-    thresholds = [Noise().threshold(name, one.value or 0.0) for name, (one, _) in pairs.items()]
+    thresholds = [default(one.value or 0.0) for one, _ in pairs.values()]
     judged = timed.judge(list(pairs.values()), thresholds)
     return dict(zip(pairs, (each.verdict for each in judged), strict=True))
 

@@ -5,27 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from kernelwatch import settings
 from kernelwatch.command import UNFORESEEN, one_line, without_traceback
-from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.review import drift as drifts
 from kernelwatch.review import issue
-from kernelwatch.review import selftest as noise
 from kernelwatch.review.bisect import report
 from kernelwatch.review.bisect.search import judge_one, search
-from kernelwatch.review.commits import CannotCompareError, few, find, histories, of_compilers, resolve
+from kernelwatch.review.commits import CannotCompareError, few, find, histories, of_compilers
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.comparison import compare as compared
 from kernelwatch.review.conclusion import TRADES
 from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.regressions import standing
-from kernelwatch.runner import command as asv
 from kernelwatch.show import as_json
 from kernelwatch.show import report as reports
 from kernelwatch.store import folders
@@ -229,23 +225,3 @@ def regressions(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         _say(f"left out: {few(sorted(unknown))}, which git does not know here; run: git fetch --unshallow --all")
     sys.stdout.write(issue.render(found, root))
     return 0
-
-
-@without_traceback
-def selftest(words: Sequence[str] | None = None) -> int:
-    """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
-    parser = _parser("How far runs of HEAD differ, and whether the review leaves them alone.")
-    least = 2 * noise.ROUNDS
-    parser.add_argument("--processes", type=int, default=least, help="of a configuration (default: %(default)s)")
-    only = "as of asv run; then judge only, and keep the stored thresholds (default: all times)"
-    parser.add_argument("--bench", action="append", help=only)
-    options = parser.parse_args(words)
-    if options.processes < least or options.processes % noise.ROUNDS:
-        parser.error(f"--processes is {options.processes}; {noise.ROUNDS} make a run, and two runs are the least")
-    if machine.gpu() is None:
-        return _cannot("measure noise", "no GPU here: there are no times")
-    with tempfile.TemporaryDirectory() as folder:
-        commit = resolve("HEAD", ROOT, [])
-        asv.rounds(commit, Path(folder), options.bench or ["time_"], options.processes)
-        # The file holds the thresholds of all times.
-        return noise.conclude(Path(folder), commit, keep=not options.bench)

@@ -16,10 +16,10 @@ from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Side, Sides
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
 from kernelwatch.review.evidence import Evidence
+from kernelwatch.review.noise import Noise, noise
 from kernelwatch.review.notes import Likeness, likeness, notes
 from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
 from kernelwatch.review.verdict import FAILING, NOT_AGAIN, Verdict, exact
-from kernelwatch.store.noise import Noise
 from kernelwatch.store.results import KINDS, TIMED, Point, kind
 
 
@@ -29,9 +29,9 @@ class Comparison(Sides):
 
     `rows` are the worst first. The `broken` fail in head alone, the `failed` in both, the `repaired` in base alone;
     `only_base` and `only_head` have no value in the other for another reason. `peak` is the machine's theoretical bytes
-    a second, if a run recorded it; `arch` the architecture of its GPU, if it has one. `noise` says where thresholds
-    come from, `notes` what differs between the two runs besides the commit, `acknowledged` what is accepted, `trade`,
-    one of TRADES, what may become worse in a TRADE that passes.
+    a second, if a run recorded it; `arch` the architecture of its GPU, if it has one. `noise` says up to which change
+    times are the same, `notes` what differs between the two runs besides the commit, `acknowledged` what is accepted,
+    `trade`, one of TRADES, what may become worse in a TRADE that passes.
     """
 
     rows: list[Row]
@@ -95,11 +95,11 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     Raises
     ------
     CannotCompareError
-        The machine's noise file, its file of hashes, the file of acknowledged regressions, or a limit is not readable.
+        The machine's file of hashes, the file of acknowledged regressions, or a limit is not readable.
     """
     history = sides.history
     try:
-        noise, evidence = Noise(history.folder), Evidence(sides)
+        evidence = Evidence(sides)
         acknowledged, limits = Acknowledged(root, sides.base.commit, sides.head.commit), settings.limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
@@ -110,13 +110,13 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     if names is not None:
         lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
-    gpus = likeness(evidence, times)
+    gpus, of_machine = likeness(evidence, times), noise(history) if times else Noise()
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    judged = list(_rows(sides, asked, noise, evidence, gpus, at_least))
+    judged = list(_rows(sides, asked, of_machine, evidence, gpus, at_least))
     if names is not None and any(row.kind != TIMED and row.judgement.verdict is Verdict.SLOWER for row in judged):
         # The others, apart: by their times, numbers that rose are weighed, but Holm corrects for what is asked.
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
-        judged += _rows(sides, others, noise, evidence, gpus, at_least)
+        judged += _rows(sides, others, of_machine, evidence, gpus, at_least)
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
     arch = next((str(run["arch"]) for run in runs if run.get("arch")), None)
     weighed = list(weigh(judged, arch, limits))[: len(asked)]
@@ -125,8 +125,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         **vars(sides),
         rows=sorted(map(acknowledged.row, weighed), key=Row.badness),
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
-        noise=noise.source(),
-        notes=[*notes(sides, noise, gpus), *_reused(times, evidence), *noise.notes(), *acknowledged.problems],
+        noise=str(of_machine),
+        notes=[*notes(sides, gpus), *_reused(times, evidence), *acknowledged.problems],
         acknowledged=acknowledged,
         arch=arch,
         broken=lone["broken"],
@@ -205,8 +205,7 @@ def _rows(
     """Judge some, whose times are one family."""
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
     thresholds = [
-        max(at_least, noise.threshold(base.name(benchmark), base.value or 0.0, gpus[benchmark].gpus))
-        for benchmark, base, _ in varying
+        max(at_least, noise.threshold(base.value or 0.0, gpus[benchmark].gpus)) for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:

@@ -13,8 +13,9 @@ from typing import Any
 
 from kernelwatch.review.commits import Sides
 from kernelwatch.review.evidence import Evidence, Uuids
+from kernelwatch.review.noise import Noise
 from kernelwatch.review.verdict import ratio
-from kernelwatch.store.noise import ANOTHER_GPU, LONG, Gpus, Noise, defaults
+from kernelwatch.store.noise import ANOTHER_GPU, LONG, Gpus
 from kernelwatch.store.results import Point
 
 #: On one H200, two runs never differed by so much in a time of 20 µs and more: 0.45 % at most in 210 pairs of runs.
@@ -81,17 +82,13 @@ _FACTS = (
 )
 
 
-def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[str]:
+def notes(sides: Sides, gpus: Mapping[str, Likeness]) -> Iterator[str]:
     """Yield what to tell, a sentence each; `gpus` says how alike those are that measured each benchmark."""
     again = sides.again
     if sides.base.commit == sides.head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"
     yield from (f"{fact}; measure both with one: {again}" for fact in _other_facts(sides))
     yield from (f"{told}; to judge smaller changes measure both on one GPU: {again}" for told in _other_gpus(gpus))
-    known = noise.selftest.get("uuid")
-    if known and any(len(each.uuids) == 1 and not each.uuids & {known, None} for each in gpus.values()):
-        own = "for this one's own: kernelwatch selftest"
-        yield f"the thresholds are the noise of another GPU of the kind, {known}; {own}"
 
 
 def _other_facts(sides: Sides) -> Iterator[str]:
@@ -112,7 +109,7 @@ def _other_gpus(gpus: Mapping[str, Likeness]) -> Iterator[str]:
         found = [each for each in gpus.values() if each.gpus is kind]
         if found:
             several = f"not one GPU, but several of the kind, measured {len(found)} of {len(gpus)} timed benchmarks"
-            told, least = (_alike(found), defaults()) if kind is Gpus.ALIKE else ("", f"{ANOTHER_GPU * 100:g} %")
+            told, least = (_alike(found), Noise()) if kind is Gpus.ALIKE else ("", f"{ANOTHER_GPU * 100:g} %")
             yield f"{several}{told}: no threshold is below {least}"
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from unittest import mock
 
 from asv import main
@@ -18,7 +17,6 @@ from asv.commands.run import Run
 from kernelwatch import mortal, settings
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
-from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import releases
 from ptxcount.ending import ended
 
@@ -61,31 +59,6 @@ def _changed() -> list[str]:
     running = (each for each in settings.code() if each != settings.package())
     paths = (".", *(f":(exclude){each}" for each in running))
     return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
-
-
-def rounds(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) -> None:
-    """Run the suite with more than its two rounds of a configuration: each once, then each again.
-
-    A benchmark that fails is missing in the results; asv's own output says why.
-
-    Parameters
-    ----------
-    commit : str
-        Any git revision.
-    folder : Path
-        Where asv keeps the results.
-    benchmarks : sequence of str
-        Regular expressions as `asv run --bench` takes them.
-    processes : int
-        Of each configuration.
-    """
-    _apart_from_this(*words_of_rounds(commit, benchmarks, processes), **{RESULTS: str(folder)})
-
-
-def words_of_rounds(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:
-    """Return the arguments of asv that run every benchmark in so many rounds."""
-    selected = [word for benchmark in benchmarks for word in ("--bench", benchmark)]
-    return ["run", "--record-samples", "--attribute", f"rounds={processes}", *selected, f"{commit}^!"]
 
 
 def measure(words: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from asv.results import Results, iter_results_for_machine_and_hash
 from kernelwatch.runner import reuse
 from kernelwatch.runner.reuse import Entry, Stored
 from kernelwatch.store import record, rows
-from kernelwatch.store.noise import Gpus, Noise
+from kernelwatch.store.noise import default
 from kernelwatch.store.run_record import RunRecord
 
 #: With a value, everything is measured.
@@ -79,7 +79,6 @@ class History:
         self._folder, self._machine, self._environment = folder, machine, environment
         self._groups, self._rounds = groups, rounds
         self._timed = {group for group, each in groups.items() if ".time_" in each[0]}
-        self._noise = Noise(folder / machine)
         self._known: dict[str, Values | None] = {}
 
     def stored(self, commit: str, now: RunRecord) -> Stored:
@@ -126,7 +125,7 @@ class History:
                 # One process against the two that are stored: they differ by more than two against two, which
                 # thresholds are for.
                 median = statistics.median(samples)
-                entry.threshold = self._noise.threshold(f"{first}({params})", median, Gpus.ALIKE)
+                entry.threshold = default(median)
                 rounds = record.counts(own_run, line["commit"], first, params, len(samples))
                 if len(rounds) != self._rounds[group]:
                     continue

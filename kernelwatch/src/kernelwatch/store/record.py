@@ -29,7 +29,7 @@ FINGERPRINTS_FILE = "fingerprints.jsonl"
 #: A line for each machine code that some run looked at: its instructions by class.
 INSTRUCTIONS_FILE = "instructions.jsonl"
 
-#: The records, and what a line of each is. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
+#: The records, and what a line of each is.
 RECORDS: dict[str, type[models.Record]] = {
     FILE: models.Run,
     CUBINS_FILE: models.Cubins,

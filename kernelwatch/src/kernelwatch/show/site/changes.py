@@ -14,6 +14,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups, mean
+from kernelwatch.review.noise import noise
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
 from kernelwatch.show import text
@@ -45,7 +46,7 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
     reviews : Kept
         The reviews of the machine.
     """
-    beside = [history.compiler, Cubins(history.folder, history.compiler).archs]
+    beside = [history.compiler, Cubins(history.folder, history.compiler).archs, str(noise(history))]
 
     def measured(commit: str) -> consecutive.Measured:
         made: consecutive.Measured = reviews.of([commit], "states", lambda: consecutive.measured(history, commit))

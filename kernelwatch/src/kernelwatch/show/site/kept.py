@@ -23,7 +23,7 @@ import orjson
 from kernelwatch import home, settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.store import noise, record
+from kernelwatch.store import record
 from kernelwatch.store.reading import SUITE
 from ptxcount import whole
 
@@ -100,7 +100,7 @@ class Kept:
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
-        files = (folder / noise.FILE, folder.parent / SUITE, acknowledged.beside(stored) / acknowledged.FILE)
+        files = (folder.parent / SUITE, acknowledged.beside(stored) / acknowledged.FILE)
         runs = [
             record.read(path.parent.parent, path.parent.name) for path in sorted(folder.parent.glob(f"*/{record.FILE}"))
         ]

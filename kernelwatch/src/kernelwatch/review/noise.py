@@ -1,0 +1,99 @@
+"""By how much a time may change on a machine before it means anything: the defaults, narrowed by what is stored.
+
+What two commits launch with the same machine code differs by noise alone. rustc-perf takes its thresholds from such
+history, too (its documentation, "How we determine if a change is significant").
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kernelwatch.review.commits import CannotCompareError, Sides, sides
+from kernelwatch.review.evidence import Evidence
+from kernelwatch.review.verdict import change, ratio
+from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, Gpus
+from kernelwatch.store.results import History
+
+#: Measured commits that are looked at, the newest, and changes that narrow a default.
+COMMITS, FEWEST = 30, 100
+
+#: The share of the changes that count: another grid with the same machine code is a change all the same.
+SHARE = 0.99
+
+#: A threshold is this much larger than all that count: one false SLOWER fails a build.
+SAFETY = 2
+
+#: Thresholds are rounded up to multiples of it: another commit seldom makes another threshold.
+STEP = 0.001
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The thresholds of a machine: relative changes up to which times are SAME, by the seconds from which they hold."""
+
+    thresholds: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
+
+    def threshold(self, seconds: float, gpus: Gpus = Gpus.ONE) -> float:
+        """Return the threshold of a time of base, if such `gpus` measured base and head."""
+        of_default = {**self.thresholds, **dict(DEFAULTS)}
+        of_kind = {Gpus.ONE: self.thresholds, Gpus.ALIKE: of_default, Gpus.SEVERAL: {0.0: ANOTHER_GPU}}[gpus]
+        return of_kind[max((least for least in of_kind if seconds >= least), default=0.0)]
+
+    def __str__(self) -> str:
+        """For example "1 % from 20 µs on, 5 % below"."""
+        return ", ".join(
+            f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
+            for least, threshold in self.thresholds.items()
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def noise(history: History) -> Noise:
+    """Return the thresholds of a machine, by its commits of one compiler and their nearest measured ancestors."""
+    found: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
+    for head in history.commits()[-COMMITS:]:
+        base = next(history.graph.ancestors(head), None)
+        for both in _sides(history, base, head) if base else ():
+            for seconds, changed in changes(both):
+                found[next(least for least in found if seconds >= least)].append(changed)
+    return Noise({least: min(default, narrowed(found[least])) for least, default in DEFAULTS})
+
+
+def narrowed(changes: list[float]) -> float:
+    """Return the threshold that changes by noise alone speak for; infinite if they are too few."""
+    if len(changes) < FEWEST:
+        return math.inf
+    most = sorted(changes)[math.ceil(SHARE * len(changes)) - 1]
+    return max(1, math.ceil(SAFETY * most / STEP)) * STEP
+
+
+def changes(both: Sides) -> Iterator[tuple[float, float]]:
+    """Yield the seconds and the relative change of each time that one GPU measured in two runs of one machine code."""
+    evidence = Evidence(both)
+    for benchmark in both.history.benchmarks("time"):
+        runs = [both.history.run_of(side.results, benchmark) for side in both.both]
+        if runs[0] is runs[1]:  # in turns: they agree better than two runs
+            continue
+        base, head = (
+            {tuple(point.params.items()): point for point in both.history.points(side.results, benchmark)}
+            for side in both.both
+        )
+        for key in base.keys() & head.keys():
+            old, new = base[key], head[key]
+            if (
+                old.value and new.value and min(old.value, new.value) > 0
+                and not evidence.is_one_measurement(old, new)
+                and evidence.machine_code_unchanged(benchmark, old)
+                and evidence.is_of_one_gpu(benchmark, old)
+            ):  # fmt: skip
+                yield old.value, change(ratio(old.value, new.value))
+
+
+def _sides(history: History, base: str, head: str) -> list[Sides]:
+    try:
+        return sides(history, (base, head), [base, head])
+    except CannotCompareError:  # in no environment both
+        return []
