@@ -17,7 +17,7 @@ MEASURE_ALL ?=
 export KERNELWATCH_MEASURE_ALL := $(MEASURE_ALL)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2", or for compare.
 ARGS ?=
-# For measure and compare: two git revisions. For compare: the machine, if several measured both. For keep: only that one.
+# For measure and compare: two git revisions. For compare: the machine, if several measured both.
 BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
@@ -33,7 +33,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet keep compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -63,11 +63,6 @@ measure: $(VENV)/installed
 history: $(VENV)/installed
 	git rev-list --first-parent --max-count=$(COMMITS) main | \
 	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
-
-# Moves what was measured from results-local/, which git ignores, into results/. REPLACE=1: also in the place of other numbers.
-REPLACE ?=
-keep: $(VENV)/installed
-	$(BIN)/kernelwatch keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
 
 # Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
 compilers: $(VENV)/installed

@@ -101,15 +101,12 @@ def pytest_configure() -> None:
     os.environ.pop("KERNELWATCH_RESULTS", None)
     if importlib.util.find_spec("kernelwatch") is None:
         return
-    from kernelwatch.store import folders
+    from kernelwatch.store import reading
 
-    stored, places = ROOT / "results", folders.places
-
-    def tracked(folder: Path) -> list[Path]:
-        found = places(folder)
-        return [stored] if stored in found else found
-
-    folders.places = tracked
+    words = ["git", "-C", str(ROOT), "ls-files", "--others", "-z", "--", "results"]
+    names = subprocess.run(words, capture_output=True, text=True).stdout.split("\0")
+    untracked, listed = {ROOT / name for name in names}, reading.listed
+    reading.listed = lambda folder, pattern: [path for path in listed(folder, pattern) if path not in untracked]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.store import storing
+from kernelwatch.store import folders
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, samples, write
 
 MACHINE = "gpu"
@@ -37,14 +37,14 @@ def arrived(folder: Path) -> tuple[Path, Path]:
     incoming = write(folder / "in", whole) / "results"
     stored = write(folder / "out", {BASE: whole[BASE]}) / "results"
     shutil.copy(incoming / MACHINE / f"{BASE[:8]}-python3.11.json", stored / MACHINE)
-    (stored / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, "commits": [BASE]}) + "\n", encoding="utf-8")
-    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps(RUN) + "\n", encoding="utf-8")
+    for folder, run in ((stored, {**RUN, "commits": [BASE]}), (incoming, RUN)):
+        (folder / MACHINE / "runs.jsonl").write_text(json.dumps(run) + "\n", encoding="utf-8")
     return incoming, stored
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file and what it holds, but for the lock of who writes there."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != storing.LOCK)
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != folders.LOCK)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

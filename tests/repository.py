@@ -98,7 +98,7 @@ class Repository:
     ) -> None:
         self._environments = environments
         self.path = folder / "project"
-        self.results = self.path / "results-local"  # it has none of any machine
+        self.results = self.path / "results"
         home = folder / "home"
         home.mkdir()
         real_cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))

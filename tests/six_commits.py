@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -93,8 +92,6 @@ def fed(repository: Repository) -> set[tuple[str, str]]:
 
 def published(repository: Repository, newest: str) -> dict[str, str]:
     """Publish with a commit as the newest; the regressions, which list and feed both name: configuration -> commit."""
-    if repository.results.exists():  # asv reads what is kept
-        shutil.copytree(repository.results, repository.path / "results", dirs_exist_ok=True)
     publish = repository.asv("publish", newest)
     assert publish.returncode == 0, publish.stdout + publish.stderr
     found = listed(repository)

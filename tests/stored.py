@@ -17,7 +17,6 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch.review.commands import compare as main
-from kernelwatch.store.samples import unpack
 from kernelwatch.toolchain.releases import VARIABLE
 
 #: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
@@ -75,12 +74,12 @@ def write(
 
 
 def documents(folder: Path) -> dict[str, Any]:
-    """All results of asv's without dates and durations."""
+    """All results of asv's without dates and durations, by the beginnings of the commits' hashes."""
     found = {}
     for path in sorted(folder.glob("*/????????-*.json")):
-        found[path.name] = unpack(json.loads(path.read_text(), parse_constant=str))
-        found[path.name]["durations"] = {}
-        for row in found[path.name]["results"].values():
+        found[path.name[:8]] = json.loads(path.read_text(), parse_constant=str)
+        found[path.name[:8]]["durations"] = {}
+        for row in found[path.name[:8]]["results"].values():
             row[3:5] = [None, None]
     return found
 

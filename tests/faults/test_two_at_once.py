@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asv.util import UserError
 
-from kernelwatch.store import storing
+from kernelwatch.store import folders
 from tests.faults import writer
 from tests.faults.writer import start
 
@@ -30,16 +30,16 @@ def _two(folder: Path, said: Path, seconds: float) -> list[Any]:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
+def places(tmp_path: Path) -> tuple[Path, Path]:
     """Results, and what the runs say."""
     said = tmp_path / "said"
     said.mkdir()
     return tmp_path / "results", said
 
 
-def test_the_second_waits(folders: tuple[Path, Path]) -> None:
+def test_the_second_waits(places: tuple[Path, Path]) -> None:
     """One message; then both have a value of the commit."""
-    results, said = folders
+    results, said = places
     runs = _two(results, said, 60)
     ends = time.monotonic() + 60
     while "in use" not in ((said / "2").read_text() if (said / "2").exists() else ""):
@@ -49,25 +49,25 @@ def test_the_second_waits(folders: tuple[Path, Path]) -> None:
     for run in runs:
         run.join()
         assert run.exitcode == 0, [path.read_text() for path in said.iterdir()]
-    assert sorted(writer.results(results)._results) == ["time_x1", "time_x2"]
+    assert writer.numbers(results) == {1, 2}
     waited = [[line for line in (said / name).read_text().splitlines() if "in use" in line] for name in "12"]
     assert [len(lines) for lines in waited] == [0, 1]
     assert f"{results} is in use by another run; waiting" in waited[1][0]
 
 
-def test_who_waits_for_a_run_that_is_killed_goes_on(folders: tuple[Path, Path]) -> None:
+def test_who_waits_for_a_run_that_is_killed_goes_on(places: tuple[Path, Path]) -> None:
     """At once, since the system frees the lock."""
-    results, said = folders
+    results, said = places
     first, second = _two(results, said, 600)
     first.kill()
     first.join()
     second.join(20)
     assert second.exitcode == 0
-    assert sorted(writer.results(results)._results) == ["time_x2"]
+    assert writer.numbers(results) == {2}
 
 
 def test_results_that_cannot_be_written(tmp_path: Path) -> None:
     """One line, before anything is measured."""
     (tmp_path / "results").touch()
-    with pytest.raises(UserError, match="results cannot be written: File exists"), storing.alone(tmp_path / "results"):
+    with pytest.raises(UserError, match="results cannot be written: File exists"), folders.alone(tmp_path / "results"):
         pytest.fail("nobody has that folder")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import multiprocessing
 import os
 import resource
@@ -17,20 +18,19 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from asv import util
 from asv.console import log
 from asv.results import Results
+from asv.runner import BenchmarkResult
 
-from kernelwatch.runner import files
-from kernelwatch.store import jsonl, storing
+from kernelwatch.store import folders
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.faults.writer"])
 
-MACHINE = "m"
+MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 BENCHMARK = "time_x"
 RECORD = "runs.jsonl"
 #: Files in the folder of results: a measurement makes the first as it begins, and ends with the second.
@@ -38,8 +38,8 @@ BEGAN, RELEASE = "began", "release"
 #: Every file takes several writes.
 SAMPLES = [float(n) for n in range(4000)]
 LONG = "x" * 20_000
-#: Files that `store` writes, each of them once.
-FILES = 4
+#: Files that `store` writes of a machine that is known, each of them once.
+FILES = 3
 
 #: What a file goes through that is written, and what kills a process that is about to do it.
 STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
@@ -52,30 +52,25 @@ def start(does: Callable[..., None], *args: Any) -> Any:
     return process
 
 
-def results(folder: Path) -> Results:
-    """The stored results of one commit."""
-    found = Results({"machine": MACHINE}, {}, "c0ffee" * 6 + "c0ff", 0, "3", "virtualenv-py3", {})
-    found.load_data(str(folder))
-    return found
+def numbers(folder: Path) -> set[int]:
+    """The numbers that are stored of one commit."""
+    found = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read() or {"results": {}}
+    return {int(name.removeprefix(BENCHMARK)) for name in found["results"]}
 
 
 def store(folder: Path, number: int) -> None:
-    """Do what a run does: machine, benchmarks, one more value of the commit, and the run's record."""
-    found = results(folder)
-    found._results[BENCHMARK] = [*found._results.get(BENCHMARK, []), number]
-    found._samples[BENCHMARK], found._stats[BENCHMARK] = [SAMPLES], None
-    _saved(folder, found, number)
-    jsonl.append(folder / MACHINE / RECORD, {"number": number, "text": LONG})
-
-
-def _saved(folder: Path, found: Results, number: int = 0) -> None:
-    """Put asv's files into their places, as a run does: each of them has changed."""
-    conf = SimpleNamespace()
-    with tempfile.TemporaryDirectory() as stage, files.staged(conf, folder, Path(stage)):
-        of_machine = {"machine": MACHINE, "ram": f"{LONG}{number}"}
-        util.write_json(str(Path(conf.results_dir, MACHINE, "machine.json")), of_machine, 1)
-        util.write_json(str(Path(conf.results_dir, "benchmarks.json")), {BENCHMARK: {"code": f"{LONG}{number}"}}, 2)
-        found.save(conf.results_dir)
+    """Do what a run does: machine, benchmarks, one more benchmark of the commit, and the run's record."""
+    found = Results({"machine": MACHINE}, {}, COMMIT, 0, "3", ENVIRONMENT, {})
+    described = {"name": f"{BENCHMARK}{number}", "version": "1", "params": []}
+    found.add_result(described, BenchmarkResult([1.0], [SAMPLES], [1], 0, "", None), record_samples=True)
+    with tempfile.TemporaryDirectory() as stage:
+        found.save(stage)
+        (document,) = (json.loads(path.read_bytes()) for path in Path(stage, MACHINE).iterdir())
+        util.write_json(str(Path(stage, MACHINE, "machine.json")), {"machine": MACHINE}, 1)
+        util.write_json(str(Path(stage, "benchmarks.json")), {BENCHMARK: {"code": f"{LONG}{number}"}}, 2)
+        folders.describe(folder, Path(stage), MACHINE)
+    record = {RECORD: [{"number": number, "text": LONG}]}
+    folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).save(document, record)
 
 
 def run_to(folder: Path, number: int, step: str, turn: int) -> None:
@@ -106,12 +101,9 @@ def run_locked(folder: Path, number: int, seconds: float, said: Path) -> None:
     """Measure for a while with the lock of a run, and store a number; what is said goes to a file."""
     with said.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         log.enable()
-        with storing.alone(folder):
-            found = results(folder)
+        with folders.alone(folder):
             (folder / BEGAN).touch()
             ends = time.monotonic() + seconds
             while time.monotonic() < ends and not (folder / RELEASE).exists():
                 time.sleep(0.01)
-            found._results[f"{BENCHMARK}{number}"] = [number]
-            found._samples[f"{BENCHMARK}{number}"] = found._stats[f"{BENCHMARK}{number}"] = None
-            _saved(folder, found)
+            store(folder, number)

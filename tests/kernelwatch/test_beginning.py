@@ -104,7 +104,7 @@ def test_what_is_ignored(repository: Path) -> None:
     (repository / ".gitignore").write_text("mine\nhtml")
     assert beginning.main([]) == beginning.main([]) == 0
     assert (repository / ".gitignore").read_text().splitlines()[:3] == ["mine", "html", ".asv/"]
-    assert (repository / ".gitignore").read_text().count("results-local") == 1
+    assert (repository / ".gitignore").read_text().count("run.lock") == 1
 
 
 @pytest.mark.parametrize("line", ["süß", "süß".encode("latin-1").decode("utf-8", "surrogateescape")])
@@ -210,7 +210,7 @@ def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path)
     beginning.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.own(repository))
-    for words in (["kernelwatch", "run"], ["kernelwatch", "lines", "x"], ["asv", "run", "HEAD^!"]):
+    for words in (["kernelwatch", "run"], ["kernelwatch", "counters", "x n=1 float32"], ["asv", "run", "HEAD^!"]):
         done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
         assert done.returncode
         (told,) = (done.stdout + done.stderr).splitlines()

@@ -27,7 +27,7 @@ from kernelwatch.show.site.tiles import sparkline, tiles
 from kernelwatch.store import folders, record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.record import CUBINS_FILE
-from kernelwatch.store.results import History, machines
+from kernelwatch.store.results import History
 from tests.commits import begin
 from tests.commits import commit as made
 from tests.site import made_up
@@ -231,7 +231,7 @@ def test_cubins_that_differ(tmp_path: Path) -> None:
 def test_commits_are_those_of_git(shown: Any) -> None:
     """Every measured commit, with subject, author and files; a machine's are oldest first."""
     assert shown["machines"][MACHINE]["newest"] == History(MACHINE).commits()[-1]
-    every = {commit for name in machines(ROOT / "results") for commit in History(name).commits()}
+    every = {commit for name in folders.machines(ROOT / "results") for commit in History(name).commits()}
     assert set(shown["commits"]) == every
     for commit in list(shown["commits"])[::5]:
         facts = shown["commits"][commit]

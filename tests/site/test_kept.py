@@ -14,7 +14,6 @@ import pytest
 from asv.config import Config
 
 from kernelwatch import home
-from kernelwatch.review import acknowledged
 from kernelwatch.show.site import changes, commits, kept, machine
 from kernelwatch.store import record
 from kernelwatch.store.results import History
@@ -57,7 +56,7 @@ def published(root: Path, monkeypatch: pytest.MonkeyPatch, head: str = "") -> tu
         patched.setattr(changes, "_change", noted)
         patched.setattr(commits, "_git", lambda repo, *words: head if words[0] == "rev-parse" else "")
         history = History(GPU, root)
-        reviews = kept.Kept(history.folder, history.results, (), head)
+        reviews = kept.Kept(history.folder, (), head)
         return list(changes.changes(history, None, reviews)), made
 
 
@@ -135,15 +134,6 @@ def test_another_commit_is_checked_out(root: Path, monkeypatch: pytest.MonkeyPat
     assert published(root, monkeypatch, head=LAST)[1] == [LAST]
 
 
-def test_acknowledgements_lie_beside_what_is_stored(root: Path, tmp_path: Path) -> None:
-    """Not beside the folder that unites stored and local results, which lies where anybody may write."""
-    (tmp_path / "acknowledged.toml").write_text("nonsense")
-    (tmp_path / "united").symlink_to(root / "results")
-    config = Config.load(str(root / "asv.conf.json"))
-    config.results_dir, config.stored_results_dir = str(tmp_path / "united"), str(root / "results")
-    assert acknowledged.beside(History(GPU, config=config).results) == root
-
-
 def test_the_code_counts(tmp_path: Path) -> None:
     """All Python of the library, the suite and the kernels; no test."""
     for name in (*kept._CODE, "tests"):
@@ -183,7 +173,7 @@ def test_damaged_entries_are_made_anew(
 def test_two_at_once(root: Path, folder: Path) -> None:
     """Whoever reads finds a whole entry or none, and nothing unfinished is left."""
     folder_of, found = root / "results" / GPU, list[Any]()
-    one = kept.Kept(folder_of, folder_of.parent, (), "")
+    one = kept.Kept(folder_of, (), "")
 
     def work() -> None:
         found.extend(one.of([BASE], each % 5, lambda: list(range(5000))) for each in range(50))

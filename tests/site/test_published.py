@@ -17,7 +17,7 @@ from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import pages, transactions
-from kernelwatch.store import jsonl
+from kernelwatch.store import jsonl, record
 from kernelwatch.toolchain import nvcc_call
 
 VENDOR = Path(pages.__file__).parent / "vendor"
@@ -126,7 +126,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     known = texts.keys() & stored.keys()
     assert 2 * len(known) > len(texts)
     assert {key: texts[key] for key in known} == {key: stored[key] for key in known}
-    (tmp_path / source_lines.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
+    (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
     assert list(source_lines.missing(tmp_path)) == counted[:1]
 
 
@@ -148,7 +148,7 @@ def test_lines_of_todays_counter_are_read(
     for machine, entries in files.items():
         lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
         (tmp_path / machine).mkdir()
-        jsonl.append(tmp_path / machine / source_lines.FILE, *lines)
+        jsonl.append(tmp_path / machine / record.LINES_FILE, *lines)
     assert source_lines.read(tmp_path) == {"k": expected}
 
 

@@ -50,7 +50,7 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, watch
 '''
 
 #: What asv and this library make in a repository.
-_IGNORED = (".asv/", "__pycache__/", "/html/", "/results-local/", "*.unfinished", "run.lock")
+_IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
 #: The compiler that workflows install, as README.md says it.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"

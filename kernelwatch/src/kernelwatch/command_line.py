@@ -25,8 +25,6 @@ COMMANDS = {
     "judge": ("kernelwatch.review.commands:judge", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.review.commands:regressions", "says which stored regressions stand"),
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
-    "lines": ("kernelwatch.counting.source_lines:main", "adds what each source line costs to a machine's results"),
-    "keep": ("kernelwatch.store.folders:main", "moves local results into results/"),
     "fleet": ("kernelwatch.fleet.command:main", "measures commits on many GPUs"),
     "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),

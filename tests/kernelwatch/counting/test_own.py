@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("body", LINES)
-def test_what_lines_cost(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of a source line and what it costs: a tab ends at a multiple of four."""
     text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
     arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
@@ -267,6 +268,6 @@ def test_what_lines_cost(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
     made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
     monkeypatch.setattr(suite, "current", lambda: made)
-    assert not list(source_lines.missing(classes={"Other"}))
-    (found,) = source_lines.missing(classes={"Copy"})
+    assert not list(source_lines.missing(tmp_path, {"Other"}))
+    (found,) = source_lines.missing(tmp_path, {"Copy"})
     assert [line for line in found["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]

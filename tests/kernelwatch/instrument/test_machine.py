@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import platform
+import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,6 +20,7 @@ from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import machine, prebuild, tools
 from kernelwatch.kernel import loading
 from kernelwatch.store import models, record
+from kernelwatch.store.folders import CommitFiles
 from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import nvcc_call
@@ -169,32 +171,32 @@ def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.
 def test_a_record_keeps_why_configurations_failed() -> None:
     """The models that accept records take it; a record without failures has no such field."""
     commit, benchmark = 40 * "a", "track_counted.Gather.track_load_sectors"
-    run = RunRecord()
-    run.begin(commit, benchmark, 1)
-    assert "failed" not in run.line()
+    run = RunRecord(commit)
+    run.begin(benchmark, 1)
+    assert "failed" not in run.lines()[record.FILE][0]
     for place, why in enumerate(("slow", "\N{BULLET} 01\nmore", "slow")):
-        run.note(commit, Configuration(group="track_counted.Gather", place=place, params="x", failed=why), [benchmark])
-    read = msgspec.convert(run.line(), models.Run).failed
+        run.note(Configuration(group="track_counted.Gather", place=place, params="x", failed=why), [benchmark])
+    read = msgspec.convert(run.lines()[record.FILE][0], models.Run).failed
     assert [(each.reason, each.configurations) for each in read] == [("? 01 more", 1), ("slow", 2)]
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_record(tmp_path: Path) -> None:
-    """A run is one JSON line; damaged input loses nothing that is stored."""
+    """A run is one JSON line."""
     commit = "c0ffee" + 34 * "0"
     for _ in range(2):
-        run = RunRecord()
+        run = RunRecord(commit)
         for benchmark in ("time_x", "track_x"):
-            run.begin(commit, benchmark, 1)
-        run.note(commit, Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
-        run.append_to(str(tmp_path), "no-gpu")
-    RunRecord().append_to(str(tmp_path), "no-gpu")  # nothing was measured
+            run.begin(benchmark, 1)
+        run.note(Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
+        CommitFiles(tmp_path / "no-gpu", commit, "py3").save({"results": {}}, run.lines())
     one, two = record.read(tmp_path, "no-gpu")
     assert one["skipped"] == two["skipped"]
     assert one["skipped"] == [{"commit": commit, "benchmark": "time_x", "reason": "why", "configurations": 1}]
     assert one["commits"] == [commit]
     assert "release 13.0" in one["nvcc"]
-    assert [path.name for path in (tmp_path / "no-gpu").iterdir()] == ["runs.jsonl"]
+    (path,) = (tmp_path / "no-gpu").iterdir()
+    assert re.fullmatch(r"c0ffee00-py3-\d{8}T\d{6}Z\.runs\.jsonl", path.name)
     json.dumps(one, allow_nan=False)
     assert record.read(tmp_path, "elsewhere") == []
 

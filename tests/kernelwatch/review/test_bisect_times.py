@@ -58,7 +58,7 @@ class Asv:
         name = "time_transpose.Transpose.time_back_to_back('transpose_read_write_coalesced', '4096x4096', 'float32', "
         assert any(re.search(pattern, f"{name}'-Xptxas -O3')") for pattern in patterns)
         self.runs.append([NAMES[commit] for commit in commits])
-        _keep(self.root / "results-local", commits)
+        _keep(self.root / "results", commits)
 
 
 def _keep(folder: Path, commits: list[str]) -> None:

@@ -24,7 +24,8 @@ from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
-from kernelwatch.store.results import TIMED, History, machines
+from kernelwatch.store.folders import machines
+from kernelwatch.store.results import TIMED, History
 from kernelwatch.toolchain import releases as compilers
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernelwatch.store import record
 from tests import six_commits
 from tests.repository import Repository
 
@@ -92,45 +94,48 @@ def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> N
 
 def test_a_night_without_new_commits(repository: Repository) -> None:
     """It leaves nothing behind."""
-    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository).read_text()
+    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
     idle = repository.make("history", BENCHMARKS)
     assert idle.returncode == 0, idle.stdout + idle.stderr
-    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository).read_text()) == before
+    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
 
 
 def test_record(repository: Repository, commits: dict[str, str]) -> None:
-    """One line says which commits were measured, since when, and what was skipped for want of a device, and why."""
-    (line,) = _runs(repository).read_text(encoding="utf-8").splitlines()
-    run = json.loads(line)
-    assert run["commits"] == sorted(commits.values())
-    stored = [json.loads(path.read_text()) for path in _runs(repository).parent.glob("????????-*.json")]
+    """A line a commit says since when it was measured, what was skipped for want of a device, and why."""
+    runs = _runs(repository)
+    stored = [json.loads(path.read_text()) for path in _machine(repository).glob("????????-*.json")]
     started = stored[0]["result_columns"].index("started_at")
-    assert run["began"] == {
+    assert sorted(run["commits"] for run in runs) == sorted([commit] for commit in commits.values())
+    assert {commit: names for run in runs for commit, names in run["began"].items()} == {
         each["commit_hash"]: {name: row[started] for name, row in each["results"].items()} for each in stored
     }
-    checked = [[one["ratio"] for one in each["checked"]] for each in run["checks"]]
+    checked = [[one["ratio"] for one in each["checked"]] for run in runs for each in run.get("checks", ())]
     assert len(checked) == len(commits) - 1, "what one commit has counted is known to the others"
     assert all({*ratios} == {1.0} for ratios in checked)
-    if "gpu" in run:
+    if "gpu" in runs[0]:
         return
     assert "No GPU here: the time_* benchmarks are skipped" in (repository.path.parent / "said").read_text()
     copies = "time_copy.DeviceCopy.time_back_to_back"
-    assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {(copies, 1)}
+    for run in runs:
+        assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {(copies, 1)}
     assert all(math.isnan(value) for each in stored for value in each["results"][copies][0])
 
 
 def test_what_cannot_be_read_is_named(repository: Repository) -> None:
     """The pages are made without it."""
-    unreadable = _runs(repository).parent / "c0ffee00-virtualenv-py3.json"
-    unreadable.write_text('{"machine": ')
-    with _runs(repository).open("a") as file:
-        file.write('{"commits": [')
+    unreadable = [_machine(repository) / f"c0ffee00-virtualenv-py3{ending}" for ending in (".json", ".runs.jsonl")]
+    for path in unreadable:
+        path.write_text('{"commits": [')
     done = repository.python("kernelwatch", "site")
     assert done.returncode == 0, done.stdout + done.stderr
     named = [line.partition(": ")[2].partition(": ")[0] for line in done.stderr.splitlines()]
-    assert {Path(each).name.partition(",")[0] for each in named} == {unreadable.name, "runs.jsonl"}
+    assert {Path(each).name.partition(",")[0] for each in named} == {path.name for path in unreadable}
 
 
-def _runs(repository: Repository) -> Path:
-    (file,) = repository.results.glob("*/runs.jsonl")
-    return file
+def _machine(repository: Repository) -> Path:
+    (file,) = repository.results.glob("*/machine.json")
+    return file.parent
+
+
+def _runs(repository: Repository) -> list[dict[str, Any]]:
+    return record.read(repository.results, _machine(repository).name)

@@ -1,32 +1,28 @@
-"""A checkout stays usable: runs change nothing that git tracks, a pull works, `make keep` moves what was measured."""
+"""A checkout stays usable: a run adds files to `results/` and changes none that git tracks, and a pull works."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from kernelwatch.project import ROOT
-from kernelwatch.store import folders
-from tests.incoming import changed
+from kernelwatch.store import reading, record
 from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
 
-REGISTERS = "ARGS=--bench track_registers"
+REGISTERS = "track_compiled.Compiled.track_registers"
+SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 
 @pytest.fixture
 def repository(tmp_path: Path, environments: Path) -> Repository:
-    """A clone whose `results/` know this machine, written as the workflows do, and a commit without results."""
+    """A clone whose `results/` have a commit of this machine, and a commit without results."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES, environments)
-    shutil.copy(ROOT / ".gitignore", repository.path)
+    (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
-    run = (sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
-    _done(repository, "env", f"{folders.RESULTS}=results", *run)
+    _done(repository, sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
     repository.share_environments()
-    assert not repository.results.exists()
     repository.commit("its results")
     repository.git("clone", "--quiet", ".", "../upstream")
     repository.git("remote", "add", "origin", "../upstream")
@@ -41,39 +37,41 @@ def _done(repository: Repository, *words: str) -> str:
     return done.stdout
 
 
-def _machine(folder: Path) -> Path:
-    (found,) = (path.parent for path in folder.glob("*/machine.json"))
-    return found
+def _new(repository: Repository) -> list[Path]:
+    """The files that git does not track; it says of no other that it is another."""
+    lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
+    assert all(line.startswith("?? results/") for line in lines), lines
+    return [repository.path / line.removeprefix("?? ") for line in lines]
 
 
-def test_bench_pull_keep(repository: Repository) -> None:
-    """Upstream changes the very files that a run adds to, and has the same commit measured."""
-    _done(repository, "make", "bench", REGISTERS)
-    assert not repository.git("status", "--porcelain")
-    here, stored = _machine(repository.results), _machine(repository.path / "results")
-    assert here.name == stored.name
-    head = repository.git("rev-parse", "HEAD")
-    (result,) = here.glob("*-*.json")
+def test_bench_and_pull(repository: Repository) -> None:
+    """Upstream has the same commit measured, and results of the one before; all are read, by asv's commands, too."""
+    _done(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
+    head, before = repository.git("rev-parse", "HEAD", "HEAD^").split()
+    result, *records = sorted(_new(repository), key=lambda path: path.suffix != ".json")
     assert result.name.startswith(head[:8])
-    _done(repository, "make", "history", REGISTERS, "COMMITS=2")
-    assert len((here / "runs.jsonl").read_text().splitlines()) == 1, "both commits have results, one in each place"
+    assert {path.name.removeprefix(result.stem) for path in records} == {".runs.jsonl", ".cubins.jsonl"}
 
     upstream = repository.path.parent / "upstream"
-    theirs = _machine(upstream / "results")
     document = json.loads(result.read_text())
     (row,) = document["results"].values()
-    document["results"] = {"track_compiled.Compiled.track_spill_bytes": row}
-    (theirs / result.name).write_text(json.dumps(document), encoding="utf-8")
-    runs = (theirs / "runs.jsonl").read_text()
-    (theirs / "runs.jsonl").write_text(runs + runs.replace('"started": "20', '"started": "21'), encoding="utf-8")
-    changed(upstream / "results" / "benchmarks.json", lambda _: None)  # its layout
-    _done(repository, "git", "-C", str(upstream), "add", "--all")
-    _done(repository, "git", "-C", str(upstream), "commit", "--quiet", "--message", "more")
+    document["results"] = {SPILLS: [[0.0], *row[1:]]}
+    theirs = upstream / "results" / result.parent.name / result.name.replace("Z.json", "1Z.json")
+    theirs.write_text(json.dumps(document), encoding="utf-8")
+    for words in (["add", "--all"], ["commit", "--quiet", "--message", "more"]):
+        _done(repository, "git", "-C", str(upstream), *words)
     repository.git("pull", "--quiet", "--ff-only")
 
-    local = (here / "runs.jsonl").read_text()
-    assert "1 commits taken" in _done(repository, "make", "keep")
-    assert "nothing to keep" in _done(repository, "make", "keep")
-    kept = json.loads((stored / result.name).read_text())["results"]
-    assert set(kept) == {"track_compiled.Compiled.track_registers", *document["results"]}
-    assert set((stored / "runs.jsonl").read_text().splitlines()) >= {*local.splitlines(), *runs.splitlines()}
+    (found,) = reading.documents(result.parent, head)
+    assert set(found.results) == {REGISTERS, SPILLS}
+    for command in (["show", head], ["compare", before, head], ["publish"]):
+        assert "track_registers" in _done(repository, sys.executable, "-m", "asv", *command) or command == ["publish"]
+    (graph,) = (repository.path / "html" / "graphs").rglob(f"branch-main/**/{REGISTERS}.json")
+    assert len(json.loads(graph.read_text())) == 2
+
+    repository.git("add", "results")
+    repository.git("commit", "--quiet", "--message", "kept")
+    _done(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
+    (again,) = (path for path in _new(repository) if path.name.endswith(record.FILE))
+    assert again.name.startswith(head[:8])
+    assert not [path for path in _new(repository) if path.suffix == ".json"], "the numbers are the same"

@@ -21,6 +21,7 @@ from kernelwatch.store import folders, record
 from kernelwatch.store.outcomes import Checked, Configuration
 from kernelwatch.store.record import measurement
 from kernelwatch.store.run_record import RunRecord
+from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
 TIME, RATIO = suite.TOGETHER[NAME]
@@ -118,12 +119,9 @@ Entries = Callable[..., dict[str, Entry]]
 def entries(tmp_path: Path) -> Entries:
     """What a run of NEW is told."""
 
-    def found(
-        commit: str = NEW, groups: dict[str, list[str]] | None = None, now: RunRecord | None = None
-    ) -> dict[str, Entry]:
-        with folders.joined(tmp_path) as folder:
-            history = stored.History(folder, "gpu", ENVIRONMENT, groups or {NAME: [TIME, RATIO]}, {NAME: 2})
-            return history.stored(commit, now or RunRecord()).entries
+    def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, Entry]:
+        history = stored.History(tmp_path, "gpu", ENVIRONMENT, groups or {NAME: [TIME, RATIO]}, {NAME: 2})
+        return history.stored(commit).entries
 
     return found
 
@@ -139,7 +137,7 @@ def test_entries(tmp_path: Path, entries: Entries) -> None:
     assert entries() == dict.fromkeys(map(_key, CASES), one)
     alone = Entry(OLD, {TIME: [2.0] * 20}, 0.01)
     assert entries(groups={NAME: [TIME]}) == dict.fromkeys(map(_key, CASES), alone)
-    _store(folders.local(tmp_path), "d" * 40, measured=["two"])
+    _store(tmp_path, "d" * 40, measured=["two"])
     found = {key: (entry.commit, entry.run) for key, entry in entries().items()}
     assert found == {_key("one"): (OLD, 0), _key("two"): ("d" * 40, 1)}
 
@@ -205,22 +203,20 @@ def test_identity(runs: list[Any], expected: list[str], tmp_path: Path, entries:
     assert set(entries()) == set(map(_key, expected))
 
 
-@pytest.mark.parametrize(
-    ("began", "held_back", "expected"),
-    [(BEGAN - 1, [], set()), (BEGAN, [], {"one", "two"}), (BEGAN, ["hot"], {"two"})],
-)
-def test_of_the_run_under_way(
-    began: int, held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries
-) -> None:
-    """What it measured of one commit it takes for the next, though its record is not written yet; not of a slow GPU."""
+@pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
+def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+    """What it measured of one commit it takes for the next; not of a slow GPU."""
     _store(tmp_path, measured=[])
-    kept = RunRecord()
-    kept.begin(OLD, TIME, began)
+    kept = RunRecord(OLD)
+    kept.begin(TIME, BEGAN)
     for place, case in enumerate(CASES):
         one = Configuration(group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10])
         one.numbers, one.held_back = {TIME: [2.0] * 20}, held_back[: 1 - place]
-        kept.note(OLD, one, [TIME])
-    assert set(entries(now=kept)) == {_key(case) for case in expected}
+        kept.note(one, [TIME])
+    folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
+        {**documents(tmp_path)[OLD[:8]], "results": {}}, kept.lines()
+    )
+    assert set(entries()) == {_key(case) for case in expected}
 
 
 @pytest.mark.parametrize(
@@ -242,8 +238,8 @@ def test_is_wanted(options: dict[str, Any], variable: str, expected: bool, monke
 
 def test_record() -> None:
     """Of what was reused, measured, skipped and failed, a run keeps whose numbers they are, and why there are none."""
-    kept = RunRecord()
-    kept.begin(NEW, TIME, BEGAN)
+    kept = RunRecord(NEW)
+    kept.begin(TIME, BEGAN)
     told: list[dict[str, Any]] = [
         {
             "reused": OLD,
@@ -256,11 +252,11 @@ def test_record() -> None:
         {"failed": "CompileError: µ\nmore"},
     ]
     for place, each in enumerate(told):
-        kept.note(NEW, Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
-    kept.note_checks(NEW, [Checked(f"{NAME}(p1)", 1.02, 0.01)])
-    (line,) = kept.fingerprint_lines()
+        kept.note(Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
+    kept.note_checks([Checked(f"{NAME}(p1)", 1.02, 0.01)])
+    lines = kept.lines()
+    (line,), (found,) = lines[record.FINGERPRINTS_FILE], lines[record.FILE]
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p1": "p1"}}, {NAME: {OLD: ["p0"]}})
-    found = kept.line()
     checked = [{"configuration": f"{NAME}(p1)", "ratio": 1.02, "threshold": 0.01}]
     assert found["checks"] == [{"commit": NEW, "checked": checked}]
     assert (found["processes"], found["stopped"]) == (

@@ -22,7 +22,7 @@ def test_where_to_look() -> None:
     """It says in three lines what was skipped, and which page and command show more."""
     first, _, tables = summary.lines(*_measured())
     assert first == "Skipped: nothing"
-    assert tables.strip() == "tables of them, after `make keep`: asv show 740a7872 --machine nvidia-h200"
+    assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
 
 
 def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

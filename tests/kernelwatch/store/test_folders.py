@@ -1,110 +1,140 @@
-"""Where results are: runs write local ones, what is read is both, and none is lost."""
+"""The folder of results: what git tracks stays as it is, what runs measured is read as one, and nothing is lost."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import shutil
+import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
+from asv.results import iter_results_for_machine_and_hash
 
-from kernelwatch.store import folders
+from kernelwatch.project import ROOT
+from kernelwatch.store import folders, reading, record
+from kernelwatch.store.folders import CommitFiles
+from tests.incoming import MACHINE, RUN, contents
+from tests.stored import BASE, COUNT, TIME, Outcome, write
 
-SUITE = "benchmarks.json"
-COLUMNS = ["result", "params", "version"]
+ENVIRONMENT = "python3.11"
+NAN = float("nan")
+DAY = datetime(2026, 11, 26, tzinfo=timezone.utc)
+
+#: SHA-256 of all values of results until 2026-11-26.
+STORED = "2a704b59e4f0192dae8337b9b5ef1c45efa2e5fd53b6df9fc36fa4e9c4dc227b"
 
 
-def _results(**benchmarks: Any) -> str:
-    durations = {f"<{name}>": 1 for name in benchmarks}
-    return json.dumps({"results": benchmarks, "durations": durations, "result_columns": COLUMNS})
-
-
-def _write(folder: Path, *names: str) -> None:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"of": folder.name, "name": name}), encoding="utf-8")
+def _measured(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
+    """A file of asv's of one commit, measured on a day."""
+    names = {"time": TIME, "count": COUNT}
+    suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
+    folder.mkdir(parents=True)
+    began = {(BASE, name): DAY + timedelta(days=day) for name in names.values()}
+    (path,) = (write(folder, suite, began=began) / "results" / MACHINE).glob("*-*.json")
+    found: dict[str, object] = json.loads(path.read_bytes())
+    return found
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    """Two stored machines, three local ones: one has results of both, another shares but a name with the stored one."""
-    stored = tmp_path / "results"
-    _write(stored, SUITE, "known/machine.json", "known/1-3.json", "both/machine.json", "both/1-3.json")
-    _write(folders.local(stored), SUITE, "new/machine.json", "new/1-3.json", "new/runs.jsonl")
-    _write(
-        folders.local(stored), "both/1-3.json", "both/2-3.json", "torn/1-3.json", "known/machine.json", "known/2-3.json"
+def results(tmp_path: Path) -> Path:
+    """A repository whose results of a commit are tracked: a time and a count of three cases, one skipped."""
+    (tmp_path / "project").mkdir()
+    cases: dict[str, Outcome] = {"one": 1.0, "two": 2.0, "three": NAN}
+    root = write(
+        tmp_path / "project", {BASE: {TIME: cases, COUNT: cases}}, began={(BASE, n): DAY for n in (TIME, COUNT)}
     )
-    shutil.copy(stored / "both/machine.json", folders.local(stored) / "both")
-    return stored
+    for words in (("init", "--quiet"), ("add", "results")):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    return root / "results"
 
 
-def test_a_run_writes_to_the_local_folder(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is stored; both are read, from wherever one begins. A variable names one folder for all."""
-    local = folders.local(stored)
-    assert (stored.name, local.name, folders.written(stored)) == ("results", "results-local", local)
-    assert folders.places(stored) == folders.places(local) == [stored, local]
-    assert folders.machines(stored) == ["both", "known", "new"], "each once"
-    monkeypatch.setenv(folders.RESULTS, str(local))
-    assert folders.written(stored) == local
-    assert folders.places(stored) == folders.places(local) == [local]
-    assert folders.machines(stored) == ["both", "known", "new"]
+def _values(folder: Path) -> dict[str, str]:
+    (found,) = reading.documents(folder / MACHINE)
+    return {name: str(row.result) for name, row in found.results.items()}
 
 
-def test_joined(stored: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """All files of both, but the local ones of another machine of a stored one's name: these are named, and left."""
-    before = {path: path.read_bytes() for path in stored.parent.rglob("*.json*")}
-    with folders.joined(stored) as joined:
-        found = {str(path.relative_to(joined)): json.loads(path.read_text())["of"] for path in joined.rglob("*.json*")}
-    del found[SUITE]
-    local = ("both/1-3.json", "both/2-3.json", "new/machine.json", "new/1-3.json", "new/runs.jsonl", "torn/1-3.json")
-    stays = ("known/machine.json", "known/1-3.json", "both/machine.json")
-    assert found == dict.fromkeys(stays, "results") | dict.fromkeys(local, "results-local")
-    (told,) = caplog.messages
-    assert told.startswith(f"{folders.local(stored) / 'known'} is left out: ")
-    assert {path: path.read_bytes() for path in stored.parent.rglob("*.json*")} == before
-    assert not joined.exists()
-
-
-#: What is stored and what is local of one file -> what is read.
-UNITED: dict[str, tuple[str, str, str, str]] = {
-    "a benchmark each": ("1-3.json", _results(a=[1]), _results(b=[2]), _results(a=[1], b=[2])),
-    "the local one counts": ("1-3.json", _results(a=[1], b=[1]), _results(a=[2]), _results(a=[2], b=[1])),
-    "a torn local file": ("1-3.json", _results(a=[1]), '{"resu', '{"resu'),
-    "a torn stored file": ("1-3.json", '{"resu', _results(a=[1]), _results(a=[1])),
-    "lines, each once": ("runs.jsonl", '{"a":1}\n{"b":1}\n', '{"b":1}\n{"c":1}\n', '{"a":1}\n{"b":1}\n{"c":1}\n'),
-    "no end of a line": ("noise.jsonl", '{"a":1}', '{"c":1}\n{"tor', '{"a":1}\n{"c":1}\n{"tor\n'),
+#: What is measured again, a day each -> the new file's benchmarks, and what is read.
+AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, str]]] = {
+    "the same": ([{"count": {"one": 1.0, "two": 2.0, "three": NAN}}], set(), {}),
+    "another number": ([{"count": {"one": 4.0, "two": 2.0, "three": NAN}}], {COUNT}, {COUNT: "[4.0, 2.0, nan]"}),
+    "one of them": ([{"count": {"one": 4.0, "two": NAN, "three": NAN}}], {COUNT}, {COUNT: "[4.0, 2.0, nan]"}),
+    "it fails now": ([{"time": {"one": None, "two": 2.0, "three": 5.0}}], {TIME}, {TIME: "[None, 2.0, 5.0]"}),
+    "two runs": (
+        [{"count": {"one": 4.0, "two": NAN, "three": NAN}}, {"time": {"one": NAN, "two": 9.0, "three": NAN}}],
+        {COUNT, TIME},
+        {COUNT: "[4.0, 2.0, nan]", TIME: "[1.0, 9.0, nan]"},
+    ),
 }
 
 
-@pytest.mark.parametrize(("name", "before", "after", "expected"), UNITED.values(), ids=UNITED)
-def test_a_file_that_both_have(name: str, before: str, after: str, expected: str, stored: Path) -> None:
-    """Benchmarks and lines of both; a file that cannot be united is left to whoever reads it."""
-    for folder, text in ((stored, before), (folders.local(stored), after)):
-        (folder / "both" / name).write_text(text, encoding="utf-8")
-    with folders.joined(stored) as joined:
-        text = (joined / "both" / name).read_text(encoding="utf-8")
-    assert text == expected or json.loads(text) == json.loads(expected)
+@pytest.mark.parametrize("what", AGAIN)
+def test_measured_again(what: str, results: Path, tmp_path: Path) -> None:
+    """What is tracked stays as it is; a file beside it, which later runs go on with, has what is new; both are read."""
+    measured, new, read = AGAIN[what]
+    before, values = contents(results), _values(results)
+    for day, benchmarks in enumerate(measured, start=1):
+        document = _measured(tmp_path / str(day), day, **benchmarks)
+        run = {record.FILE: [{**RUN, "commits": [BASE], "run": str(day)}]}
+        CommitFiles(results / MACHINE, BASE, ENVIRONMENT).save(document, run)
+    after = contents(results)
+    assert {name: after[name] for name in before} == before
+    added = sorted(after.keys() - before.keys())
+    assert [name.rpartition("Z.")[2] for name in added] == [*(["json"] if new else []), record.FILE]
+    assert not new or json.loads(after[added[0]])["results"].keys() == new
+    assert len(record.read(results, MACHINE)) == len(measured)
+    assert _values(results) == values | read
+    found = list(iter_results_for_machine_and_hash(str(results), MACHINE, BASE))
+    assert {name for each in found for name in each.get_all_result_keys()} == {TIME, COUNT}, "asv reads both files"
 
 
-@pytest.mark.parametrize("newer", ["results", "results-local"])
-def test_benchmarks_are_those_of_the_last_checkout(newer: str, stored: Path) -> None:
-    """A run rewrites the local list, a pull the stored one: the newer describes what there is."""
-    for folder in (stored, folders.local(stored)):
-        moment = 1000 + (folder.name == newer)
-        os.utime(folder / SUITE, (moment, moment))
-    with folders.joined(stored) as joined:
-        assert json.loads((joined / SUITE).read_text())["of"] == newer
+def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
+    """Another commit whose hash begins so, or another environment, has files of its own."""
+    document = _measured(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
+    for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
+        other = {**document, "commit_hash": commit, "env_name": environment}
+        CommitFiles(results / MACHINE, commit, environment).save(other, {})
+    found = {(each.commit_hash[-1], each.env_name): each for each in reading.documents(results / MACHINE, BASE)}
+    assert {key: sorted(each.results) for key, each in found.items()} == {
+        ("b", ENVIRONMENT): [TIME, COUNT],
+        ("a", ENVIRONMENT): [COUNT],
+        ("b", "other"): [COUNT],
+    }
 
 
-def test_nothing_local(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder itself is read; so is the one that a variable names."""
-    monkeypatch.setenv(folders.RESULTS, str(folders.local(stored)))
-    with folders.joined(stored) as joined:
-        assert joined == folders.local(stored)
-    monkeypatch.delenv(folders.RESULTS)
-    folders.local(stored).rename(stored.with_name("elsewhere"))
-    with folders.joined(stored) as joined:
-        assert joined == stored
+def test_descriptions(results: Path, tmp_path: Path) -> None:
+    """Written if they say something new, whatever their layout is; a machine of the same name must be the same."""
+    came = tmp_path / "came"
+    (came / MACHINE).mkdir(parents=True)
+    for name in (f"{MACHINE}/machine.json", reading.SUITE):
+        (came / name).write_text(json.dumps(json.loads((results / name).read_bytes()), indent=7))
+    before = contents(results)
+    folders.describe(results, came, MACHINE)
+    assert contents(results) == before
+    (came / reading.SUITE).write_text('{"version": 2}')
+    folders.describe(results, came, MACHINE)
+    assert (results / reading.SUITE).read_text() == '{"version": 2}'
+    (came / MACHINE / "machine.json").write_text('{"machine": "another"}')
+    with pytest.raises(reading.UnreadableError, match=r"is not the machine of .*; choose another --machine"):
+        folders.describe(results, came, MACHINE)
+
+
+def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names it."""
+    assert folders.results(tmp_path) == tmp_path
+    monkeypatch.setenv(folders.RESULTS, "elsewhere")
+    assert folders.results(tmp_path) == Path("elsewhere")
+
+
+def test_every_stored_value() -> None:
+    """Of what was stored until 2026-11-26 each value, sample, statistic and line is read as it was."""
+    digest = hashlib.sha256()
+    for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
+        for path, _, document in reading.files(folder):
+            if not path.stem.endswith("Z"):
+                rows = [(name, document.row(name)) for name in sorted(document.results)]
+                digest.update(json.dumps([path.name, document.commit_hash, document.date, rows]).encode())
+        for file, model in record.RECORDS.items():
+            for line, _ in reading.lines(folder / file, model):
+                digest.update(line)
+    assert digest.hexdigest() == STORED

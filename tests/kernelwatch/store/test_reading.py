@@ -12,7 +12,8 @@ import pytest
 
 from kernelwatch.project import ROOT
 from kernelwatch.store import models, reading, record
-from kernelwatch.store.results import History, machines
+from kernelwatch.store.folders import machines
+from kernelwatch.store.results import History
 from tests.incoming import MACHINE, RESULT, RUN, arrived, changed
 from tests.stored import BASE, COUNT, HEAD, TIME
 

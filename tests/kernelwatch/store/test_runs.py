@@ -11,6 +11,7 @@ import pytest
 
 from kernelwatch.show.site import data
 from kernelwatch.store import record
+from kernelwatch.store.folders import CommitFiles
 from kernelwatch.store.outcomes import Checked, Configuration
 from kernelwatch.store.results import History
 from kernelwatch.store.run_record import RunRecord
@@ -122,22 +123,20 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
 
 def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
     """The models know every fact that `kernelwatch.store.record` tells."""
-    made = RunRecord()
-    made.begin(HEAD, "a.time_b", 1_700_000_000_000, ["'one', 'two'"])
+    made = RunRecord(HEAD)
+    made.begin("a.time_b", 1_700_000_000_000, ["'one, two'"])
     for place, (params, rounds) in enumerate({"one, two": [5, 7], "one, 2": [5, 5], "3": [5, 5]}.items()):
         taken = Configuration(group="a.A", place=place, params=params, numbers={"a.time_b": [1.0]}, rounds=rounds)
-        made.note(HEAD, taken, ["a.time_b"])
+        made.note(taken, ["a.time_b"])
     for skipped, failed in (("why <not>", ""), ("", "ValueError: <no>")):
-        made.note(HEAD, Configuration(group="a.A", place=3, params="4", skipped=skipped, failed=failed), ["a.time_b"])
+        made.note(Configuration(group="a.A", place=3, params="4", skipped=skipped, failed=failed), ["a.time_b"])
     code = ("a" * 64, "k float32", "sm_90", "b" * 64)
-    made.note(HEAD, Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code), [])
-    made.note_checks(HEAD, [Checked("a.A(one)", 1.0, 0.01)])
-    made.note_instructions({code[3]: {"integer": 3}})
-    made.append_to(str(tmp_path), "m")
-    lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
-    (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()
+    made.note(Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code), [])
+    made.note_checks([Checked("a.A(one)", 1.0, 0.01)])
+    CommitFiles(tmp_path / "m", HEAD, "py3").save({"results": {}}, made.lines())
+    lines = {file: record.read(tmp_path, "m", file) for file in made.lines()}
+    (line,), (cubins,), (fingerprints,), _ = lines.values()
     assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
-    assert instructions == {"code": code[3], "instructions": {"integer": 3}}
     assert fingerprints["run"] == line["run"]
     assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
     counts = [record.counts(line, HEAD, "a.time_b", params, 10) for params in ("one, two", "3")]

@@ -1,13 +1,11 @@
-"""What each source line of the kernels costs, in `lines.jsonl` beside a machine's results.
+"""What each source line of the kernels costs, beside a machine's results.
 
-A run that counts adds the kernels of the checkout that are not there yet; publishing only reads them. The command adds
-them without a run: `kernelwatch lines FOLDER`.
+A run that counts the checkout's commit adds the kernels that are not there yet; publishing only reads them.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,9 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import Source
-from kernelwatch.store import jsonl, reading
+from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
 from ptxcount import listing
-
-FILE = "lines.jsonl"
 
 #: What stands for the lines of a kernel that has none.
 NONE = "no source line accesses memory"
@@ -57,21 +53,26 @@ def read(results: Path) -> dict[str, str]:
     Of two that one counter told of one key, the first counts: a later one that says otherwise is not to be believed.
     """
     found: dict[tuple[str, str], str] = {}
-    for path in sorted(results.glob(f"*/{FILE}")):
-        for _, line in reading.lines(path, Lines):
-            found.setdefault((line.counter, line.key), line.text)
+    for line in (line for path in reading.listed(results, "*") for line in _stored(path)):
+        found.setdefault((line.counter, line.key), line.text)
     today = fingerprint.counter()
     by_age = sorted(found.items(), key=lambda each: each[0][0] == today)  # today's last; else in their order
     return {key: text for (_, key), text in by_age}
 
 
-def missing(*folders: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Count, and yield as a machine's file keeps them, the kernels of `launches` that its folders lack.
+def _stored(folder: Path) -> Iterator[Lines]:
+    """Yield what a machine's folder has."""
+    for path in record.paths(folder, record.LINES_FILE):
+        yield from (line for _, line in reading.lines(path, Lines))
+
+
+def missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Count, and yield as they are recorded, the kernels of `launches` that a machine's folder lacks.
 
     A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
     """
     counter = fingerprint.counter()
-    known = {(line.key, line.counter) for folder in folders for _, line in reading.lines(folder / FILE, Lines)}
+    known = {(line.key, line.counter) for line in _stored(folder)}
     for launch in launches(classes):
         with suppress(*ERRORS, MemoryError):
             if (key(launch), counter) not in known and (text := _counted(launch)):
@@ -84,13 +85,3 @@ def _counted(launch: Launch) -> str:
     found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
     return "" if result.problem() else "\n".join(lines).expandtabs(4)
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """Add what a machine's folder lacks."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a machine's, such as results/no-gpu-x86_64")
-    folder = parser.parse_args(words).folder
-    if found := list(missing(folder)):
-        jsonl.append(folder / FILE, *found)
-    print(f"{folder / FILE}: {len(found)} kernels added")

@@ -20,8 +20,7 @@ from distributed import Client, wait
 from kernelwatch.fleet import cluster, plan, task
 from kernelwatch.fleet.plan import Shard, Stored
 from kernelwatch.fleet.task import Outcome
-from kernelwatch.store import folders, merging
-from kernelwatch.store.merging import DifferingError
+from kernelwatch.store import folders
 from kernelwatch.store.reading import UnreadableError
 
 #: How often the same is measured, if some of it never comes back.
@@ -40,7 +39,7 @@ class Fleet:
     client : Client
         Of Dask's scheduler.
     repository, stored : Path
-        Where the commits are, and the stored results; what is measured goes to the local ones.
+        Where the commits are, and the results.
     say : callable
         Told what happens, a line each.
     bench : str
@@ -76,8 +75,7 @@ class Fleet:
             if uuids is None:
                 self.say(f"{name}: all workers are gone")
                 return False
-            with folders.joined(self.stored) as known:
-                todo = plan.todo(Stored(known, name), commits, uuids, self.bench)
+            todo = plan.todo(Stored(folders.results(self.stored), name), commits, uuids, self.bench)
             if not todo:
                 return True
             before, tries = todo, tries + 1 if todo == before else 1
@@ -120,8 +118,8 @@ class Fleet:
         """Take what came back, and return whose it is, or why it was not taken: it is planned anew."""
         try:
             outcome = Outcome.read(future.result())
-            merge(outcome, name, folders.written(self.stored))
-        except (DifferingError, UnreadableError) as error:
+            merge(outcome, name, folders.results(self.stored))
+        except UnreadableError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task
             is_pickle = any(isinstance(each, bytes) for each in error.args)
@@ -133,7 +131,7 @@ class Fleet:
 def merge(outcome: Outcome, machine: str, stored: Path) -> None:
     """Take a shard's outcome into the results of a machine, which may be new there.
 
-    Raises as `merging.merge`, and takes nothing, if something is not as it should be.
+    Raises as `folders.take`, and takes nothing, if something is not as it should be.
     """
     with tempfile.TemporaryDirectory() as folder:
         incoming = Path(folder).resolve()
@@ -143,4 +141,4 @@ def merge(outcome: Outcome, machine: str, stored: Path) -> None:
                 raise UnreadableError(f"{name!r}: is no name for a file of results")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        merging.merge(incoming, stored, machine, replace=True)
+        folders.take(incoming, stored, machine)

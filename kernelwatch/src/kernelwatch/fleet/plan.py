@@ -48,10 +48,8 @@ class Stored:
         versions = {name: one["version"] for name, one in suite.items() if isinstance(one, dict)}
         self._measured: dict[tuple[str, str], set[str]] = {}
         devices: list[tuple[int, str, str, str]] = []
-        for path in folder.glob(f"{machine}/????????-*.json"):
-            document = json.loads(path.read_bytes())
-            commit = document["commit_hash"]
-            found = {name: rows.read(document, name) for name in document["results"]}
+        for document in reading.documents(folder / machine):
+            commit, found = document.commit_hash, {name: document.row(name) for name in document.results}
             for name, row in ((name, row) for name, row in found.items() if row["version"] == versions.get(name)):
                 every = rows.texts(row["params"])
                 # NaN is the value of what asv skipped, as of what it was not asked for: runs tell the two apart.

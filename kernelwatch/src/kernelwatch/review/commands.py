@@ -136,7 +136,7 @@ docs/drift.md of kernelwatch says what a drift is, and how one is confirmed.
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
     options = parser.parse_args(words)
-    names = [options.machine] if options.machine else folders.machines(root / "results")
+    names = [options.machine] if options.machine else folders.machines(folders.results(root / "results"))
     try:
         every = [found for name in names if (found := drifts.find(History(name, root)))]
     except (FileNotFoundError, ValueError, CannotCompareError) as error:

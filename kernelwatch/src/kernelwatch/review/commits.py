@@ -171,7 +171,7 @@ def histories(name: str | None, root: Path) -> list[History]:
     CannotCompareError
         There are none, or they cannot be read.
     """
-    known = folders.machines(root / "results")
+    known = folders.machines(folders.results(root / "results"))
     if not known or (name is not None and name not in known):
         raise CannotCompareError(
             f"{root / 'results'} holds results of {', '.join(known) or 'no machine'}; given: {name or 'none'}; "

@@ -25,8 +25,8 @@ from kernelwatch.runner.messages import Step, Task
 from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.reuse import Stored
-from kernelwatch.store import folders, rows
-from kernelwatch.store.outcomes import Checks, Configuration, Instructions, Line
+from kernelwatch.store import rows
+from kernelwatch.store.outcomes import Checks, Configuration, Line
 from kernelwatch.store.run_record import RunRecord
 
 #: Digits of a sample that are kept: finer than the clock's ticks.
@@ -34,7 +34,7 @@ DIGITS = 8
 
 
 class RunContext(NamedTuple):
-    """What all commits of a run share: asv's machine, its repository, options of `asv run`, folders, and the record."""
+    """What a commit is told of its run: asv's machine and repository, options of `asv run`, results, the record."""
 
     machine: Machine
     repo: Any
@@ -126,7 +126,7 @@ class Commit:
             lines=self._lines(),
         )
 
-    def _lines(self) -> list[str] | None:
+    def _lines(self) -> str:
         """Where source lines are known, if the commit is the checkout's: pages show those of today's kernels."""
         run = self._run
         is_counted = any(group.startswith("track_counted.") for group in self._groups)
@@ -135,8 +135,8 @@ class Commit:
         except NoSuchNameError:
             is_head = False
         if not is_counted or not is_head:
-            return None
-        return [str(place.resolve() / run.machine.machine) for place in folders.places(run.results)]
+            return ""
+        return str(run.results.resolve() / run.machine.machine)
 
     def _stored(self, rounds: Mapping[str, int]) -> Stored:
         run, commit = self._run, self._results.commit_hash
@@ -147,13 +147,12 @@ class Commit:
             for group, names in self._groups.items()
             if not group.startswith("track_compiled.")
         }
-        with folders.joined(run.results) as folder:
-            history = stored.History(folder, run.machine.machine, self._results.env_name, groups, rounds)
-            return history.stored(commit, run.record)
+        history = stored.History(run.results, run.machine.machine, self._results.env_name, groups, rounds)
+        return history.stored(commit)
 
     def _listen(self, child: CommitProcess, progress: Progress) -> None:
         """Take what the commit's process says."""
-        run, commit, last = self._run, self._results.commit_hash, time.monotonic()
+        run, last = self._run, time.monotonic()
         for message in child.messages():
             now = time.monotonic()
             group = getattr(message, "group", "")
@@ -166,11 +165,9 @@ class Commit:
                 case Configuration():
                     self._hear(message, progress)
                 case Checks():
-                    run.record.note_checks(commit, message.checked)
+                    run.record.note_checks(message.checked)
                     for each in (one for one in message.checked if one.differs):
                         log.warning(f"everything is measured: {_told(each)}")
-                case Instructions():
-                    run.record.note_instructions(message.known)
                 case Line():
                     run.record.note_line(message.line)
 
@@ -182,7 +179,7 @@ class Commit:
             for name in self._groups[one.group]
             if one.place in (self._benchmarks.benchmark_selection.get(name) or ())
         ]
-        self._run.record.note(self._results.commit_hash, one, selected)
+        self._run.record.note(one, selected)
         progress.note(one)
 
     def _begin(self, name: str) -> None:
@@ -190,7 +187,7 @@ class Commit:
         texts, chosen = rows.texts(self._benchmarks[name]["params"]), self._benchmarks.benchmark_selection[name]
         selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
         moment = datetime_to_js_timestamp(self._began)
-        self._run.record.begin(self._results.commit_hash, name, moment, selected)
+        self._run.record.begin(name, moment, selected)
 
     def _add(self, group: str, name: str) -> None:
         """Add a benchmark to asv's results."""

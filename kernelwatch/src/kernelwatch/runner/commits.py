@@ -11,9 +11,8 @@ from asv import util
 from asv.benchmarks import Benchmarks
 from asv.console import log
 from asv.repo import NoSuchNameError
-from asv.results import get_existing_hashes, iter_results_for_machine_and_hash
 
-from kernelwatch.store import folders
+from kernelwatch.store import reading, rows
 
 
 def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
@@ -52,7 +51,7 @@ def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) ->
 
 
 def _existing(results: Path) -> list[str]:
-    return sorted({each for place in folders.places(results) for each in get_existing_hashes(str(place))})
+    return sorted({each.commit_hash for path in results.glob("*") for each in reading.documents(path)})
 
 
 def _of_file(repo: Any, name: str) -> list[str]:
@@ -73,13 +72,14 @@ def left_out(
 ) -> set[str] | None:
     """Return the benchmarks that a commit has, where a run is to skip these; None if it is to skip the commit."""
     found: set[str] = set()
-    for place in folders.places(results):
-        for each in iter_results_for_machine_and_hash(str(place), machine, commit):
-            if options.get("skip_existing_commits"):
-                return None
-            for name in each.get_result_keys(benchmarks) if each.env_name == environment else ():
-                value = each.get_result_value(name, benchmarks[name]["params"])
-                has_failed = value is None or (isinstance(value, list) and None in value)
+    for each in reading.documents(results / machine, commit):
+        if each.commit_hash == commit and options.get("skip_existing_commits"):
+            return None
+        for name in benchmarks if (each.commit_hash, each.env_name) == (commit, environment) else ():
+            row = each.results.get(name)
+            if row is not None and row.version == benchmarks[name]["version"]:
+                values = rows.on(each.row(name), benchmarks[name]["params"])["result"]
+                has_failed = values is None or None in values
                 if options.get("skip_failed" if has_failed else "skip_successful"):
                     found.add(name)
     return found

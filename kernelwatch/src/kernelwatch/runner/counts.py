@@ -19,7 +19,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.messages import Sender, Task
 from kernelwatch.runner.reuse import Check
-from kernelwatch.store.outcomes import Checks, Configuration, Instructions, Line
+from kernelwatch.store.outcomes import Checks, Configuration, Line
 from kernelwatch.sweep import Sweep
 from kernelwatch.toolchain import machine_code
 from kernelwatch.toolchain.build import Cubin
@@ -29,9 +29,9 @@ def send_all(task: Task, send: Sender) -> None:
     """Count and compile what is wanted."""
     compiled(task, send)
     counted(task, send)
-    if task.lines is not None:
+    if task.lines:
         classes = {group.partition(".")[2] for group in task.places if group.startswith("track_counted.")}
-        for line in source_lines.missing(*map(Path, task.lines), classes=classes):
+        for line in source_lines.missing(Path(task.lines), classes):
             send(Line(line))
 
 
@@ -116,12 +116,9 @@ def compiled(task: Task, send: Sender) -> None:
             one.machine_code = (made.sha256, launch.machine_code, arch)
             cubins[arch][place] = made.data
             one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
-    known: dict[str, dict[str, int]] = {}
     for arch, of_it in cubins.items():
         for place, code in machine_code.codes(of_it, arch).items():
             wanted[place][0].machine_code += (code.sha256,)
-            known |= {code.sha256: code.instructions} if code.instructions else {}
-    send(Instructions(known))
     for one, _, _ in wanted:
         send(one)
 

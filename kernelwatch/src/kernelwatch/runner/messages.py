@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kernelwatch.runner.reuse import Stored
-from kernelwatch.store.outcomes import Checks, Configuration, Instructions, Line
+from kernelwatch.store.outcomes import Checks, Configuration, Line
 
 
 class Suite(msgspec.Struct, tag=True):
@@ -56,8 +56,8 @@ class Task(msgspec.Struct):
         Class -> how often a time is measured.
     stored : Stored
         What earlier runs measured.
-    lines : list of str, optional
-        The machine's folders, with the source lines that are known; none are counted if not given.
+    lines : str, optional
+        The machine's folder, with the source lines that are known; none are counted if not given.
     """
 
     places: dict[str, list[int]]
@@ -65,10 +65,10 @@ class Task(msgspec.Struct):
     versions: dict[str, str]
     rounds: dict[str, int]
     stored: Stored
-    lines: list[str] | None = None
+    lines: str = ""
 
 
-Message = Suite | Refusal | Step | Configuration | Checks | Instructions | Line
+Message = Suite | Refusal | Step | Configuration | Checks | Line
 
 
 class Sender:

@@ -19,13 +19,11 @@ from asv.commands.run import Run
 from asv.console import log
 
 from kernelwatch import mortal, project  # noqa: F401 -- a run that a fleet has begun ends with its worker
-from kernelwatch.store import samples
 from ptxcount import git
 
-#: What the runner calls of asv, or replaces -> the parameters that it gives.
+#: What the runner calls of asv; the first is replaced -> the parameters that it gives.
 NEEDS = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
-    "asv.util:load_json": "path",
     "asv.environment:get_environments": "conf env_specifiers",
     "asv.environment:Environment.install_project": "conf repo commit_hash",
     "asv.environment:Environment.find_executable": "executable",
@@ -34,7 +32,6 @@ NEEDS = {
     "asv.results:Results": "params requirements commit_hash date python env_name env_vars",
     "asv.results:Results.add_result": "benchmark result started_at duration record_samples append_samples selected_idx",
     "asv.results:Results.load_data": "result_dir",
-    "asv.results:iter_results_for_machine_and_hash": "results machine_name commit",
     "asv.runner:BenchmarkResult": "result samples number errcode stderr profile",
     "asv.runner:run_benchmarks": "benchmarks env results launch_method",
     "asv.machine:MachineCollection.load": "machine_name _path",
@@ -56,7 +53,6 @@ def setup() -> None:
     if lacks:
         log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {'; '.join(lacks)}")
         return
-    samples.install()  # older files of results have theirs packed
     if not hasattr(Run.run.__func__, "__wrapped__"):
         Run.run = classmethod(replaced(Run.run.__func__))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
@@ -18,17 +20,18 @@ from asv.commands.show import Show
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.repo import NoSuchNameError, get_repo
-from asv.results import Results
+from asv.results import Results, get_filename
 from asv.runner import run_benchmarks
 from asv.util import ProcessError, UserError
 
 from kernelwatch import scratch
 from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.runner import commits, compiler, files, process, turns
+from kernelwatch.runner import commits, compiler, process, turns
 from kernelwatch.runner.commit import Commit, RunContext
 from kernelwatch.runner.messages import Suite
 from kernelwatch.runner.process import CommitProcess, PackageError
-from kernelwatch.store import folders, storing
+from kernelwatch.store import folders
+from kernelwatch.store.reading import UnreadableError
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache
 
@@ -43,8 +46,8 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     if device is None:
         # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    conf.results_dir = str(folders.written(Path(conf.results_dir)))
-    results, several = Path(conf.results_dir), list(environments.get_environments(conf, options.get("env_spec")))
+    results = folders.results(Path(conf.results_dir))
+    several = list(environments.get_environments(conf, options.get("env_spec")))
     if not several:
         raise UserError("No environments selected")
     repo = get_repo(conf)
@@ -52,22 +55,20 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
         repo.pull()
     chosen = commits.selected(conf, repo, options, results)
     in_turns = chosen if options.get("interleave_rounds", False) is not False and len(chosen) > 1 and device else []
+    # `asv continuous`, which takes what is returned, reads there afterwards, by asv's own names.
+    stage = tempfile.TemporaryDirectory() if "_returns" in options else None
+    options.get("_returns", {})["stage"] = stage
     with (
         _terminated(),
-        storing.alone(results),
+        folders.alone(results),
         scratch.of_a_run() as folder,
         measuring.running() as facts,
     ):
         if in_turns:
             turns.describe(in_turns, os.environ[exchange.ADDRESS])
-        one = Run(
-            conf, repo, machine_of(options, device), {**options, "interleave_rounds": bool(in_turns)}, folder, facts
-        )
-        try:
-            return one.measure(chosen, several)
-        finally:
-            if not options.get("dry_run"):
-                one.record.append_to(conf.results_dir, one.machine.machine)
+        conf.results_dir = stage.name if stage else str(folder / "stage")  # asv saves there
+        options = {**options, "interleave_rounds": bool(in_turns)}
+        return Run(conf, repo, machine_of(options, device), options, results, folder, facts).measure(chosen, several)
 
 
 def machine_of(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
@@ -104,18 +105,18 @@ class Run:
         Asv's.
     options : mapping
         Of `asv run`, as asv calls them.
-    folder : Path
-        For files that go with the run.
+    results, folder : Path
+        Where results are, and for files that go with the run.
     facts : dict
         What the measuring process says of the device.
     """
 
     def __init__(
-        self, conf: Any, repo: Any, machine: Machine, options: Mapping[str, Any], folder: Path, facts: dict[str, Any]
-    ) -> None:
-        self._conf, self._repo, self.machine, self._options, self._folder = conf, repo, machine, options, folder
-        self.record = RunRecord(facts)
-        self._results = Path(conf.results_dir)
+        self, conf: Any, repo: Any, machine: Machine, options: Mapping[str, Any], results: Path, folder: Path,
+        facts: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self._conf, self._repo, self._machine, self._options = conf, repo, machine, options
+        self._results, self._folder, self._facts = results, folder, facts
         self._failed = False
         self._first = ExitStack()
         #: The process that has said which benchmarks there are, with its environment's name and commit.
@@ -127,16 +128,19 @@ class Run:
             suite = self._discover(commits, several[0])
             benchmarks = Benchmarks(self._conf, suite.benchmarks, regex=self._options.get("bench"))
             if not self._options.get("dry_run"):
-                with files.staged(self._conf, self._results, self._folder):
-                    self.machine.save(self._conf.results_dir)
-                    benchmarks.save()
+                self._machine.save(self._conf.results_dir)
+                benchmarks.save()
+                try:
+                    folders.describe(self._results, Path(self._conf.results_dir), self._machine.machine)
+                except UnreadableError as error:
+                    raise UserError(str(error)) from None
             if not benchmarks:
                 if self._options.get("bench") == ["just-discover"]:
                     return None
                 raise UserError("No benchmarks selected")
             if machine.nvml() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
-            known = {"machine_params": vars(self.machine), "environments": several, "benchmarks": benchmarks}
+            known = {"machine_params": vars(self._machine), "environments": several, "benchmarks": benchmarks}
             self._options.get("_returns", {}).update(known)
             for commit, environment in product(commits, several):
                 self._commit(commit, environment, benchmarks, suite.groups)
@@ -166,12 +170,12 @@ class Run:
 
     def _commit(self, commit: str, environment: Any, every: Benchmarks, groups: Mapping[str, list[str]]) -> None:
         """Measure one commit and store its results."""
-        skip = commits.left_out(self._results, self.machine.machine, commit, environment.name, every, self._options)
+        skip = commits.left_out(self._results, self._machine.machine, commit, environment.name, every, self._options)
         benchmarks = every if skip is None else every.filter_out(skip)
         if skip is None or not benchmarks:
             return
         log.info(f"{self._conf.project} {self._repo.get_decorated_hash(commit, 8)}: {len(benchmarks)} benchmarks")
-        params = {**vars(self.machine), "python": environment.python, **environment.requirements}
+        params = {**vars(self._machine), "python": environment.python, **environment.requirements}
         results = Results(
             params,
             environment.requirements,
@@ -181,24 +185,29 @@ class Run:
             environment.name,
             environment.env_vars,
         )
-        is_kept = not self._options.get("dry_run")
-        if is_kept:
-            results.load_data(str(self._results))
+        name = self._machine.machine
+        stored = folders.CommitFiles(self._results / name, commit, environment.name)
+        saved = Path(self._conf.results_dir, get_filename(name, commit, environment.name))
+        if found := stored.read():
+            saved.parent.mkdir(exist_ok=True)
+            saved.write_text(json.dumps(found), encoding="utf-8")
+            results.load_data(self._conf.results_dir)
+        record = RunRecord(commit, self._facts)
         ours = {name for each in groups.values() for name in each} & set(benchmarks)
         if ours:
-            context = RunContext(self.machine, self._repo, self._options, self._results, self.record)
+            context = RunContext(self._machine, self._repo, self._options, self._results, record)
             Commit(context, results, benchmarks.filter_out(set(benchmarks) - ours), groups).measure(
                 lambda closing: self._enter(closing, environment, commit)
             )
         if set(benchmarks) - ours:
             self._plain(results, environment, benchmarks.filter_out(ours))
         self._failed = self._failed or any(results.errcode.values())
-        if is_kept:
-            with files.staged(self._conf, self._results, self._folder):
-                results.save(self._conf.results_dir)
+        if not self._options.get("dry_run"):
+            results.save(self._conf.results_dir)
+            stored.save(json.loads(saved.read_bytes()), record.lines())
         if self._options.get("durations"):
-            durations = Show._get_durations([(self.machine.machine, results)], benchmarks)
-            found = durations[self.machine.machine, environment.name]
+            durations = Show._get_durations([(self._machine.machine, results)], benchmarks)
+            found = durations[self._machine.machine, environment.name]
             log.info(AsvRun.format_durations(found, self._options["durations"]))
 
     def _enter(self, closing: ExitStack, environment: Any, commit: str) -> CommitProcess:

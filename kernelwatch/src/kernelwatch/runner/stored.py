@@ -1,7 +1,7 @@
-"""What earlier runs measured, by fingerprints: `results/<machine>/fingerprints.jsonl` and asv's own files.
+"""What earlier runs measured, by fingerprints, which their records have.
 
-That file holds a line a run and commit: the fingerprint of each configuration that was measured, and for each that was
-not, the commit whose numbers it has.
+A record holds the fingerprint of each configuration that was measured, and for each that was not, the commit whose
+numbers it has.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from asv.results import Results, iter_results_for_machine_and_hash
-
 from kernelwatch.runner import reuse
 from kernelwatch.runner.reuse import Entry, Stored
-from kernelwatch.store import record, rows
+from kernelwatch.store import reading, record, rows
+from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default
-from kernelwatch.store.run_record import RunRecord
 
 #: With a value, everything is measured.
 MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
@@ -34,20 +32,20 @@ def is_wanted(options: Mapping[str, Any]) -> bool:
 
 
 class Values:
-    """The stored numbers of one commit, from asv's results of it."""
+    """The stored numbers of one commit."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Document) -> None:
         #: Benchmark -> when asv began with it, in milliseconds since 1970.
-        self.began: dict[str, float] = results.started_at
+        self.began = {name: row.started_at for name, row in results.results.items()}
         self._results = results
         self._read: dict[str, dict[str, Any]] = {}
 
     def of(self, benchmark: str) -> dict[str, Any]:
         """Return a benchmark's numbers by parameters: samples where they are kept, and nothing that is no number."""
-        if benchmark not in self._read and benchmark in self._results.get_all_result_keys():
+        if benchmark not in self._read and benchmark in self._results.results:
             self._read[benchmark] = {
                 ", ".join(params): samples or value
-                for params, value, samples in rows.each(rows.of(self._results, benchmark))
+                for params, value, samples in rows.each(self._results.row(benchmark))
                 if value is not None and not math.isnan(value)
             }
         return self._read.get(benchmark, {})
@@ -59,7 +57,7 @@ class History:
     Parameters
     ----------
     folder : Path
-        With the results of all places.
+        Of results.
     machine, environment : str
         Their names.
     groups : mapping
@@ -81,13 +79,13 @@ class History:
         self._timed = {group for group, each in groups.items() if ".time_" in each[0]}
         self._known: dict[str, Values | None] = {}
 
-    def stored(self, commit: str, now: RunRecord) -> Stored:
+    def stored(self, commit: str) -> Stored:
         """Return what is stored of other commits, and the counted numbers of this one, the newest last.
 
-        The times of a commit that is measured again are measured. `now` is the record of the run under way.
+        The times of a commit that is measured again are measured.
         """
-        lines = [*record.read(self._folder, self._machine, record.FINGERPRINTS_FILE), *now.fingerprint_lines()]
-        runs = [*record.read(self._folder, self._machine), now.identity()]
+        lines = record.read(self._folder, self._machine, record.FINGERPRINTS_FILE)
+        runs = record.read(self._folder, self._machine)
         own = self._values(commit)
         again = {group for group in self._timed if own and own.of(self._groups[group][0])}
         entries: dict[str, Entry] = {}
@@ -103,8 +101,9 @@ class History:
 
     def _values(self, commit: str) -> Values | None:
         if commit not in self._known:
-            found = iter_results_for_machine_and_hash(str(self._folder), self._machine, commit)
-            self._known[commit] = next((Values(each) for each in found if each.env_name == self._environment), None)
+            found = reading.documents(self._folder / self._machine, commit)
+            own = (each for each in found if (each.commit_hash, each.env_name) == (commit, self._environment))
+            self._known[commit] = next(map(Values, own), None)
         return self._known[commit]
 
     def _entries(

@@ -12,7 +12,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import report
-from kernelwatch.store import folders, git
+from kernelwatch.store import git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 
@@ -27,9 +27,8 @@ def lines(history: History, results: Document) -> Iterator[str]:
         yield f"Skipped: {count} configurations: {reason}"
     if not skipped:
         yield "Skipped: nothing"
-    names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
-    yield f"Look at: html/watch/index.html; numbers in {names}"
-    yield f"         tables of them, after `make keep`: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"Look at: html/watch/index.html; numbers in {history.folder.parent.name}/, which git add keeps"
+    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def verdict(history: History, head: str) -> str:

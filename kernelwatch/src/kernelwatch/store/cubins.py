@@ -1,4 +1,4 @@
-"""Which machine code each commit's kernels had: `results/<machine>/cubins.jsonl`, written by each run of asv."""
+"""Which machine code each commit's kernels had: recorded by each run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import reading
-from kernelwatch.store.record import CUBINS_FILE
+from kernelwatch.store.record import CUBINS_FILE, paths
 from kernelwatch.toolchain import releases as compilers
 
 
 class _Hashes(msgspec.Struct):
-    """A line of `cubins.jsonl`, as far as any run wrote one: by a launch's text without arguments."""
+    """A recorded line, as far as any run wrote one: by a launch's text without arguments."""
 
     commit: str
     arch: str
@@ -44,19 +44,18 @@ class Cubins:
         self._compiler = compiler
         self._known: dict[tuple[str, str], dict[str, str]] = {}
         self._codes: dict[tuple[str, str], dict[str, str]] = {}
-        every = (path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}"))
-        for other in sorted(path for path in every if path != folder):
-            self._read(other)
+        for other in reading.listed(folder.parent, "*"):
+            if other != folder:
+                self._read(other)
         own = self._read(folder)  # last: its own hashes count
         found = {arch for (_, arch), cubins in self._known.items() if cubins}
         #: The architectures that some run compiled for, this machine's first.
         self.archs = sorted(found, key=lambda arch: (arch not in own, arch))
 
     def _read(self, folder: Path) -> set[str]:
-        """Read a file; the architectures that it names."""
+        """Read a machine's lines; the architectures that they name."""
         archs = set()
-        path = folder / CUBINS_FILE
-        for line in _lines(path, _written(path)) if path.exists() else ():
+        for line in (line for path in paths(folder, CUBINS_FILE) for line in _lines(path, _written(path))):
             if compilers.name(line.nvcc) == self._compiler:
                 for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
                     every.setdefault((line.commit, line.arch), {}).update(hashes)

@@ -1,170 +1,156 @@
-"""Where results are: runs write to `results-local/`, which git ignores; `make keep` moves that to `results/`.
+"""The folder of results: a run adds files, and changes none that git tracks, but asv's list of benchmarks.
 
-So no run changes the checkout. What is read is both. Where both have a number of a configuration, the local one counts.
+What belongs to a commit lies in files of its own: asv's JSON, and records beside it. Their names begin as asv's do and
+end in the moment of the run. Several files of a commit and environment are read as one.
 """
 
 from __future__ import annotations
 
-import argparse
-import atexit
 import json
 import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from asv.console import log
+from asv.results import get_filename
 from asv.util import UserError
+from filelock import FileLock, Timeout
 
-from kernelwatch.command import one_line
-from kernelwatch.project import ROOT
-from kernelwatch.store import jsonl, rows, samples, storing
-from kernelwatch.store.merging import merge
-from kernelwatch.store.reading import SUITE
+from kernelwatch.store import git, jsonl, reading, rows
+from kernelwatch.store.record import RECORDS
+from ptxcount import whole
 
-#: The environment variable that names one folder to write results to, and to read them from, in place of both.
+#: The environment variable that names another folder of results than the project's.
 RESULTS = "KERNELWATCH_RESULTS"
 
-_LOCAL = "-local"
-
-#: Ends when this process does.
-_lasting = ExitStack()
-atexit.register(_lasting.close)
+#: The lock of a folder of results, which asv leaves alone.
+LOCK = "run.lock"
 
 
-def local(stored: Path) -> Path:
-    """Return the folder of local results, beside the stored ones."""
-    return stored.with_name(stored.name + _LOCAL)
+def results(stored: Path) -> Path:
+    """Return the folder that runs write to and that is read: the project's, unless another is named."""
+    return Path(os.environ.get(RESULTS) or stored)
 
 
-def written(stored: Path) -> Path:
-    """Return the folder that runs write to."""
-    chosen = os.environ.get(RESULTS)
-    return Path(chosen) if chosen else local(stored)
-
-
-def places(folder: Path) -> list[Path]:
-    """Return the folders that are read; what the last one has counts.
-
-    `folder` is that of the stored results, or the one that runs write to.
-    """
-    chosen = os.environ.get(RESULTS)
-    stored = folder.with_name(folder.name.removesuffix(_LOCAL))
-    return [Path(chosen)] if chosen else [stored, local(stored)]
-
-
-def machines(stored: Path) -> list[str]:
-    """Return the names of the machines that have results anywhere."""
-    return sorted({path.parent.name for place in places(stored) for path in place.glob("*/machine.json")})
-
-
-def union(stored: Path) -> Path:
-    """Return one folder that has the results of all places, as `joined`, for as long as this process lives."""
-    return _lasting.enter_context(joined(stored))
+def machines(folder: Path) -> list[str]:
+    """Return the names of the machines that have results."""
+    return [path.parent.name for path in reading.listed(folder, "*/machine.json")]
 
 
 @contextmanager
-def joined(stored: Path) -> Iterator[Path]:
-    """Give one folder that has the results of all `places`: asv's commands read no more than one.
+def alone(folder: Path) -> Iterator[None]:
+    """Lock a folder of results, and clear away what was not finished there.
 
-    Yields
+    If another run holds the lock, say so once and wait until it ends. The system frees the lock of a killed process.
+
+    Raises
     ------
-    Path
-        The first place where there is no other, else a folder of links, and of files that unite two, for as long as it
-        is needed.
+    UserError
+        The folder cannot be written.
     """
-    first, *others = places(stored)
-    if not any(each.exists() for each in others):
-        yield first
-        return
-    (last,) = others
-    hidden = {path.name for path in last.iterdir() if _is_another(path, first / path.name)}
-    for machine in sorted(hidden):
-        log.warning(f"{last / machine} is left out: its machine.json is not that of {first / machine}")
-    theirs, ours = dict(_files(first)), {name: path for name, path in _files(last) if name.parts[0] not in hidden}
-    with tempfile.TemporaryDirectory(prefix=f"{first.name}-and-{last.name}-") as made:  # messages name it
-        for name in {**theirs, **ours}:
-            target, found = Path(made, name), [files[name] for files in (theirs, ours) if name in files]
-            target.parent.mkdir(exist_ok=True)
-            content = _united(*found) if len(found) > 1 else None
-            if content is not None:
-                target.write_bytes(content)
-            else:
-                target.symlink_to((_newest(*found) if target.name == SUITE else found[-1]).resolve())
-        yield Path(made)
-
-
-def _newest(*lists: Path) -> Path:
-    """Return the list of benchmarks that was written last: by the checkout that was used last."""
-    return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield what is read of a folder, by its name there."""
-    found = (path for path in sorted(folder.rglob("*.json*")) if path.suffix in (".json", ".jsonl"))
-    return ((path.relative_to(folder), path) for path in found)
-
-
-def _is_another(folder: Path, known: Path) -> bool:
-    """Whether a folder is of another machine than the known one of that name."""
+    lock = FileLock(folder / LOCK)
     try:
-        one, other = (json.loads((each / "machine.json").read_bytes()) for each in (folder, known))
-    except (OSError, ValueError):  # there is none, or whoever reads it says what is wrong
-        return False
-    return bool(one != other)
-
-
-def _united(stored: Path, local: Path) -> bytes | None:
-    """Return what both files hold, where the local one counts; None if it holds all that is to be read."""
-    if local.suffix == ".jsonl":
-        return jsonl.united(stored, local.read_bytes().splitlines())
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        log.warning(f"{folder} is in use by another run; waiting until it ends")
+        lock.acquire()
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     try:
-        ours, theirs = (samples.read(path) for path in (local, stored))
-        both = rows.together(ours, theirs)
-        is_more = both["results"] != ours["results"]  # a row that nothing was added to is the same object, NaN or not
-        return json.dumps(both).encode() if is_more else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no results, or torn: the reader says so
-        return None
+        for path in folder.rglob(f"*.*.[0-9]*{whole.UNFINISHED}"):
+            path.unlink()  # what it was to replace is as it was
+        yield
+    finally:
+        lock.release()
 
 
-def keep(machine: str, stored: Path, *, replace: bool = False) -> str:
-    """Move the local results of a machine into the stored ones; say how many. Raises as `merging.merge`.
+class CommitFiles:
+    """The files of a commit in one of asv's environments.
 
-    With `replace`, local numbers take the place of stored ones that differ.
+    Parameters
+    ----------
+    folder : Path
+        The machine's.
+    commit, environment : str
+        The commit's hash, and the environment's name.
     """
-    came = local(stored)
-    with storing.alone(came):
-        said = merge(came, stored, machine, replace=replace)
-        shutil.rmtree(came / machine)
-    return said
+
+    def __init__(self, folder: Path, commit: str, environment: str) -> None:
+        self._folder = folder
+        tracked = (git.asked(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
+        own: list[tuple[Path, dict[str, Any]]] = []
+        self._tracked: list[dict[str, Any]] = []
+        for path, found, document in reading.files(folder, commit):
+            if (document.commit_hash, document.env_name) == (commit, environment):
+                if path.name in tracked.split("\0"):
+                    self._tracked.append(found)
+                else:
+                    own.append((path, found))
+        self._own = [found for _, found in own]
+        plain = Path(get_filename(folder.name, commit, environment)).stem
+        #: The beginning of the files' names. Those of an earlier run go on, unless git tracks them.
+        self._stem = own[-1][0].stem if own else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what all files hold, as one of asv's; None if there are none."""
+        every = [*self._tracked, *self._own]
+        return rows.together(*every) if every else None
+
+    def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Add results and lines of records. What files that git tracks say already is not said again."""
+        known = rows.together(*self._tracked) if self._tracked else {"results": {}}
+        found = rows.together(*self._tracked, *self._own, document)
+        more = {name: cells for name, cells in found["results"].items() if not _is_in(known, found, name)}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if more:
+            whole.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
+        for file, lines in records.items():
+            jsonl.append(self._folder / f"{self._stem}.{file}", *lines)
 
 
-def _has_results(folder: Path) -> bool:
-    return any(path.suffix in (".json", ".jsonl") for path in folder.glob("*.json*"))
+def _is_in(known: Mapping[str, Any], document: Mapping[str, Any], name: str) -> bool:
+    """Whether a file has the same numbers of a benchmark as another one."""
+    return name in known["results"] and rows.have_same_numbers(rows.read(known, name), rows.read(document, name))
 
 
-def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") -> int:
-    """Move what is local, or say what is wrong with it; return 0 or 1."""
-    parser = argparse.ArgumentParser(description="Move local results into results/.")
-    parser.add_argument("--machine", metavar="NAME", help="only those of this machine")
-    parser.add_argument(
-        "--replace", action="store_true", help="local numbers take the place of stored ones that differ"
-    )
-    options = parser.parse_args(words)
-    came = local(stored)
-    found = sorted(path.name for path in came.glob("*") if _has_results(path))
-    names = [options.machine] if options.machine else found
-    refused = 0
-    for name in names:
-        try:
-            print(keep(name, stored, replace=options.replace))
-            print(f"to store them: git add {stored.name} && git commit")
-        except (ValueError, UserError, OSError) as error:
-            print(f"refused: {one_line(error)}", file=sys.stderr)
-            refused = 1
-    if not names:
-        print(f"nothing to keep: {came.name} has no results")
-    return refused
+def describe(folder: Path, came: Path, machine: str) -> None:
+    """Take over what a folder says of a machine and of the benchmarks, where it says something new.
+
+    Raises
+    ------
+    UnreadableError
+        The machine is another than the one of that name.
+    """
+    for name in (f"{machine}/machine.json", reading.SUITE):
+        new, path = reading.parsed(came / name), folder / name
+        if path.exists() and name != reading.SUITE and reading.parsed(path) != new:
+            raise reading.UnreadableError(f"{came / name}: is not the machine of {path}; choose another --machine")
+        if not path.exists() or reading.parsed(path) != new:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            whole.write(path, (came / name).read_bytes())
+
+
+def take(came: Path, folder: Path, machine: str) -> None:
+    """Take a machine's results from another folder of results: all of them, or none.
+
+    Raises
+    ------
+    UnreadableError
+        A file is not as its model has it, or the machine is another than the one of that name.
+    """
+    with alone(folder):
+        found = [(path, *rest) for path, *rest in reading.files(came / machine, strict=True)]
+        lines = {
+            path: {
+                file: [json.loads(line) for line, _ in reading.lines(path.with_suffix(f".{file}"), model)]
+                for file, model in RECORDS.items()
+            }
+            for path, _, _ in found
+        }
+        describe(folder, came, machine)
+        for path, document, typed in found:
+            CommitFiles(folder / machine, typed.commit_hash, typed.env_name).save(document, lines[path])

@@ -35,21 +35,15 @@ def read(path: Path) -> list[Any]:
 
 
 def append(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Add entries to a file, which is made if there is none: all of them or none."""
-    text = path.read_bytes() if path.exists() else b""
-    whole.write(path, text + (b"" if text.endswith(b"\n") or not text else b"\n") + _text(entries))
+    """Add the entries that a file lacks, all of them or none; it is made if there is none."""
+    before = path.read_bytes().splitlines() if path.exists() else []
+    if more := [line for line in _text(entries).splitlines() if line not in before]:
+        whole.write(path, b"".join(line + b"\n" for line in (*before, *more)))
 
 
 def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write a file anew, completely or not at all."""
     whole.write(path, _text(entries))
-
-
-def united(path: Path, more: Iterable[bytes]) -> bytes:
-    """Return the lines of a file, which need not be there, and behind them those of `more` that it lacks."""
-    before = path.read_bytes().splitlines() if path.exists() else []
-    known = set(before)
-    return b"".join(line + b"\n" for line in (*before, *(line for line in more if line not in known)))
 
 
 def _text(entries: Iterable[Mapping[str, Any]]) -> bytes:

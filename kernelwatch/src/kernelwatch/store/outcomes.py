@@ -74,13 +74,7 @@ class Checks(msgspec.Struct, tag=True):
     checked: list[Checked]
 
 
-class Instructions(msgspec.Struct, tag=True):
-    """SHA-256 of machine code -> its instructions by class."""
-
-    known: dict[str, dict[str, int]]
-
-
 class Line(msgspec.Struct, tag=True):
-    """A line of `lines.jsonl`."""
+    """What a run records of a kernel's source lines."""
 
     line: dict[str, Any]

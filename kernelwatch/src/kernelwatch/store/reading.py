@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kernelwatch.command import one_line
-from kernelwatch.store import models, samples
+from kernelwatch.store import models, rows
 
 M = TypeVar("M")
 
@@ -46,25 +47,51 @@ def convert(value: object, model: type[M], where: object) -> M:
         raise UnreadableError(f"{where}: {one_line(error)}") from None
 
 
-def document(path: Path) -> models.Document:
-    """Return a file of asv's results. Raises UnreadableError if it is none."""
+def parsed(path: Path) -> Any:
+    """Return a file's JSON. Raises UnreadableError if it is none."""
     try:
-        found = json.loads(content(path))  # msgspec knows no NaN
-        found = samples.unpack(found) if isinstance(found, dict) else found
+        return json.loads(content(path))  # msgspec knows no NaN
     except UnreadableError:
         raise
     except (RecursionError, ValueError) as error:
         raise UnreadableError(f"{path}: is not JSON: {one_line(error)}") from None
-    return convert(found, models.Document, path)
 
 
-def documents(folder: Path) -> Iterator[models.Document]:
-    """Yield the results of a machine's folder."""
-    for path in sorted(path for path in folder.glob("*.json") if models.RESULT.fullmatch(path.name)):
-        try:
-            yield document(path)
-        except UnreadableError as error:
-            leave_out(str(error))
+def listed(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of results of such names, in their order."""
+    return sorted(folder.glob(pattern))
+
+
+def files(folder: Path, commit: str = "", *, strict: bool = False) -> Iterator[tuple[Path, Any, models.Document]]:
+    """Yield asv's files of a machine, or of those of a commit: the path, the JSON, and what the model has of it.
+
+    What does not fit is left out, or else raises UnreadableError.
+    """
+    for path in listed(folder, f"{commit[:8] or '????????'}-*.json"):
+        if models.RESULT.fullmatch(path.name):
+            try:
+                found = parsed(path)
+                yield path, found, convert(found, models.Document, path)
+            except UnreadableError as error:
+                if strict:
+                    raise
+                leave_out(str(error))
+
+
+def documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
+    """Yield the results of a machine's folder, one for each commit and environment; those of a commit if it is named.
+
+    Of a benchmark that several files of them have, the numbers that were measured last count.
+    """
+    for _, some in itertools.groupby(files(folder, commit), lambda each: each[0].name[:8]):
+        found: dict[tuple[str, str], list[tuple[Any, models.Document]]] = {}
+        for _, one, document in some:
+            found.setdefault((document.commit_hash, document.env_name), []).append((one, document))
+        for several in found.values():
+            if len(several) == 1:
+                yield several[0][1]
+            else:
+                yield convert(rows.together(*(one for one, _ in several)), models.Document, folder)
 
 
 def lines(path: Path, model: type[M]) -> Iterator[tuple[bytes, M]]:

@@ -16,7 +16,7 @@ from typing import Any
 from kernelwatch.store import models, reading
 from kernelwatch.toolchain import releases as compilers
 
-#: A line a run.
+#: What the names of records end in: a line a run of a commit.
 FILE = "runs.jsonl"
 
 #: A line a run, commit and architecture: the SHA-256 of the cubins by configuration, and of their machine code alone.
@@ -26,16 +26,16 @@ CUBINS_FILE = "cubins.jsonl"
 #: A line a run and commit: which configurations were measured, by fingerprint, and which have whose numbers.
 FINGERPRINTS_FILE = "fingerprints.jsonl"
 
-#: A line for each machine code that some run looked at: its instructions by class.
-INSTRUCTIONS_FILE = "instructions.jsonl"
+#: A line a kernel: what each line of its source costs.
+LINES_FILE = "lines.jsonl"
 
 #: The records, and what a line of each is.
 RECORDS: dict[str, type[models.Record]] = {
     FILE: models.Run,
     CUBINS_FILE: models.Cubins,
-    INSTRUCTIONS_FILE: models.Instructions,
+    "instructions.jsonl": models.Instructions,  # until 2026-11-26
     FINGERPRINTS_FILE: models.Fingerprints,
-    "lines.jsonl": models.Lines,
+    LINES_FILE: models.Lines,
 }
 
 #: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
@@ -56,9 +56,15 @@ def measurement(name: str) -> str:
     return f"time.{group}" if module == "track_control" or module.startswith("time") else f"{module}.{group}"
 
 
+def paths(folder: Path, file: str) -> list[Path]:
+    """Return a machine's files of a record: what all runs shared until 2026-11-26, then those of each commit."""
+    return [*reading.listed(folder, file), *reading.listed(folder, f"????????-*.{file}")]
+
+
 def read(results_dir: str | Path, name: str, file: str = FILE) -> list[dict[str, Any]]:
     """Return the lines of a record of the machine `name`, oldest first; none if it has no such file."""
-    return [json.loads(line) for line, _ in reading.lines(Path(results_dir, name, file), RECORDS[file])]
+    every = (line for path in paths(Path(results_dir, name), file) for line, _ in reading.lines(path, RECORDS[file]))
+    return sorted(map(json.loads, every), key=lambda line: line.get("started", ""))
 
 
 def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:

@@ -21,9 +21,6 @@ from kernelwatch.store.models import Document
 from kernelwatch.store.record import control, measurement
 from kernelwatch.toolchain import releases as compilers
 
-#: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
-STORED = "stored_results_dir"
-
 
 @dataclass(frozen=True)
 class Point:
@@ -75,11 +72,6 @@ def kind(benchmark: str) -> str:
     return EXACT.get(benchmark.partition(".")[0], TIMED)
 
 
-def machines(folder: Path) -> list[str]:
-    """The names of the machines that have results in a folder of asv's."""
-    return sorted(path.parent.name for path in folder.glob("*/machine.json"))
-
-
 class History:
     """The stored results of one machine.
 
@@ -88,7 +80,7 @@ class History:
     machine : str
         The machine's name.
     root : Path
-        The folder that holds `asv.conf.json`, `results/` and `results-local/`.
+        The folder that holds `asv.conf.json` and `results/`.
     config : object, optional
         Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
     compiler : str, optional
@@ -102,16 +94,14 @@ class History:
     """
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
-        known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
-        #: Where the results of all machines are stored.
-        self.results = root / "results" if config is None else Path(getattr(config, STORED, config.results_dir))
         self._root = root if config is None else ROOT
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
-            config.results_dir = str(folders.union(root / "results"))
+            config.results_dir = str(folders.results(root / "results"))
         self._branches = config.branches
-        folder = Path(config.results_dir)
-        if not (folder / machine / "machine.json").exists():
+        #: Where the results of all machines are.
+        self.results = folder = Path(config.results_dir)
+        if machine not in (known := folders.machines(folder)):
             only = ", ".join(known) or "no machine"
             raise FileNotFoundError(
                 f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"

@@ -7,14 +7,12 @@ skipped a configuration or was not asked to measure it, and null where it failed
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from asv.results import Results
+from typing import Any
 
 #: A row by column.
 Row = dict[str, Any]
@@ -43,18 +41,6 @@ def written(row: Row) -> list[Any]:
     while cells and cells[-1] is None:
         cells.pop()
     return cells
-
-
-def of(results: Results, benchmark: str) -> Row:
-    """Return the columns of a benchmark's row that asv's own object of a file gives: those of numbers and moments."""
-    axes = results.get_result_params(benchmark)
-    return {
-        "result": results.get_result_value(benchmark, axes),
-        "params": axes,
-        "version": results.benchmark_version.get(benchmark),
-        "started_at": results.started_at.get(benchmark),
-        "samples": results.get_result_samples(benchmark, axes),
-    }
 
 
 def each(row: Row) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
@@ -98,22 +84,18 @@ def united(row: Row, other: Row) -> Row:
     return found
 
 
-def together(document: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a commit's file with the configurations of both; those that both have are the first one's."""
-    found = dict(other["results"])
-    for name, cells in document["results"].items():
-        found[name] = cells
-        if name in other["results"]:
-            own = read(document, name)
-            both = united(own, read(other, name))
-            found[name] = cells if both is own else written(both)
-    return {**document, "results": found, "durations": {**other["durations"], **document["durations"]}}
+def together(*documents: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one file of a commit's: each benchmark as it was measured last, with what only others measured of it."""
+    found: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(name for each in documents for name in each["results"]):
+        several = [read(each, name) for each in reversed(documents) if name in each["results"]]
+        found[name] = written(functools.reduce(united, sorted(several, key=_moment, reverse=True)))
+    durations = {name: value for each in documents for name, value in each.get("durations", {}).items()}
+    return {**documents[-1], "results": found, "durations": durations}
 
 
-def differing(document: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the benchmarks of which two files of a commit have other numbers."""
-    both = [name for name in document["results"] if name in other["results"]]
-    return [name for name in both if not have_same_numbers(read(document, name), read(other, name))]
+def _moment(row: Row) -> float:
+    return row["started_at"] or 0
 
 
 def have_same_numbers(row: Row, other: Row) -> bool:

@@ -1,150 +1,125 @@
-"""Collects the facts of a run of asv, and adds them to the machine's records."""
+"""Collects the facts of a run at one commit: the lines of its records."""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs, to_builtins
 
 from kernelwatch.command import one_line
-from kernelwatch.counting import source_lines
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
-from kernelwatch.store import folders, jsonl, models
+from kernelwatch.store import models, record
 from kernelwatch.store.outcomes import Checked, Configuration
-from kernelwatch.store.record import CUBINS_FILE, FILE, FINGERPRINTS_FILE, INSTRUCTIONS_FILE
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
 
-#: Commit -> class -> parameters -> a text.
-_Texts = dict[str, dict[str, dict[str, str]]]
-
-#: (commit, benchmark) -> parameters -> what each process told.
-_OfProcesses = dict[tuple[str, str], dict[str, list[Any]]]
+#: Class or benchmark -> parameters -> a text.
+_Texts = dict[str, dict[str, str]]
 
 
 class RunRecord:
-    """Collects the facts of a run, from its making to `append_to`.
+    """Collects the facts of a run at a commit, from its making to `lines`.
 
     Parameters
     ----------
-    facts : dict of str to object, optional
+    commit : str
+        The commit's hash.
+    facts : mapping of str to object, optional
         More facts of the machine, by name; they may come in later.
     """
 
-    def __init__(self, facts: dict[str, Any] | None = None) -> None:
-        self._before = machine.volatile()
-        self._facts = {} if facts is None else facts  # an empty one fills up later
+    def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
+        self._before, self._facts = machine.volatile(), {} if facts is None else facts
         started = _moment()
         self._run = models.Run(
-            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[], before={}, after={},
-            peak_bytes_per_second=None,
+            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[commit], before={}, after={},
+            peak_bytes_per_second=None, began={commit: {}},
         )  # fmt: skip
-        self._nvcc = compilers.version(self._run.nvcc)
-        self._cubins: dict[tuple[str, str], models.Cubins] = {}
-        self._instructions: dict[str, dict[str, int]] = {}
-        self._lines: list[dict[str, Any]] = []
-        #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
-        self._held_back: dict[tuple[str, str, str], list[str]] = {}
+        self._commit, self._nvcc = commit, compilers.version(self._run.nvcc)
+        #: Architecture -> hashes.
+        self._cubins: dict[str, models.Cubins] = {}
+        self._source_lines: list[dict[str, Any]] = []
+        #: Benchmark -> parameters -> why the GPU held itself back, in the order of asking.
+        self._held_back: dict[str, dict[str, list[str]]] = {}
         #: Seconds of the measuring process, by what they were spent on.
         self._spent: Counter[str] = Counter()
         #: Benchmark -> the configurations that the run selected; none stands for all.
         self._selected: dict[str, list[str]] = {}
-        #: (commit, benchmark) -> reasons -> how many configurations.
-        self._skipped: dict[tuple[str, str], Counter[str]] = {}
-        self._failed: dict[tuple[str, str], Counter[str]] = {}
+        #: Benchmark and reason -> how many configurations.
+        self._skipped: Counter[tuple[str, str]] = Counter()
+        self._failed: Counter[tuple[str, str]] = Counter()
         #: The fingerprints of what was measured, and the commits whose numbers the rest has.
         self._measured: _Texts = {}
         self._reused: _Texts = {}
-        #: (commit, benchmark) -> parameters -> samples that each process took of a time, one process after the other.
-        self._samples: _OfProcesses = {}
-        #: The same of why each took no more.
-        self._stopped: _OfProcesses = {}
+        #: Samples that each process took of a time, one process after the other, and why it took no more.
+        self._samples: _Texts = {}
+        self._stopped: _Texts = {}
 
-    def begin(self, commit: str, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
-        """Record that a benchmark is measured at a commit, and its configurations if not all were selected.
+    def begin(self, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
+        """Record that a benchmark is measured, and its configurations if not all were selected.
 
         Its stored numbers are recognised by when asv began with it, in milliseconds.
         """
         self._selected[benchmark] = list(selected)
-        self._skipped[commit, benchmark], self._failed[commit, benchmark] = Counter(), Counter()
-        self._run.began.setdefault(commit, {})[benchmark] = began
+        self._run.began[self._commit][benchmark] = began
 
-    def note(self, commit: str, one: Configuration, benchmarks: Sequence[str]) -> None:
+    def note(self, one: Configuration, benchmarks: Sequence[str]) -> None:
         """Record what became of a configuration, of those benchmarks of its class that were measured."""
         if one.machine_code:
             sha256, launch, arch, *code = one.machine_code
-            known = self._cubins_of(commit, arch)
+            made = models.Cubins(commit=self._commit, arch=arch, nvcc=self._nvcc, cubins={})
+            known = self._cubins.setdefault(arch, made)
             known.cubins[launch] = sha256
             known.code |= dict.fromkeys([launch], *code) if code else {}
         kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
-        if what:
-            kept.setdefault(commit, {}).setdefault(one.group, {})[one.params] = what
+        if what and not (one.held_back and kept is self._measured):  # what a slow GPU took is not taken over
+            kept.setdefault(one.group, {})[one.params] = what
         self._spent.update(one.spent)
         for benchmark in benchmarks:
             if one.skipped:
-                self._skipped[commit, benchmark][one_line(one.skipped)] += 1
+                self._skipped[benchmark, one_line(one.skipped)] += 1
             if one.failed:
-                self._failed[commit, benchmark][one_line(one.failed).encode("ascii", "replace").decode()] += 1
+                self._failed[benchmark, one_line(one.failed).encode("ascii", "replace").decode()] += 1
             if one.held_back:
-                self._held_back[commit, benchmark, one.params] = list(one.held_back)
+                self._held_back.setdefault(benchmark, {})[one.params] = list(one.held_back)
             if isinstance(one.numbers.get(benchmark), list) and ".time_" in benchmark:
-                self._samples.setdefault((commit, benchmark), {})[one.params] = list(one.rounds)
+                self._samples.setdefault(benchmark, {})[one.params] = " ".join(map(str, one.rounds))
                 if one.stopped:
-                    self._stopped.setdefault((commit, benchmark), {})[one.params] = list(one.stopped)
+                    self._stopped.setdefault(benchmark, {})[one.params] = " ".join(one.stopped)
 
-    def note_checks(self, commit: str, checked: Sequence[Checked]) -> None:
+    def note_checks(self, checked: Sequence[Checked]) -> None:
         """Record what was measured to see whether stored numbers hold."""
         if checked:
             told = [models.Checked(**structs.asdict(each)) for each in checked]
-            self._run.checks.append(models.Check(commit=commit, checked=told))
-
-    def note_instructions(self, known: Mapping[str, dict[str, int]]) -> None:
-        """Record what machine code consists of."""
-        self._instructions |= known
+            self._run.checks.append(models.Check(commit=self._commit, checked=told))
 
     def note_line(self, line: dict[str, Any]) -> None:
         """Record what each source line of a kernel costs."""
-        self._lines.append(line)
+        self._source_lines.append(line)
 
-    def _cubins_of(self, commit: str, arch: str) -> models.Cubins:
-        made = models.Cubins(commit=commit, arch=arch, nvcc=self._nvcc, cubins={})
-        return self._cubins.setdefault((commit, arch), made)
+    def lines(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the lines of each record, by what the names of its files end in."""
+        run = self._run
+        self._finish()
+        fingerprints = models.Fingerprints(
+            run=run.run, commit=self._commit, started=run.started, ended=run.ended, nvcc=self._nvcc,
+            fingerprints=self._measured, reused={name: _by_text(ones) for name, ones in self._reused.items()},
+        )  # fmt: skip
+        return {
+            record.FILE: _written([run]),
+            record.CUBINS_FILE: _written(self._cubins[arch] for arch in sorted(self._cubins)),
+            record.FINGERPRINTS_FILE: _written([fingerprints] if self._measured or self._reused else []),
+            record.LINES_FILE: self._source_lines,
+        }
 
-    def fingerprint_lines(self) -> list[dict[str, Any]]:
-        """Return a line a commit, of what was measured so far; none of a configuration that the GPU held back."""
-        held = {(commit, f"{benchmark.rpartition('.')[0]}({params})") for commit, benchmark, params in self._held_back}
-        lines = [
-            models.Fingerprints(
-                run=self._run.run, commit=commit, started=self._run.started, ended=_moment(), nvcc=self._nvcc,
-                fingerprints={
-                    name: {params: found for params, found in ones.items() if (commit, f"{name}({params})") not in held}
-                    for name, ones in self._measured.get(commit, {}).items()
-                },
-                reused={name: _by_text(ones) for name, ones in self._reused.get(commit, {}).items()},
-            )
-            for commit in sorted({*self._measured, *self._reused})
-        ]  # fmt: skip
-        return _written(lines)
-
-    def identity(self) -> dict[str, Any]:
-        """Return the record so far, by which `kernelwatch.store.record` knows the numbers that are the run's."""
-        self._run.commits = sorted({commit for commit, _ in self._skipped})
-        self._run.processes, self._run.stopped = _by_processes(self._samples), _by_processes(self._stopped)
-        # Of a run of all configurations nothing is said.
-        self._run.selected = self._selected if any(self._selected.values()) else {}
-        (found,) = _written([self._run])
-        return found
-
-    def line(self) -> dict[str, Any]:
-        """The record as it is written."""
-        run, device = self._run, machine.gpu()
+    def _finish(self) -> None:
+        run, commit, device = self._run, self._commit, machine.gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
         run.ended = _moment()
@@ -154,55 +129,32 @@ class RunRecord:
         run.spent = {what: round(seconds, 3) for what, seconds in self._spent.items()}
         run.held_back = [
             models.Held(commit=commit, configuration=f"{benchmark}({params})", reasons=reasons)
-            for (commit, benchmark, params), reasons in sorted(self._held_back.items())
+            for benchmark, each in sorted(self._held_back.items())
+            for params, reasons in sorted(each.items())
         ]
-        run.skipped, run.failed = _listed(self._skipped), _listed(self._failed)
-        return self.identity()
+        run.skipped, run.failed = self._listed(self._skipped), self._listed(self._failed)
+        run.processes, run.stopped = (
+            {commit: {benchmark: _most_for_all(each) for benchmark, each in told.items()}} if told else {}
+            for told in (self._samples, self._stopped)
+        )
+        # Of a run of all configurations nothing is said.
+        run.selected = self._selected if any(self._selected.values()) else {}
 
-    def append_to(self, results_dir: str, name: str) -> None:
-        """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
-        if not self._skipped:
-            return
-        folder = Path(results_dir, name)
-        folder.mkdir(parents=True, exist_ok=True)
-        places = [place / name for place in folders.places(Path(results_dir))]
-        lines: dict[str, Iterable[dict[str, Any]]] = {
-            FILE: [self.line()],
-            CUBINS_FILE: _written(self._cubins[key] for key in sorted(self._cubins)),
-            INSTRUCTIONS_FILE: _written(self._instruction_lines(places)),
-            FINGERPRINTS_FILE: self.fingerprint_lines(),
-            source_lines.FILE: self._lines,
-        }
-        for file, each in lines.items():
-            if found := list(each):
-                jsonl.append(folder / file, *found)
-
-    def _instruction_lines(self, places: Sequence[Path]) -> Iterator[models.Instructions]:
-        known = {line["code"] for place in places for line in jsonl.read(place / INSTRUCTIONS_FILE)}
-        for code in sorted(self._instructions.keys() - known):
-            yield models.Instructions(code=code, instructions=self._instructions[code])
+    def _listed(self, reasons: Mapping[tuple[str, str], int]) -> list[models.Skip]:
+        return [
+            models.Skip(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
+            for (benchmark, reason), count in sorted(reasons.items())
+        ]
 
 
 def _written(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
     return [to_builtins(line, order="deterministic") for line in lines]
 
 
-def _listed(reasons: Mapping[tuple[str, str], Counter[str]]) -> list[models.Skip]:
-    return [
-        models.Skip(commit=commit, benchmark=benchmark, reason=reason, configurations=count)
-        for (commit, benchmark), each in sorted(reasons.items())
-        for reason, count in sorted(each.items())
-    ]
-
-
-def _by_processes(known: _OfProcesses) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """Commit -> benchmark -> what each process told, as "5 5" -> configurations; none stands for all others."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for (commit, benchmark), told in known.items():
-        texts = _by_text({params: " ".join(map(str, each)) for params, each in told.items()})
-        most = max(texts, key=lambda each: len(texts[each]))
-        found.setdefault(commit, {})[benchmark] = texts | {most: []}
-    return found
+def _most_for_all(told: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return what processes told, as "5 5" -> configurations; none stands for all others."""
+    texts = _by_text(told)
+    return texts | {max(texts, key=lambda each: len(texts[each])): []}
 
 
 def _by_text(ones: Mapping[str, str]) -> dict[str, list[str]]:

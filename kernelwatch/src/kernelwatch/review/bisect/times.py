@@ -37,7 +37,7 @@ class Times:
         self._read()
 
     def _read(self) -> None:
-        names = folders.machines(self._root / "results")
+        names = folders.machines(folders.results(self._root / "results"))
         self._stored = {name: History(name, self._root, compiler=compilers.named()) for name in names}
         #: All that have results of any machine.
         self.commits = sorted({commit for history in self._stored.values() for commit in history.commits()})

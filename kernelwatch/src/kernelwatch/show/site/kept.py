@@ -23,7 +23,7 @@ import orjson
 from kernelwatch import home, settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.store import record
+from kernelwatch.store import reading, record
 from kernelwatch.store.reading import SUITE
 from ptxcount import whole
 
@@ -82,28 +82,25 @@ class Kept:
     ----------
     folder : Path
         Where the results of the machine are, beside those of others.
-    stored : Path
-        Where those of all machines are stored.
     known : collection of str
         The commits that git knows.
     head : str
         The commit that is checked out: for it, the acknowledgements in the folder count.
     """
 
-    def __init__(self, folder: Path, stored: Path, known: Collection[str], head: str) -> None:
-        own = [folder / record.FILE, folder / record.FINGERPRINTS_FILE]
-        told = sorted(folder.parent.glob(f"*/{record.CUBINS_FILE}"))
+    def __init__(self, folder: Path, known: Collection[str], head: str) -> None:
+        machines = [each.parent for each in reading.listed(folder.parent, "*/machine.json")]
+        own = [path for file in (record.FILE, record.FINGERPRINTS_FILE) for path in record.paths(folder, file)]
+        told = [path for each in machines for path in record.paths(each, record.CUBINS_FILE)]
         #: Commit -> the lines that name it. A cubin may be told by any machine.
         self._lines: dict[str, list[str]] = defaultdict(list)
         for path in [*own, *told]:
-            for line in path.read_bytes().splitlines() if path.exists() else ():
+            for line in path.read_bytes().splitlines():
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
-        files = (folder.parent / SUITE, acknowledged.beside(stored) / acknowledged.FILE)
-        runs = [
-            record.read(path.parent.parent, path.parent.name) for path in sorted(folder.parent.glob(f"*/{record.FILE}"))
-        ]
+        files = (folder.parent / SUITE, acknowledged.beside(folder.parent) / acknowledged.FILE)
+        runs = [record.read(each.parent, each.name) for each in machines]
         self._shared = [
             folder.name,
             code(),

@@ -13,7 +13,7 @@ from kernelwatch.show.site import commits, data, kept
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store.graph import Graph
-from kernelwatch.store.results import STORED, History
+from kernelwatch.store.results import History
 
 _COMMIT = re.compile(rb'"commit_hash": ?"([0-9a-f]{40})"')
 
@@ -58,8 +58,7 @@ class Machine:
         own = self.commits()
         graph = Graph(ROOT, dict.fromkeys(own, 0), self._config.branches)
         order = [[each, [*graph.ancestors(each)], graph.branches[each]] for each in graph.commits]
-        stored = Path(getattr(self._config, STORED, self._folder.parent))
-        reviews = kept.Kept(self._folder, stored, known, commits.head(repo))
+        reviews = kept.Kept(self._folder, known, commits.head(repo))
         # A line may say something of a machine and name no commit.
         files = {path.name: kept.of_file(path) for path in sorted(self._folder.glob("*.json*"))}
         made: dict[str, Any] = reviews.of(

@@ -25,7 +25,6 @@ from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
 from kernelwatch.store import folders
 from kernelwatch.store.reading import SUITE
-from kernelwatch.store.results import STORED, machines
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
@@ -46,7 +45,7 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Add the pages to the site that asv is making, of all results, stored and local."""
+        """Add the pages to the site that asv is making."""
         try:
             write_all(conf, repo)
         except KernelwatchError as error:  # asv shows an error of its own in a line
@@ -54,13 +53,8 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
 
 def write_all(conf: Any, repo: Any) -> Path:
-    """Write all pages anew, of stored and local results, and return their folder."""
-    stored = conf.results_dir
-    with (
-        folders.joined(Path(stored)) as results,
-        mock.patch.object(conf, STORED, stored, create=True),
-        mock.patch.object(conf, "results_dir", str(results)),
-    ):
+    """Write all pages anew, and return their folder."""
+    with mock.patch.object(conf, "results_dir", str(folders.results(Path(conf.results_dir)))):
         return write(conf, repo, Benchmarks.load(conf))
 
 
@@ -95,7 +89,7 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
 
 def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return what git knows of the measured commits, what is told of each machine, and what of each benchmark."""
-    every = [Machine(name, conf) for name in machines(Path(conf.results_dir))]
+    every = [Machine(name, conf) for name in folders.machines(Path(conf.results_dir))]
     known = commits.described(repo, sorted(set().union(*(each.commits() for each in every))))
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
     told = {each.name: each.told(repo, known, ids) for each in every}
