@@ -45,6 +45,7 @@ RESOURCES = {
     "registers": ("registers/thread", "registers a thread"),
     "spill_bytes": ("bytes/thread", "bytes spilled a thread"),
     "shared_bytes": ("bytes/block", "static shared memory a block"),
+    "stack_bytes": ("bytes/thread", "stack frame a thread"),
 }
 
 

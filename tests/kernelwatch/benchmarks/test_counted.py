@@ -48,14 +48,21 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
 
 
 def test_metrics() -> None:
-    """Each is its count over the requests of its own kind, where all counts differ; no request, no ratio."""
+    """A ratio is a count over the requests of its own kind, a total a sum; all counts differ."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
             _access("global", "load", 4, sectors=28, lines=20),
             _access("global", "store", 16, sectors=48, lines=24),
+            _access("global", "atomic", 32, sectors=64),
+            _access("texture", "load", 64, sectors=256),
+            _access("bulk", "store", 128, sectors=512),
+            _access("local", "load", 2, sectors=8),
+            _access("local", "store", 1, sectors=3),
             _access("shared", "load", 3, wavefronts=9, conflict_free=5),
             _access("shared", "store", 5, wavefronts=13, conflict_free=5),
+            _access("shared", "copy", 7, wavefronts=100),
+            _access("shared", "atomic", 7, wavefronts=1000),
         ],
         thread_instructions=250,
     )
@@ -66,6 +73,13 @@ def test_metrics() -> None:
         "store_lines": 1.5,
         "bank_conflicts": 1.5,
         "instructions": 25.0,
+        "sectors_loaded": 28 + 256,
+        "sectors_stored": 48 + 512,
+        "sectors_of_atomics": 64,
+        "requests": 4 + 16 + 32 + 64 + 128,
+        "local_sectors": 11,
+        "local_requests": 3,
+        "wavefronts": 9 + 13 + 100 + 1000,
     }
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.conclusion import weigh
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, percent, ratio
@@ -61,6 +63,9 @@ def grouped(rows: list[Row], at_least: float = 0.0, arch: str | None = "sm_90") 
     return groups(cast(Comparison, SimpleNamespace(rows=rows, arch=arch)), at_least)
 
 
+LOADED = replace(count(40, metric="sectors_loaded"), useful_bytes=320)
+PER_REQUEST = ["50 more load sectors a request", "5 fewer store sectors a request"]
+
 #: Rows, and of each group kernel, flags, the mean change of its times, and its evidence.
 CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
     "nothing changed": ([time(10), count(10)], []),
@@ -86,7 +91,10 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
     ),
     "counted beside it, and one number more": (
         [time(9), count(15), count(15, flags=O0), count(12, metric="load_sectors", flags=O0)],
-        [("k", O3, "-10 %", ["5 more instructions"]), ("k", O0, "", ["5 more instructions", "2 more load sectors"])],
+        [
+            ("k", O3, "-10 %", ["5 more instructions"]),
+            ("k", O0, "", ["5 more instructions", "2 more load sectors a request"]),
+        ],
     ),
     "counted by flags": (
         [count(15), count(14, flags=O0)],
@@ -103,6 +111,10 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
     "slower before faster": (
         [time(5, kernel="faster"), time(10.5, kernel="slower"), time(14, kernel="open", verdict=UNDECIDED)],
         [("slower", O3, "+5.0 %", []), ("open", O3, "+40 %", []), ("faster", O3, "-50 %", [])],
+    ),
+    "what decides before what explains": (
+        [*weigh([LOADED, count(60, metric="load_sectors"), count(5, metric="store_sectors")], None)],
+        [("k", O3, "", ["moves 4 times what it needs (1 before)", "30 more sectors loaded", *PER_REQUEST])],
     ),
     "other architectures last": (
         [compiled(20, "sm_80"), count(11, kernel="l")],

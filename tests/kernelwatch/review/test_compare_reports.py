@@ -14,6 +14,7 @@ from kernelwatch.review.commands import FORMATS
 from kernelwatch.review.commands import compare as main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.conclusion import weigh
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import report, terminal, text
 from tests.incoming import RUN
@@ -235,7 +236,10 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     for name, between in could_be.items():
         row = time(10.5, kernel=name, verdict=Verdict.UNDECIDED)
         rows.append(replace(row, judgement=replace(row.judgement, could_be=between)))
+    fell = weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)
     stored = compared(write(tmp_path, pair(1.0, 1.0, COUNT)))
+    told = " ".join(report.render(replace(stored, rows=[*rows, *fell])).split())
+    assert "f fewer sectors loaded at float32 -O3 (10 -> 4); times: 1 slower" in told
     told = " ".join(report.render(replace(stored, rows=rows)).split())
     assert "Trade: k more instructions at float32 -O3 (10 -> 15), and 1 more; " in told
     assert re.findall(r"undecided: (\w+) at", told) == ["c", "b", "a"]

@@ -19,9 +19,14 @@ from tests.repository import Repository
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
     f"track_counted.OffsetCopy.track_{what}(float32, 0, -Xptxas -O3)"
-    for what in ("instructions", "load_lines", "load_sectors", "store_lines", "store_sectors")
+    for what in (
+        *("instructions", "load_lines", "load_sectors", "store_lines", "store_sectors"),
+        *("sectors_loaded", "sectors_stored"),
+    )
 ]
-CONFLICTS = [f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions")]
+CONFLICTS = [
+    f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions", "wavefronts")
+]
 TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
 
 BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled --bench DeviceCopy"
@@ -82,7 +87,7 @@ def test_command(repository: Repository, commits: dict[str, str]) -> None:
     assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
     assert not review.stderr
     assert review.stdout.startswith("SLOWER ")
-    assert "bank conflicts 0 -> 15.3" in review.stdout
+    assert "Largest: transpose_read_write_coalesced more wavefronts at float32 -O3 (" in review.stdout
 
 
 @pytest.mark.parametrize("newest", SITES)

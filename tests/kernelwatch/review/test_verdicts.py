@@ -44,6 +44,7 @@ def timed(head: float, **others: str) -> Row:
 
 FASTER, SLOWER, STAYED = timed(9), timed(11), timed(10)
 OPEN = time(11, kernel=TILE, verdict=UNDECIDED)
+LOADED = number("sectors_loaded", 9)
 
 #: Rows, and the verdict on the last.
 NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
@@ -53,6 +54,17 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "spills without a time": ([number("spill_bytes", 16, "sm_90", 0)], SLOW),
     "instructions without a time": ([number("instructions", 11)], NOTED),
     "a metric that nobody knows": ([number("heat", 11)], SLOW),
+    "a ratio beside its total": ([LOADED, number("load_sectors", 40)], NOTED),
+    "a ratio that fell beside its total": ([LOADED, number("load_sectors", 9)], FAST),
+    "a total": ([number("load_sectors", 9), number("sectors_loaded", 40)], SLOW),
+    "a total of another launch": ([number("sectors_loaded", 9, dtype="int8"), number("load_sectors", 11)], SLOW),
+    "sectors of atomics": ([number("sectors_of_atomics", 11)], SLOW),
+    "wavefronts": ([number("bank_conflicts", 9), number("wavefronts", 11)], SLOW),
+    "requests": ([number("sectors_loaded", 10), number("load_sectors", 3), number("requests", 40)], SLOW),
+    "requests for other sectors": ([LOADED, number("requests", 40)], NOTED),
+    "a stack frame": ([number("stack_bytes", 32, "sm_90", 0)], SLOW),
+    "local memory": ([number("stack_bytes", 32, "sm_90", 32), number("local_sectors", 11)], SLOW),
+    "local memory that became registers": ([number("stack_bytes", 0, "sm_90", 0), number("local_sectors", 11)], NOTED),
     "fewer": ([FASTER, number("load_sectors", 9)], FAST),
     "beside the same time": ([STAYED, number("load_sectors", 11)], NOTED),
     "beside a faster time": ([FASTER, number("load_sectors", 11)], TRADE),
@@ -135,8 +147,17 @@ def test_stated_limits(
     assert ("the limit of instructions in pyproject.toml is" in capsys.readouterr().err) is refused
 
 
-ROSE, FELL, LESS_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)
-(ROSE_MORE,) = weigh([ROSE], "sm_90")
+ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
+    one
+    for each in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
+    for one in weigh([number(*each)], "sm_90")
+)
+#: A float4 version: a third of the sectors, by fewer and wider requests.
+WIDER = [*weigh([number("sectors_loaded", 3), number("requests", 2), number("load_sectors", 16)], "sm_90")]
+#: The input is read again and again: as many sectors a request.
+AGAIN = [*weigh([number("sectors_loaded", 40), number("requests", 40), number("load_sectors", 10)], "sm_90")]
+#: cp.async: more sectors, by fewer and wider requests.
+ASYNC = [*weigh([number("sectors_loaded", 13), number("requests", 5), number("load_sectors", 26)], "sm_90")]
 
 #: Rows, the verdicts on configurations that fail, the verdict, and the exit code by each setting of TRADES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
@@ -159,7 +180,10 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "fewer here, more there": ([ROSE_MORE, FELL], (), TRADE, (1, 1, 0)),
     "more transactions, fewer instructions": ([ROSE_MORE, LESS_CODE], (), SLOW, (1, 1, 1)),
     "fewer instructions": ([LESS_CODE], (), SAME, (0, 0, 0)),
-    "fewer registers": ([number("registers", 9, "sm_90")], (), SAME, (0, 0, 0)),
+    "fewer registers": ([LESS_SPACE], (), SAME, (0, 0, 0)),
+    "wider": (WIDER, (), FAST, (0, 0, 0)),
+    "again": (AGAIN, (), SLOW, (1, 1, 1)),
+    "more by fewer requests": (ASYNC, (), SLOW, (1, 1, 1)),
     "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], (), SAME, (0, 0, 0)),
     "a trade": ([FASTER, count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
     "a trade, and slower elsewhere": ([FASTER, SLOWER, count(11, verdict=TRADE)], (), TRADE, (1, 1, 0)),

@@ -152,8 +152,8 @@ ptxas info    : Function properties for two
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers, used 0 barriers
 """
-    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224)
-    assert resources.parse(text, "two") == resources.Resources(8, 0, 0)
+    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224, 24)
+    assert resources.parse(text, "two") == resources.Resources(8, 0, 0, 0)
     assert resources.remarks(text) == ""
 
 

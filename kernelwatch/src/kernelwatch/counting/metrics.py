@@ -1,4 +1,4 @@
-"""What is read off the counters of a launch."""
+"""What is read off the counters of a launch: totals, which decide, and ratios, which explain them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,23 @@ def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
     return value
 
 
-#: To add a metric: one row. Atomics are in none but the instructions: ptxcount does not count them as the chip does.
-METRICS = {
+#: Spaces of PTX whose sectors lie in global memory.
+_GLOBAL = ("global", "texture", "surface", "bulk")
+
+
+def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
+    """Return a count of the accesses to some spaces, of some kinds or of all."""
+    return lambda counters: float(
+        sum(
+            getattr(access, count)
+            for access in counters.accesses
+            if access.space in spaces and (not kinds or access.kind in kinds)
+        )
+    )
+
+
+#: To add a metric: one row. asv finds stored numbers by its name.
+RATIOS = {
     "load_sectors": Metric("sectors/request", "sectors a load request", _ratio("load_sectors", "load_requests")),
     "store_sectors": Metric("sectors/request", "sectors a store request", _ratio("store_sectors", "store_requests")),
     "load_lines": Metric("lines/request", "cache lines a load request", _ratio("load_lines", "load_requests")),
@@ -49,3 +64,14 @@ METRICS = {
         "instructions/thread", "PTX instructions executed a thread", _ratio("thread_instructions", "threads")
     ),
 }
+TOTALS = {
+    "sectors_loaded": Metric("sectors", "sectors loaded", _total("sectors", "load")),
+    "sectors_stored": Metric("sectors", "sectors stored", _total("sectors", "store")),
+    "sectors_of_atomics": Metric("sectors", "sectors of atomics", _total("sectors", "atomic")),
+    "requests": Metric("requests", "requests to global memory", _total("requests")),
+    "local_sectors": Metric("sectors", "sectors of local memory", _total("sectors", spaces=("local",))),
+    "local_requests": Metric("requests", "requests to local memory", _total("requests", spaces=("local",))),
+    # cp.async's stores, of the kind "copy", count as well.
+    "wavefronts": Metric("wavefronts", "wavefronts of shared memory", _total("wavefronts", spaces=("shared",)), True),
+}
+METRICS = RATIOS | TOTALS

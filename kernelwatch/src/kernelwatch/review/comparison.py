@@ -113,8 +113,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     gpus, of_machine = likeness(evidence, times), noise(history) if times else Noise()
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
     judged = list(_rows(sides, asked, of_machine, evidence, gpus, at_least))
-    if names is not None and any(row.kind != TIMED and row.judgement.verdict is Verdict.SLOWER for row in judged):
-        # The others, apart: by their times, numbers that rose are weighed, but Holm corrects for what is asked.
+    if names is not None and any(row.kind != TIMED and row.judgement.is_change for row in judged):
+        # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
         judged += _rows(sides, others, of_machine, evidence, gpus, at_least)
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
@@ -217,14 +217,13 @@ def _rows(
             judgement = replace(judgement, reasons=(NOT_AGAIN,))
         elif is_timed:
             judgement = evidence.weigh(judgement, benchmark, base, gpus[benchmark].gpus)
-        yield Row(
+        row = Row(
             name=base.name(benchmark),
             kind=kind(benchmark),
             unit=sides.history.unit(benchmark),
             base=base.value,
             head=head.value,
             judgement=judgement,
-            useful_bytes=suite.useful_bytes(benchmark, base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
             benchmark=benchmark,
             params=base.params,
@@ -232,3 +231,5 @@ def _rows(
             code_unchanged=evidence.machine_code_unchanged(benchmark, base),
             verified=suite.verified(benchmark, base.params) or "arch" in base.params,
         )
+        useful = suite.useful_bytes(benchmark, base.params) if is_timed or row.is_moved else None
+        yield replace(row, useful_bytes=useful)

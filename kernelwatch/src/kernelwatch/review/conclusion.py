@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from kernelwatch.counting.metrics import RATIOS, TOTALS
+from kernelwatch.counting.transactions import ARCH
 from kernelwatch.review import occupancy
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
@@ -16,11 +18,17 @@ from kernelwatch.store.results import TIMED
 #: What limits how many blocks fit on a multiprocessor: evidence, unless fewer do.
 _RESOURCES = ("registers", "shared bytes")
 
-#: Evidence, whatever its size: more of them may be faster.
-_EVIDENCE = ("instructions",)
+#: The frame in local memory, which the counted architecture's compiler may need less of than the PTX has.
+_FRAME = "stack bytes"
+
+#: What a counted number may be, by the name that `Row.metric` has.
+_RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each in (RATIOS, TOTALS))
 
 #: Kernel, dtype and flags: machine code, on one architecture.
 _Code = tuple[str, str, str]
+
+#: What else both commits have of a row's launch and machine code, by metric.
+_Beside = Mapping[object, Mapping[str, Row]]
 
 
 def weigh(rows: Sequence[Row], arch: str | None, limits: Mapping[str, float] = MappingProxyType({})) -> Iterator[Row]:
@@ -30,31 +38,31 @@ def weigh(rows: Sequence[Row], arch: str | None, limits: Mapping[str, float] = M
     there are no times, evidence decides beyond `limits`, ratios of head to base by metric.
     """
     times: dict[_Code, Counter[Verdict]] = defaultdict(Counter)
+    beside: defaultdict[object, dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        if row.kind == TIMED and row.judgement.verdict is not Verdict.UNDECIDED:
+        if row.kind != TIMED:
+            beside[row.launch if row.arch is None else (_code(row), row.arch)][row.metric] = row
+        elif row.judgement.verdict is not Verdict.UNDECIDED:
             times[_code(row)][row.judgement.verdict] += 1
-    resources = {(_code(row), row.arch, row.metric): row for row in rows if row.metric in _RESOURCES}
     for row in rows:
-        if row.kind == TIMED or row.judgement.verdict is not Verdict.SLOWER:
+        if row.kind == TIMED or not row.judgement.is_change:
             yield row
             continue
-        decides, why = _alone(row, resources, limits)
+        decides, why = _alone(row, beside, limits)
         found = times[_code(row)]
         told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
-        if decides and found[Verdict.FASTER] and not found[Verdict.SLOWER]:
+        verdict = row.judgement.verdict
+        if verdict is Verdict.FASTER:
+            told, why = told * (decides and found[Verdict.SLOWER] > 0 == found[Verdict.FASTER]), None
+        elif decides and found[Verdict.FASTER] and not found[Verdict.SLOWER]:
             verdict = Verdict.TRADE
         elif found and row.arch in (None, arch):
             verdict, why = Verdict.NOTED, None
         else:
             verdict = Verdict.SLOWER if decides else Verdict.NOTED
-        beside = Reason(Why.TIMES, (told,)) if told else None
-        reasons = tuple(each for each in (beside, why) if each is not None)
-        yield row.judged(replace(row.judgement, verdict=verdict, reasons=reasons))
-
-
-def is_evidence(row: Row) -> bool:
-    """Whether it is a number that decides nothing by itself, or only by how many blocks fit."""
-    return row.metric in (*_RESOURCES, *_EVIDENCE)
+        reasons = (Reason(Why.TIMES, (told,)) if told else None, why)
+        judged = replace(row.judgement, verdict=verdict, reasons=tuple(each for each in reasons if each is not None))
+        yield replace(row, judgement=judged, decides=decides)
 
 
 _WORDS = {Verdict.SLOWER: "slower", Verdict.FASTER: "faster", Verdict.SAME: "same"}
@@ -64,22 +72,35 @@ def _code(row: Row) -> _Code:
     return row.kernel, row.params.get("dtype", ""), row.flags
 
 
-def _alone(
-    row: Row, resources: Mapping[tuple[_Code, str | None, str], Row], limits: Mapping[str, float]
-) -> tuple[bool, Reason | None]:
-    """Whether a number that rose decides where there are no times, and why."""
+def _alone(row: Row, beside: _Beside, limits: Mapping[str, float]) -> tuple[bool, Reason | None]:
+    """Whether a number that changed decides where there are no times, and why."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(Why.BEYOND, (limits[row.metric],))
-    if row.metric in _EVIDENCE:
-        return False, Reason(Why.INSTRUCTIONS)
-    if row.metric not in _RESOURCES:
-        return True, None
+    if row.metric in _RESOURCES:
+        return _by_blocks(row, beside[_code(row), row.arch])
+    counted = beside[row.launch] if row.arch is None else {}
+    frame = beside.get((_code(row), ARCH), {}).get(_FRAME)
+    evidence = {
+        Why.INSTRUCTIONS: row.metric == "instructions",
+        Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
+        Why.SECTORS: row.metric == "requests"
+        and any(each.is_moved and each.base != each.head for each in counted.values()),
+        Why.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
+    }
+    why = next((Reason(why) for why, holds in evidence.items() if holds), None)
+    return why is None, why
+
+
+def _by_blocks(row: Row, resources: Mapping[str, Row]) -> tuple[bool, Reason | None]:
+    """Whether fewer blocks fit, and how many."""
+    if row.judgement.verdict is Verdict.FASTER:
+        return False, None
     launched = occupancy.launched(row.kernel, row.params.get("dtype", ""))
     arch = row.arch or ""
     if launched is None or arch not in occupancy.MULTIPROCESSORS:
         return True, Reason(Why.UNKNOWN_BLOCKS)
     threads, dynamic = launched
-    base = {metric: found.base for metric in _RESOURCES if (found := resources.get((_code(row), row.arch, metric)))}
+    base = {metric: found.base for metric in _RESOURCES if (found := resources.get(metric))}
 
     def fitting(values: Mapping[str, float]) -> int:
         registers, shared = (int(values.get(metric, 0)) for metric in _RESOURCES)
@@ -122,7 +143,7 @@ def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
 def is_better(rows: Sequence[Row]) -> bool:
     """Whether a time is faster; where nothing was timed, whether a number fell that is more than evidence."""
     times = [row for row in rows if row.kind == TIMED]
-    deciding = times or (row for row in rows if not is_evidence(row))
+    deciding = times or (row for row in rows if row.decides)
     return any(row.judgement.verdict is Verdict.FASTER for row in deciding)
 
 

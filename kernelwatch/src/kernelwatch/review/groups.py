@@ -10,10 +10,12 @@ from functools import cached_property
 from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
+from kernelwatch.counting.metrics import RATIOS
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent
 from kernelwatch.store.results import EXACT, TIMED
+from ptxcount.transactions import SECTOR
 
 #: Flags of a group that all flag sets of its kernel share.
 ANY_FLAGS = "any"
@@ -25,7 +27,14 @@ _OF_TIMES = {
     "same": (Verdict.SAME,),
     "undecided": (Verdict.UNDECIDED,),
 }
-_OF_NUMBERS = {"more": (Verdict.SLOWER, Verdict.TRADE), "fewer": (Verdict.FASTER,), "noted": (Verdict.NOTED,)}
+_OF_NUMBERS = {"more": (Verdict.SLOWER, Verdict.TRADE), "fewer": (Verdict.FASTER,)}
+
+#: Ratios that have the words of a total.
+_NAMES = {
+    name.replace("_", " "): f"{name.replace('_', ' ')} a request"
+    for name in RATIOS
+    if name.endswith(("_sectors", "_lines"))
+}
 
 #: A kernel and nvcc's flags.
 _Key = tuple[str, str]
@@ -57,7 +66,10 @@ def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
 
 
 def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) -> Iterator[Difference]:
-    """What changed in exact numbers, largest first; of architectures where they differ, or are to be named."""
+    """What changed in exact numbers: what decides, then what explains, the largest of each first.
+
+    It is told of architectures where they differ, or are to be named.
+    """
     metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         metrics[row.metric][row.arch or ""].append(row)
@@ -71,9 +83,25 @@ def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) ->
             yield difference if alike else difference._replace(archs=tuple(on))
 
 
-def _largest(metric: tuple[str, dict[str, list[Row]]]) -> float:
-    """Sort key: the metric with the largest change first."""
-    return -max(row.size for rows in metric[1].values() for row in rows)
+def moved(rows: Iterable[Row]) -> Iterator[Difference]:
+    """How many times the bytes that it needs a kernel moves, of the launches together that move another number."""
+    launches: dict[object, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.is_moved and row.useful_bytes:
+            launches[row.launch].append(row)
+    found = [each for each in launches.values() if any(row.base != row.head for row in each)]
+    if found:
+        needed = sum(each[0].useful_bytes or 0 for each in found)
+        base, head = (sum(getattr(row, side) for each in found for row in each) for side in ("base", "head"))
+        told = (f"{SECTOR * sectors / needed:.3g}" for sectors in (head, base))
+        yield Difference("moves {} times what it needs ({} before)".format(*told))
+
+
+def _largest(metric: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
+    """Sort key: the metrics that decide, and of these the one with the largest change, first."""
+    every = [row for rows in metric[1].values() for row in rows]
+    decides = any(row.decides and row.base != row.head for row in every)
+    return not decides, -max(row.size for row in every)
 
 
 def _part(some: int, every: int) -> tuple[int, int] | None:
@@ -82,6 +110,7 @@ def _part(some: int, every: int) -> tuple[int, int] | None:
 
 def _change(metric: str, changed: Sequence[Row]) -> str:
     """By how much a number changed: everywhere by the same whole number, from nothing or to nothing, or in per cent."""
+    metric = _NAMES.get(metric, metric)
     steps = {round(row.head - row.base, 6) for row in changed}
     ratios = [row.judgement.ratio for row in changed]
     if len(steps) == 1 and (step := steps.pop()).is_integer() and step:
@@ -130,8 +159,13 @@ class Group:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many times are slower, faster, same, undecided; numbers more and decide, fewer, noted; acknowledged."""
-        accepted = {"acknowledged": (Verdict.ACKNOWLEDGED,)}
-        wanted = ((self.times, _OF_TIMES), (self.numbers, _OF_NUMBERS), (self.times or self.numbers, accepted))
+        accepted, noted = {"acknowledged": (Verdict.ACKNOWLEDGED,)}, {"noted": (Verdict.NOTED,)}
+        wanted = (
+            (self.times, _OF_TIMES),
+            (self._deciding, _OF_NUMBERS),
+            (self.numbers, noted),
+            (self.times or self.numbers, accepted),
+        )
         return {
             name: sum(row.judgement.verdict in verdicts for row in rows)
             for rows, named in wanted
@@ -142,8 +176,13 @@ class Group:
     def verdict(self) -> Verdict:
         """The worst on its times, or on its numbers where no time changed."""
         found = {row.judgement.verdict for row in self.times} - {Verdict.SAME}
-        found = found or {row.judgement.verdict for row in self.numbers} or {Verdict.SAME}
+        found = found or {row.judgement.verdict for row in self._deciding} or {Verdict.SAME}
         return min(found, key=list(Verdict).index)
+
+    @property
+    def _deciding(self) -> Sequence[Row]:
+        """Its numbers that decide; where none does, all that explain."""
+        return [row for row in self.numbers if row.decides] or self.numbers
 
 
 def mean(rows: Iterable[Row]) -> float | None:
@@ -169,13 +208,13 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
     for key, rows in here.items():
         times, numbers = (tuple(row for row in rows if (row.kind == TIMED) is wanted) for wanted in (True, False))
         if changed(times, at_least):  # with all that is known beside them
-            evidence = (*differences(numbers, at_least), *machine_code(rows))
+            evidence = (*moved(numbers), *differences(numbers, at_least), *machine_code(rows))
             timed.append(Group(*key, times, changed(numbers, at_least), evidence))
             continue
         for kind in EXACT.values():  # apart: flags change what is compiled, and not what is counted
             of_kind = [row for row in numbers if row.kind == kind]
             if found := changed(of_kind, at_least):
-                exact.append(Group(*key, times, found, tuple(differences(of_kind, at_least))))
+                exact.append(Group(*key, times, found, (*moved(of_kind), *differences(of_kind, at_least))))
     for key, rows in elsewhere.items():
         if found := changed(rows, at_least):
             others.append(Group(*key, (), found, tuple(differences(rows, at_least, named=True)), elsewhere=True))

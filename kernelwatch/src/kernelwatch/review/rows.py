@@ -34,10 +34,10 @@ class Row:
     `name` is benchmark and parameters, as asv's tables have them; `benchmark` and `params` are the two apart. `kind` is
     one of KINDS. Of `base` and `head`, in a `unit` or none, lower is better; `judgement` says what to make of them.
 
-    `useful_bytes` is what a launch must move, where GB/s follow from it, and `copies` a time in copies of the same
+    `useful_bytes` is what a launch must move, of times and sectors, and `copies` a time in copies of the same
     bytes, where one was timed beside it. `kernel` is what it launches; of another suite's benchmark, the benchmark.
     `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel that is not
-    `verified` writes was compared with no reference.
+    `verified` writes was compared with no reference. A number that does not `decide` explains others.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Row:
     kernel: str = ""
     code_unchanged: bool | None = None
     verified: bool = True
+    decides: bool = True
 
     @property
     def flags(self) -> str:
@@ -70,9 +71,19 @@ class Row:
         return self.benchmark.rpartition(".track_")[2].replace("_", " ")
 
     @property
+    def launch(self) -> tuple[str, ...]:
+        """What the counted numbers of one launch share: the class, and the values of its parameters."""
+        return (self.benchmark.rpartition(".track_")[0], *self.params.values())
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether it counts sectors of global memory."""
+        return self.metric.startswith("sectors ")
+
+    @property
     def rates(self) -> tuple[float, float] | None:
         """Useful bytes a second of base and head; None where they make no sense."""
-        if self.useful_bytes is None or min(self.base, self.head) <= 0:
+        if self.kind != TIMED or self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 

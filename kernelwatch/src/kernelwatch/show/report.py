@@ -144,10 +144,11 @@ def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
 
 
 def _trades(rows: Sequence[Row]) -> Iterator[str]:
-    """The numbers that rose beside faster times, a line a kernel and number: the largest, and how many more."""
+    """The numbers that rose beside faster times, or fell beside slower ones, a line a kernel and number."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if row.judgement.verdict is Verdict.TRADE:
+        fell = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
+        if row.judgement.verdict is Verdict.TRADE or fell:
             found.setdefault((row.kernel, row.metric), []).append(row)
     for each in found.values():
         most = max(each, key=lambda row: row.size)

@@ -13,7 +13,7 @@ _REPORT = re.compile(
 )
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _SHARED = re.compile(r"(\d+) bytes smem")
 
 
@@ -29,11 +29,14 @@ class Resources:
         Bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
     shared_bytes : int
         Bytes of static shared memory a block.
+    stack_bytes : int
+        Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and what is spilled.
     """
 
     registers: int
     spill_bytes: int
     shared_bytes: int
+    stack_bytes: int
 
 
 def parse(messages: str, entry: str) -> Resources:
@@ -46,13 +49,14 @@ def parse(messages: str, entry: str) -> Resources:
     """
     *_, section = messages.partition(f"Compiling entry function '{entry}'")
     section, *_ = section.partition("Compiling entry function")
-    registers, spills, shared = (pattern.search(section) for pattern in (_REGISTERS, _SPILLS, _SHARED))
-    if not (registers and spills):
+    registers, stack, shared = (pattern.search(section) for pattern in (_REGISTERS, _STACK, _SHARED))
+    if not (registers and stack):
         raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
     return Resources(
         registers=int(registers[1]),
-        spill_bytes=int(spills[1]) + int(spills[2]),
+        spill_bytes=int(stack[2]) + int(stack[3]),
         shared_bytes=int(shared[1]) if shared else 0,
+        stack_bytes=int(stack[1]),
     )
 
 
