@@ -15,8 +15,8 @@ import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
 from ptxcount.execute import run
+from ptxcount.given import Described
 from ptxcount.nvcc import find_nvcc
-from ptxcount.textures import Described
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
 from tests.ptxcount.test_matrices import WMMA

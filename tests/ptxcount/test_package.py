@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import importlib.util
 import os
 import shutil
@@ -21,25 +22,57 @@ from tests.ptxcount import sources
 ROOT = Path(__file__).parents[2] / "ptxcount"
 
 
-def _imported(file: Path) -> Iterator[str]:
-    """The top-level modules that a file imports; its own package's are relative."""
+PACKAGE = Path(ptxcount.__file__).parent
+
+
+def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
+    """What a file imports at all: modules, how many folders up they are looked for, and the names from them."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield str(node.module).partition(".")[0]
+            yield from ((alias.name, 0, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "", node.level, [alias.name for alias in node.names]
 
 
 def test_imports() -> None:
     """The standard library and NumPy, and tomli before Python 3.11; nothing more is loaded either."""
-    package = Path(ptxcount.__file__).parent
-    names = {name for file in package.rglob("*.py") if file.stem != "pytest_plugin" for name in _imported(file)}
+    files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
+    names = {name.partition(".")[0] for file in files for name, level, _ in _imports(file) if not level}
     assert "numpy" in names
     assert names - {"numpy", "tomli"} <= sys.stdlib_module_names
     script = "import sys, numpy; before = {*sys.modules}; import ptxcount.command_line; print(*{*sys.modules} - before)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd="/")
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names
+
+
+def test_no_circles() -> None:
+    """No module imports one that imports it, however many are between, at the top or within a function."""
+    needs: dict[Path, list[Path]] = {}
+    for file in PACKAGE.rglob("*.py"):
+        if file == PACKAGE / "__init__.py":
+            continue
+        for module, level, names in _imports(file):
+            folder = file.parents[level - 1].joinpath(*module.split(".")) if level else PACKAGE.parent
+            places = [folder, *(folder / name for name in names)] if level else []
+            found = [each for place in places for each in (place.with_suffix(".py"), place / "__init__.py")]
+            needs.setdefault(file, []).extend(each for each in found if each.is_file() and each != file)
+    list(graphlib.TopologicalSorter(needs).static_order())
+
+
+def test_what_few_kernels_need() -> None:
+    """A kernel without textures, matrices or what only Hopper has loads none of their modules."""
+    script = f"""
+import sys
+import numpy as np
+import ptxcount
+arguments = [np.zeros(32, "f4"), np.ones((32, 4), "f4"), *np.int32([32, 4])]
+ptxcount.count({sources.ptx("row_sums")!r}, None, 1, 32, arguments)
+rest = [name for name in sys.modules if name.startswith(("ptxcount.hopper", "ptxcount.textures", "ptxcount.matrices"))]
+assert not rest, rest
+assert ptxcount.TensorMap.__module__ == "ptxcount.hopper.tensors" and ptxcount.Surface and ptxcount.Texture
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         UnsupportedInstructionError,
     )
     from .findings import Finding
+    from .hopper.tensors import TensorMap
     from .launch import count
-    from .tensors import TensorMap
     from .textures import Surface, Texture
 
 __all__ = [
@@ -74,7 +74,7 @@ _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counters"),
     "Finding": "findings",
     "count": "launch",
-    "TensorMap": "tensors",
+    "TensorMap": "hopper.tensors",
     **dict.fromkeys(("Surface", "Texture"), "textures"),
 }
 

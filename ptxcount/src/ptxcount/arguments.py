@@ -13,9 +13,7 @@ import numpy as np
 
 from . import host_memory
 from .errors import LaunchError
-from .given import Argument, Given, nbytes
-from .tensors import TensorMap
-from .textures import ADDRESSES, FILTERS, LAYOUTS, Described, Surface, Texture
+from .given import Argument, Described, Given, nbytes
 
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
@@ -25,11 +23,6 @@ _BOUND = re.compile(r"(?P<name>[\w:]+=)(?P<kind>texture|surface|tensor)(?:\((?P<
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: What an array may be filled with, and how many numbers that takes at least and at most.
 _FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
-#: Words of a texture, and which of its parameters they are.
-_TEXTURE_WORDS = {
-    **dict.fromkeys(FILTERS, "filter"), **dict.fromkeys(ADDRESSES, "address"), **dict.fromkeys(LAYOUTS, "layout"),
-    "normalized": "normalized", "fractions": "fractions",
-}  # fmt: skip
 #: What is shown of a word in an error.
 _SHOWN = 60
 
@@ -180,18 +173,27 @@ def _described(kind: str, words: Sequence[str], array: object) -> Described:
     Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
     number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
     """
+    from .hopper.tensors import TensorMap  # noqa: PLC0415 - few kernels take any
+    from .textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
+
     if not isinstance(array, np.ndarray):
         raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
+    known = {"filter": FILTERS, "address": ADDRESSES, "layout": LAYOUTS}
+    flags = ("normalized", "fractions")
     options: dict[str, Any] = {}
     numbers: list[int] = []
     for word in filter(None, map(str.strip, words)):
-        if word.removeprefix("swizzle=").isdigit():
-            numbers += [int(word)] if word.isdigit() else []
-            options |= {} if word.isdigit() else {"swizzle": int(word[8:])}
-        elif word in _TEXTURE_WORDS:
-            options[_TEXTURE_WORDS[word]] = word if word not in ("normalized", "fractions") else True
+        if word.isdigit():
+            numbers.append(int(word))
+        elif word.removeprefix("swizzle=").isdigit():
+            options["swizzle"] = int(word[8:])
+        elif word in flags:
+            options[word] = True
+        elif option := next((name for name, texts in known.items() if word in texts), None):
+            options[option] = word
         else:
-            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(_TEXTURE_WORDS)}, swizzle=, and numbers are")
+            allowed = ", ".join([*(text for texts in known.values() for text in texts), *flags])
+            raise LaunchError(f"{kind}: {word!r} is not known; {allowed}, swizzle=, and numbers are")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:

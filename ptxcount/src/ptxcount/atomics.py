@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from . import bfloat, floating
 from .directed import OPERATIONS
 from .program import Type
 from .transactions import Pattern, lane_sectors, lanes_of_bank, wavefronts, wide_turns
+from .warps import Array
 
-Array = npt.NDArray[Any]
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .directed import OPERATIONS, toward
 from .floating import in_pairs, maximum, maximum_nan, minimum, minimum_nan, xor_signed
+from .warps import Array
 
-Array = npt.NDArray[Any]
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
 NAN = 0x7FFF
 

@@ -3,54 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from . import bfloat, floating
-from .bind_address import ADDRESS_BINDERS
-from .bind_atomic import ATOMIC_BINDERS
-from .bind_barrier import BARRIER_BINDERS, bind_copied
-from .bind_bulk import bind_async_store, bind_bulk
-from .bind_call import CALL_BINDERS
-from .bind_extended import EXTENDED_BINDERS, bind_logic_and_test, bind_sum_with_carry
-from .bind_matrix import MATRIX_BINDERS
-from .bind_memory import MEMORY_BINDERS
-from .bind_move import MOVE_BINDERS
-from .bind_texture import TEXTURE_BINDERS
-from .bind_warp import WARP_BINDERS
-from .bind_warpgroup import WARPGROUP_BINDERS
+from . import (
+    bfloat,
+    bind_address,
+    bind_atomic,
+    bind_block,
+    bind_call,
+    bind_extended,
+    bind_memory,
+    bind_move,
+    bind_warp,
+    floating,
+)
+from .binding import BINDERS, Step, binds, step_of
 from .chunk import Chunk
 from .errors import UnsupportedInstructionError
 from .floating import clamp01, flush, positive
-from .instructions import (
-    COMBINATIONS,
-    FLOAT_COMPARISONS,
-    INSTRUCTIONS,
-    INTEGER_COMPARISONS,
-    TRUE,
-    Computation,
-)
-from .operands import (
-    Binder,
-    Step,
-    as_array,
-    expect_count,
-    items,
-    split_name,
-    step_of,
-    unsupported,
-)
+from .instructions import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
+from .operands import as_array, expect_count, items, split_name, unsupported
 from .program import TYPES, Instruction, Register, Type
 from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, dense
+from .warps import Array
 
-Array = npt.NDArray[Any]
-_U32 = TYPES["u32"]
-#: A modifier with an operand of its own, the last.
-_POLICY = "L2::cache_hint"
-_PRED = TYPES["pred"]
+_U32, _PRED = TYPES["u32"], TYPES["pred"]
+#: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
+_CORE = (bind_address, bind_atomic, bind_block, bind_call, bind_extended, bind_memory, bind_move, bind_warp)
+_LATER = {
+    **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "matrices.bind"),
+    **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.bind"),
+    **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.barriers"),
+    **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk"),
+    **dict.fromkeys(("mapa", "getctarank"), "hopper.clusters"),
+    "wgmma": "hopper.products",
+}
 #: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
@@ -60,36 +50,34 @@ _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset({"ftz", "sat"}),
     frozenset({"ftz", "sat", "rn", "approx", "full", "relu"}),
 )
+_REASONS = {
+    "bra": "a label of this kernel is wanted",
+    "brx": "a table of this kernel is wanted, and a number within it",
+}
 
 
 def bind(instruction: Instruction) -> Step:
     """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
-    if _POLICY in instruction.modifiers:  # how the L2 cache is to keep what is read changes nothing here
-        rest = tuple(name for name in instruction.modifiers if name != _POLICY)
-        instruction = replace(instruction, modifiers=rest, operands=instruction.operands[:-1])
     try:
-        step = _binder(instruction)(instruction)
+        step = _step(instruction)
     except UnsupportedInstructionError as error:
         step = _refusal(error)
-    return step if instruction.guard is None else _guarded(step, instruction.guard)
+    if instruction.guard is None:
+        return step
+    instruction.reads.add(instruction.guard.name)
+    return _guarded(step, instruction.guard)
 
 
-def _binder(instruction: Instruction) -> Binder:
-    known = instruction.opcode in _BINDERS or instruction.opcode in _COMPUTED
-    if not known or instruction.problem:
-        raise unsupported(instruction, instruction.problem if known else _REASONS.get(instruction.opcode, ""))
-    modifiers = {*instruction.modifiers}
-    if "cc" in modifiers:
-        return bind_sum_with_carry
-    if instruction.opcode == "lop3" and modifiers & {"and", "or"}:
-        return bind_logic_and_test
-    if {"async", "mbarrier", "arrive"} <= modifiers:
-        return bind_copied
-    if {"async", "bulk"} <= modifiers and not {"commit_group", "wait_group", "prefetch"} & modifiers:
-        return bind_bulk
-    if instruction.opcode == "st" and "async" in modifiers:
-        return bind_async_store
-    return _BINDERS.get(instruction.opcode, _bind_computation)
+def _step(instruction: Instruction) -> Step:
+    name = f"{instruction.name}."
+    for start, module in _LATER.items():
+        if name.startswith(f"{start}."):
+            import_module(f"{__package__}.{module}")
+    for binder in () if instruction.problem else BINDERS.get(instruction.opcode, ()):
+        step = binder(instruction)
+        if step is not None:
+            return step
+    raise unsupported(instruction, instruction.problem or _REASONS.get(instruction.opcode, ""))
 
 
 def _refusal(error: UnsupportedInstructionError) -> Step:
@@ -132,7 +120,8 @@ def _computation(instruction: Instruction) -> tuple[str, Computation, list[str],
     raise unsupported(instruction)
 
 
-def _bind_computation(instruction: Instruction) -> Step:
+@binds(*{key.split(".")[0] for key in INSTRUCTIONS})
+def _compute(instruction: Instruction) -> Step:
     key, row, options, kind = _computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
@@ -181,7 +170,8 @@ def _sum_rule(key: str, kind: Type, wide: Type) -> Callable[..., Value | None] |
     return None
 
 
-def _bind_compare(instruction: Instruction) -> Step:
+@binds("setp", "set")
+def _compare(instruction: Instruction) -> Step:
     """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
     comparison, *logic = [name for name in names if name != "ftz"] or [""]
@@ -240,25 +230,3 @@ def numbers_of(words: Array, kind: Type) -> list[Array]:
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
     return [bfloat.to_float(each) if kind.kind == "e" else each.view(np.float16) for each in halves]
-
-
-_BINDERS: dict[str, Binder] = {
-    "setp": _bind_compare,
-    "set": _bind_compare,
-    **EXTENDED_BINDERS,
-    **CALL_BINDERS,
-    **MOVE_BINDERS,
-    **MATRIX_BINDERS,
-    **MEMORY_BINDERS,
-    **ADDRESS_BINDERS,
-    **ATOMIC_BINDERS,
-    **TEXTURE_BINDERS,
-    **BARRIER_BINDERS,
-    **WARP_BINDERS,
-    **WARPGROUP_BINDERS,
-}
-_REASONS = {
-    "bra": "a label of this kernel is wanted",
-    "brx": "a table of this kernel is wanted, and a number within it",
-}
-_COMPUTED = frozenset(key.split(".")[0] for key in INSTRUCTIONS)

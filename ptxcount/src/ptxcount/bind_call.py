@@ -11,17 +11,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .bind_memory import memory_of, resolver
+from .binding import Step, binds
 from .chunk import Chunk
 from .errors import TrapError
-from .operands import Binder, Step, unsupported
+from .operands import unsupported
 from .program import Group, Instruction, Symbol
+from .spaces import resolver
 from .values import Value, dense
-from .warps import spread
+from .warps import Array, spread
 
-Array = npt.NDArray[Any]
 #: How many lines a launch keeps of what it prints, and how many characters of a text.
 PRINTED = 1000
 _TEXT = 4096
@@ -35,7 +34,6 @@ class _Arguments(NamedTuple):
     """What a call is given, by place."""
 
     chunk: Chunk
-    instruction: Instruction
     names: list[str]
     widths: tuple[int, ...]
 
@@ -44,8 +42,7 @@ class _Arguments(NamedTuple):
         if not self.widths[place]:
             return np.full((1, 1), _PARAMETERS)
         chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
-        report = chunk.reporter(self.instruction.source)
-        return chunk.local.load(address, self.widths[place], 1, chunk.active, report)[0]
+        return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.reporter())[0]
 
     def first(self, place: int) -> int:
         """One of them, of the first active thread."""
@@ -69,9 +66,8 @@ class _Arguments(NamedTuple):
         chunk = self.chunk
         before, chunk.active = chunk.active, active
         try:
-            space, place = resolver(self.instruction, None, lambda _: address)(chunk)
-            report = chunk.reporter(self.instruction.source)
-            (found,) = memory_of(chunk, space).load(place, size, 1, active, report)
+            space, place = resolver(None, lambda _: address)(chunk)
+            (found,) = chunk.memory(space).load(place, size, 1, active, chunk.reporter())
         finally:
             chunk.active = before
         return spread(found, chunk.shape)
@@ -79,10 +75,10 @@ class _Arguments(NamedTuple):
 
 def _print(given: _Arguments) -> Value:
     """``vprintf(format, arguments)``: the number of arguments."""
-    chunk, context = given.chunk, given.chunk.context
+    chunk, printed = given.chunk, given.chunk.context.printed
     active = spread(chunk.active, chunk.shape)
     formats = spread(dense(given.value(0)), chunk.shape)
-    context.find("printf", given.instruction.source, "the kernel prints", int(active.sum()))
+    chunk.find("printf", "the kernel prints", int(active.sum()))
     count = 0
     for address in np.unique(formats[active]).tolist():
         mine = active & (formats == address)
@@ -90,11 +86,11 @@ def _print(given: _Arguments) -> Value:
         kinds, columns = _columns(given, text, mine)
         count = len(columns)
         for block, thread in zip(*np.nonzero(mine), strict=True):
-            if len(context.printed) >= PRINTED:
+            if len(printed) >= PRINTED:
                 break
             values = iter([given.text(int(c[block, thread])) if k == "s" else c[block, thread]
                            for k, c in zip(kinds, columns, strict=True)])  # fmt: skip
-            context.printed.append(_SPECIFIER.sub(lambda match, values=values: _formatted(match, values), text))  # type: ignore[misc]
+            printed.append(_SPECIFIER.sub(lambda match, values=values: _formatted(match, values), text))  # type: ignore[misc]
     return np.full((1, 1), count, np.uint32)
 
 
@@ -138,7 +134,7 @@ def _assert(given: _Arguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
     message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
     text = f"assertion {message!r} failed in {function}, {file}:{given.first(2)}"
-    raise given.chunk.fault(TrapError, given.instruction.source, given.chunk.first_active(), text)
+    raise given.chunk.fault(TrapError, text)
 
 
 def _allocate(given: _Arguments) -> Value:
@@ -152,7 +148,7 @@ def _allocate(given: _Arguments) -> Value:
     chunk.context.heap_used = int((places + taken)[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
         text = f"malloc gives null: more than {HEAP} bytes were asked for, and free gives nothing back here"
-        chunk.context.find("heap", given.instruction.source, text, int((active & ~fits).sum()))
+        chunk.find("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
     return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
@@ -167,19 +163,18 @@ def _parameters_of_child(given: _Arguments) -> Value:
     return _allocate(given._replace(widths=(0,)))
 
 
-def _said(code: str, text: str) -> Callable[[_Arguments], Value]:
-    """A call that is said, and not done."""
+def _finding(code: str, text: str) -> Callable[[_Arguments], Value]:
+    """A call that is a finding, and does nothing."""
 
-    def say(given: _Arguments) -> Value:
-        count = int(spread(given.chunk.active, given.chunk.shape).sum())
-        given.chunk.context.find(code, given.instruction.source, text, count)
+    def find(given: _Arguments) -> Value:
+        given.chunk.find(code, text, int(spread(given.chunk.active, given.chunk.shape).sum()))
         return np.zeros((1, 1), np.uint32)
 
-    return say
+    return find
 
 
-_child = _said("child-kernel", "the kernel launches another one, which is not run: the counts are its own alone")
-_condition = _said("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
+_child = _finding("child-kernel", "the kernel launches another one, which is not run: the counts are its own alone")
+_condition = _finding("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
 
 
 #: What can be called: the bytes of each argument, and what it does.
@@ -196,7 +191,8 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
 }
 
 
-def _bind_call(instruction: Instruction) -> Step:
+@binds("call")
+def _call(instruction: Instruction) -> Step:
     """``call{.uni} {(result),} function{, (argument, ...)}`` of what is provided; others are inlined (`lowering`)."""
     function = next((each.name for each in instruction.operands if isinstance(each, Symbol)), "")
     lists = [each.items for each in instruction.operands if isinstance(each, Group)]
@@ -206,13 +202,10 @@ def _bind_call(instruction: Instruction) -> Step:
     (widths, compute), (*results, given) = FUNCTIONS[function], names
 
     def step(chunk: Chunk) -> None:
-        value = compute(_Arguments(chunk, instruction, given, widths))
+        value = compute(_Arguments(chunk, given, widths))
         for name in (each for result in results for each in result):
             place = np.full((1, 1), chunk.context.symbols[name])
             array = dense(value)
-            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.reporter(instruction.source))
+            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.reporter())
 
     return step
-
-
-CALL_BINDERS: dict[str, Binder] = {"call": _bind_call}

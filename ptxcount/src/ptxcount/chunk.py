@@ -9,19 +9,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .atomics import Turns
 from .counters import Access, LaunchCounters
 from .errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from .findings import Finding
 from .global_races import Meeting
 from .memory import ArrayMemory
-from .program import Instruction, Type
+from .program import GIVEN, Instruction, Type
 from .shared import LocalMemory, SharedMemory
 from .values import Sum, Value, dense, summed
-from .warps import LANES, choose, occupancy, spread, unsigned, warp_count
+from .warps import LANES, Array, choose, occupancy, spread, unsigned, warp_count
 
-Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
 NOTHING: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
@@ -35,8 +34,6 @@ _SURVIVED: dict[Any, tuple[str, str]] = {
     UninitializedReadError: ("unwritten-read", "unwritten"),
 }
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
-
-
 #: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
 GRID_WORKSPACE = "workspace of a cooperative launch"
@@ -51,95 +48,60 @@ def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
 
 @dataclass
 class Context:
-    """What all chunks of a launch share.
-
-    Attributes
-    ----------
-    memory, constants, arguments : ArrayMemory
-        Global and constant memory, and parameters that are read by an address.
-    parameters : dict
-        The bytes of each parameter by its name.
-    symbols, refused : dict
-        The addresses of variables by their names, and why others have none.
-    shared_size, local_size : int
-        Bytes of a block's shared memory, and of a thread's local memory.
-    shared_unit : int
-        The smallest access to shared memory in bytes.
-    step_limit, deadline : int, float
-        Instructions that a chunk may execute, and when all must have ended, by `time.monotonic`.
-    races, unwritten : str
-        What is done about races, one of `findings.RACES`, and reads of what nobody wrote, of `findings.UNWRITTEN`.
-    accesses : dict
-        The counters of each memory instruction and state space.
-    findings : dict
-        What was found, by its code and lines.
-    printed : list of str
-        What the kernel printed, a call each.
-    bound : dict
-        What handles of textures, surfaces and tensors stand for.
-    cluster : tuple of int
-        Blocks of a cluster.
-    together : bool
-        Whether the blocks of a chunk may wait for each other, so that they must not part.
-    watching, time : bool, int
-        Whether races in global memory are looked for, and how many accesses were looked at.
-    merged : dict
-        By the first of some instructions that ptxas may merge: what counts them so.
-    left : set of int
-        The basic blocks that threads of a warp came to out of a loop at different times.
-    reserved : int
-        The first bytes of shared memory that are none of the kernel's own, and zero at first.
-    dynamic : str
-        What is said of dynamic shared memory where an access lies beyond, if the kernel has any.
-    dynamic_size : int
-        Bytes of dynamic shared memory.
-    heap, heap_used : int
-        The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
-    """
+    """What all chunks of a launch share."""
 
     grid: Index3
     block: Index3
+    #: Global and constant memory, and the parameters.
     memory: ArrayMemory
     constants: ArrayMemory
-    arguments: ArrayMemory
-    parameters: dict[str, bytes]
+    parameters: ArrayMemory
+    #: The addresses of variables and parameters by their names, and why others have none.
     symbols: dict[str, int]
     refused: dict[str, str]
+    #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
     shared_size: int
     shared_unit: int
     local_size: int
+    #: Instructions that a chunk may execute.
     step_limit: int
+    #: What is done about races, of `findings.RACES`, and about reads of what nobody wrote, of `findings.UNWRITTEN`.
     races: str
     unwritten: str
     counters: LaunchCounters
-    accesses: dict[tuple[int, str], Access]
-    findings: dict[tuple[str, frozenset[Any]], Finding]
-    printed: list[str]
-    bound: dict[int, Any] = field(default_factory=dict)
-    cluster: Index3 = (1, 1, 1)
+    #: What handles of textures, surfaces and tensors stand for.
+    bound: dict[int, Any]
+    #: Blocks of a cluster.
+    cluster: Index3
+    #: Whether the blocks of a chunk may wait for each other, so that they must not part.
     together: bool = False
+    #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
     reserved: int = 0
+    #: What is said of dynamic shared memory where an access lies beyond, if the kernel has any, and its bytes.
     dynamic: str = ""
     dynamic_size: int = 0
-    heap: int = 0
-    heap_used: int = 0
-    deadline: float = float("inf")
+    #: Whether races in global memory are looked for, and how many accesses were looked at.
     watching: bool = False
     time: int = 0
+    #: When all must have ended, by `time.monotonic`.
+    deadline: float = float("inf")
+    #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
+    heap: int = 0
+    heap_used: int = 0
+    #: By the first of some instructions that ptxas may merge: what counts them so.
     merged: dict[int, Any] = field(default_factory=dict)
+    #: The basic blocks that threads of a warp came to out of a loop at different times.
     left: set[int] = field(default_factory=set)
+    #: The counters of each memory instruction and state space.
+    accesses: dict[tuple[int, str], Access] = field(default_factory=dict)
+    #: What was found, by its code and lines, and what the kernel printed, a call each.
+    findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return prod(self.block)
-
-    def access(self, instruction: Instruction, space: str, kind: str, width: int) -> Access:
-        """The counters of one memory instruction in one state space."""
-        key = (id(instruction), space)
-        if key not in self.accesses:
-            self.accesses[key] = Access(instruction.source, space, kind, width)
-        return self.accesses[key]
 
     def find(self, code: str, source: Source, message: str, times: int, other: Source | None = None) -> None:
         """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
@@ -161,9 +123,11 @@ class Reporter:
     ) -> None:
         """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
         context = self.chunk.context
+        if not spread(self.chunk.active, self.chunk.shape)[position]:
+            position = self.chunk.first_active()
         text += context.dynamic if text.endswith("of shared memory") else ""
         text += f", at {other}" if other else ""
-        fault = self.chunk.fault(error, self.source, position, text, address)
+        fault = self.chunk.fault(error, text, position=position, address=address, source=self.source)
         code, what = _SURVIVED.get(error, ("", "error"))
         policy = getattr(context, what, what)
         if policy == "error":
@@ -177,8 +141,10 @@ class Chunk:
 
     Attributes
     ----------
+    instruction : Instruction
+        The current one.
     active : ndarray of bool
-        The threads that execute the current instruction, broadcastable to (blocks, threads).
+        The threads that execute it, broadcastable to (blocks, threads).
     kept : frozenset of str, or None
         The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
     spins : int
@@ -186,6 +152,8 @@ class Chunk:
     wrote : bool
         Whether anything was written since that was asked last.
     """
+
+    instruction: Instruction
 
     def __init__(self, context: Context, block_ids: Array) -> None:
         self.context, self.block_ids = context, block_ids
@@ -246,9 +214,48 @@ class Chunk:
         block = linear(self.block_ids[:, None], context.grid)[axis]
         return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
 
-    def reporter(self, source: Source, *, plain: bool = False) -> Reporter:
-        """What memory calls when the instruction at ``source`` is at fault."""
-        return Reporter(self, source, plain)
+    def memory(self, space: str) -> Any:
+        """The memory of a state space."""
+        if space in ("shared", "local"):
+            return getattr(self, space)
+        return getattr(self.context, {"global": "memory", "constant": "constants", "parameter": "parameters"}[space])
+
+    def reporter(self, *, plain: bool = False) -> Reporter:
+        """What memory calls when the current instruction is at fault."""
+        return Reporter(self, self.instruction.source, plain)
+
+    def find(self, code: str, message: str, times: int) -> None:
+        """Note something that the current instruction did, and that stops nothing."""
+        self.context.find(code, self.instruction.source, message, times)
+
+    def access(self, space: str, kind: str, width: int) -> Access:
+        """The counters of the current instruction in a state space."""
+        key = (id(self.instruction), space)
+        if key not in self.context.accesses:
+            self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
+        return self.context.accesses[key]
+
+    def record(
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        place: Value,
+        *,
+        active: Array | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        """Count an access of the active threads, or of others, as `Access.record`.
+
+        The chip has none where parameters are read, and what calls are given: they lie in registers.
+        """
+        if space == "parameter" or GIVEN in self.instruction.modifiers:
+            return
+        active = self.active if active is None else active
+        self.access(space, kind, width).record(place, active, self.shape, turns)
+        merged = self.context.merged.get(id(self.instruction))
+        if merged is not None:
+            merged.record(self, place)
 
     def order(self, threads: Array) -> None:
         """The blocks of some threads come behind all that was done before."""
@@ -267,14 +274,16 @@ class Chunk:
     def fault(
         self,
         error: type[KernelFaultError],
-        source: Source,
-        position: tuple[int, int],
         text: str,
+        *,
+        position: tuple[int, int] | None = None,
         address: int | None = None,
+        source: Source | None = None,
     ) -> KernelFaultError:
-        """A fault of the thread at (block, thread) of the chunk."""
-        block = linear(int(self.block_ids[position[0]]), self.context.grid)
-        return error(source, block, linear(position[1], self.context.block), text, address)
+        """A fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
+        row, place = position or self.first_active()
+        block, thread = linear(int(self.block_ids[row]), self.context.grid), linear(place, self.context.block)
+        return error(source or self.instruction.source, block, thread, text, address)
 
     def first_active(self) -> tuple[int, int]:
         """The (block, thread) of the first active thread."""

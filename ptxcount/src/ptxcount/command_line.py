@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -19,23 +18,16 @@ from typing import NoReturn
 from . import costs, listing, whole
 from .arguments import arguments, variables
 from .ending import ended
-from .errors import Index3, LaunchError, PtxError
+from .errors import LaunchError, PtxError
 from .execute import STEP_LIMIT
 from .findings import RACES, UNWRITTEN
 from .launch import compiled, count, is_ptx
 from .names import cpp_name
 from .nvcc import ARCH
+from .options import dimensions, flags_of, joined_flags, printable
 from .overview import overview
 from .page import page
 from .typed import checked
-
-
-def dimensions(text: str) -> Index3:
-    """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `LaunchError` for anything else."""
-    if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
-        raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
-    x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
-    return x, y, z
 
 
 class _Parser(argparse.ArgumentParser):
@@ -120,27 +112,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def flags_of(include: Sequence[str], flags: str) -> str:
-    """Nvcc's options: folders of includes, then others."""
-    return " ".join(filter(None, (shlex.join(f"-I{folder}" for folder in include), flags)))
-
-
-def printable(text: str) -> str:
-    """A text that no terminal takes for a command: of what cannot be printed line ends and tabs remain."""
-    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
-
-
-def joined_flags(words: Sequence[str]) -> list[str]:
-    """``--flags -O3`` as one word: argparse would take the flags of nvcc for options of its own."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] == "--flags":
-            joined[-1] = f"--flags={word}"
-        else:
-            joined.append(word)
-    return joined
-
-
 def _report(words: Sequence[str]) -> str:
     options = _parser().parse_intermixed_args(joined_flags(words))
     source = _source(options.file, options.ptx)
@@ -209,7 +180,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if words is None else words
     if given and given[0] in ("init", "pin", "check", "compare"):
-        from .gate.command import main as gate  # noqa: PLC0415 - it takes this module's dimensions
+        from .gate.command import main as gate  # noqa: PLC0415 - counting does without
 
         return ended("ptxcount", lambda: gate(given), 2)
     return ended("ptxcount", lambda: _counted(given), 1)

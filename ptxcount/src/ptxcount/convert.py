@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import bfloat
 from .directed import MODES, toward
 from .floating import clamp01, flush, positive
 from .program import TYPES, Type
-
-Array = npt.NDArray[Any]
+from .warps import Array
 
 #: How floats become whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .atomics import Turns
 from .errors import Source
 from .findings import Finding
 from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
+    SECTOR,
     WORD,
     global_patterns,
     lanes_of_address,
@@ -23,9 +23,8 @@ from .transactions import (
     totals,
 )
 from .values import Value
-from .warps import occupancy
+from .warps import Array, occupancy
 
-Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
 #: What is said of accesses behind a loop that lanes of a warp left at different times.
@@ -139,6 +138,15 @@ class Access:
             served = served_loads if self.kind == "load" else served_stores
             found = totals(served, address, active, shape, self.width)
             self.wavefronts, self.conflict_free = self.wavefronts + found[0], self.conflict_free + found[1]
+
+    def add(self, requests: int, sectors: int, useful: int) -> None:
+        """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
+        self.requests, self.sectors, self.useful_bytes = (
+            self.requests + requests,
+            self.sectors + sectors,
+            self.useful_bytes + useful,
+        )
+        self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def _record_global(self, address: Value, active: Array, shape: tuple[int, int]) -> None:
         found = totals(global_patterns, address, active, shape, self.width)

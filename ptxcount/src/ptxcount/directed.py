@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .floating import fused_multiply_add, round_to_odd, two_product, two_sum
+from .warps import Array
 
-Array = npt.NDArray[Any]
 MODES = ("rz", "rm", "rp")
 
 

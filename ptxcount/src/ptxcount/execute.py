@@ -6,29 +6,26 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import host_memory
-from .bind_memory import window
 from .chunk import GRID_WORKSPACE, Chunk, Context, linear
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import Executable, laid_out, load
 from .findings import RACES, UNWRITTEN
-from .flow import STACK
-from .given import Given, Layout
+from .given import Bound, Given, Layout
 from .global_races import ANYTHING
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .merging import Merged
 from .names import source_name
+from .operands import STACK
 from .program import Entry, Variable
 from .schedule import Schedule
-from .textures import Bound
+from .spaces import window
+from .warps import Array
 
-Array = npt.NDArray[Any]
 #: Threads that run together: enough to make NumPy's cost a call small, few enough for registers to stay in cache.
 CHUNK_THREADS = 1 << 17
 #: Bytes that the registers and the shared memory of a chunk may take.
@@ -196,8 +193,8 @@ def _context(
     for variable, content in pointing:
         _point(variable, content, {v.name: window(v.space) + symbols.get(v.name, 0) for v in usable} | symbols_of_code)
     if kernel.stack:
-        symbols[STACK] = -(-sizes["local"] // 16) * 16
-        sizes["local"] = symbols[STACK] + STACK_BYTES
+        symbols[STACK.name] = -(-sizes["local"] // 16) * 16
+        sizes["local"] = symbols[STACK.name] + STACK_BYTES
     shared = sizes["shared"] + dynamic_shared
     own = shared - kernel.reserved
     if dynamic_shared < 0 or own > MAX_SHARED:
@@ -211,19 +208,18 @@ def _context(
     whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
     if whole_grid:
         symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
-    through = [_reached(names, memory, parameters) for names in (kernel.read, kernel.stored)]
+    through = [_reached(names, memory, parameters) for names in kernel.through]
     watching = distinct and policies[0] != "off" and memory.watch(*through, strict=policies[0] == "strict")
     dynamic = any(variable.size is None for variable in usable)
     return Context(
-        grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
-        step_limit, *policies, LaunchCounters(count), {}, {}, [], bound, cluster,
-        whole_grid or prod(cluster) > 1, reserved=kernel.reserved, dynamic_size=dynamic_shared,
-        watching=watching,
+        grid, block, memory, constants, given, symbols, refused, shared, kernel.shared_unit, sizes["local"],
+        step_limit, *policies, LaunchCounters(count), bound, cluster, whole_grid or prod(cluster) > 1,
+        reserved=kernel.reserved, dynamic_size=dynamic_shared, watching=watching,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
 
 
-def _reached(names: frozenset[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
+def _reached(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
     """The names of the arrays behind some parameters and variables; None for any."""
     if ANYTHING in names:
         return None

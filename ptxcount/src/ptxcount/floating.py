@@ -10,9 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from .warps import Array
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -14,15 +14,8 @@ from enum import Enum
 from functools import cache, partial
 
 from .errors import UnsupportedInstructionError
-from .functions import registers_in
-from .program import Address, Entry, Group, Instruction, Symbol
+from .program import Entry, Instruction, Symbol
 
-#: The condition code, as a register that no PTX can name.
-CARRY = "CC.CF"
-#: How much of a thread's stack is in use, as another.
-STACK = "%STACK"
-#: Instructions whose first operand is a register that they only read.
-_READ_ONLY = {"bar", "barrier", "nanosleep", "stackrestore"}
 #: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
 MAX_VISITS = 1_000_000
 
@@ -110,7 +103,7 @@ def end_of(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """The control flow of a kernel. Its last block is empty: there threads leave.
+    """The control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
 
     Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
@@ -233,35 +226,12 @@ def _components(
     return found
 
 
-def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
-    """The names of the registers that an instruction reads, its guard among them, and those it writes.
-
-    One that is not known here is taken to write its first operand and to read the others. No thread gets past it, so
-    that nobody misses what it really does.
-    """
-    operands = instruction.operands
-    first = operands[0] if operands else None
-    first = first.items[0] if isinstance(first, Group) and first.items else first
-    only_read = instruction.opcode in _READ_ONLY or isinstance(first, Address)
-    written = 0 if only_read else 1
-    reads = registers_in(operands[written:])
-    reads += [instruction.guard.name] if instruction.guard else []
-    reads += registers_in(operands[:1]) if instruction.opcode == "wgmma" and operands else []
-    writes = registers_in(operands[:written])
-    stacked = instruction.opcode in ("alloca", "stacksave", "stackrestore")
-    reads, writes = reads + [STACK] * stacked, writes + [STACK] * stacked
-    reads += [CARRY] * (instruction.opcode in ("addc", "subc", "madc"))
-    writes += [CARRY] * ("cc" in instruction.modifiers)
-    return reads, writes
-
-
 def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
     """The registers that a block reads before it surely wrote them, and those that it surely writes."""
     read: set[str] = set()
     written: set[str] = set()
     for instruction in code:
-        reads, writes = reads_and_writes(instruction)
-        read.update(name for name in reads if name not in written)
+        read |= instruction.reads - written
         if instruction.guard is None:
-            written.update(writes)
+            written |= instruction.writes
     return read, written

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .errors import LaunchError
 from .memory import ArrayMemory
-from .textures import Bound, Described
+from .warps import Array
 
-Array = npt.NDArray[Any]
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """An array that a kernel gets with a description of it: as a handle, or as bytes that only the chip reads."""
+
+    array: Array
+
+    #: Bytes of the argument.
+    size = 8
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self.array.nbytes
+
+
+class Bound(NamedTuple):
+    """What a handle stands for, and where its array begins."""
+
+    what: Described
+    base: int
+
+
 Argument = Array | np.generic
 #: Also textures and the like, structs by their members, and what a pointer points to.
 Given = Argument | Described | Mapping[str, Any] | list[Any]

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .functions import registers_in
 from .program import Address, Instruction, Symbol
+from .warps import Array
 
-Array = npt.NDArray[Any]
 _TIME, _THREAD = 32, (1 << 32) - 1
 #: Several threads have read a place.
 _MANY = _THREAD
@@ -116,10 +115,8 @@ def reached(code: Sequence[Instruction]) -> tuple[set[str], set[str]]:
     while changed:
         changed = False
         for one in code:
-            if not one.operands or isinstance(one.operands[0], Address) or one.opcode in ("bra", "bar", "barrier"):
-                continue
-            found = _made_of(one, sources)
-            for name in registers_in(one.operands[:1]):
+            found = _made_of(one, sources) if one.writes else frozenset()
+            for name in one.writes:
                 before = sources.get(name, frozenset())
                 if not found <= before:
                     sources[name], changed = before | found, True

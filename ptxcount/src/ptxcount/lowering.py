@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .functions import Functions, parts, symbols
-from .program import TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
+from .program import GIVEN, TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
 
 #: What the environment provides (`bind_call`).
 PROVIDED = (
@@ -18,8 +18,8 @@ PROVIDED = (
 )  # fmt: skip
 #: Instructions that a kernel may grow to.
 MOST = 200_000
-#: The space of what calls are given: local memory that the chip has no accesses to.
-GIVEN = "local::param"
+#: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
+_POLICY = "L2::cache_hint"
 
 
 def lowered(program: Program, entry: Entry) -> Entry:
@@ -75,6 +75,10 @@ class _Copy:
 
     def _instruction(self, instruction: Instruction) -> None:
         one = instruction
+        if _POLICY in one.modifiers:
+            one = replace(
+                one, modifiers=tuple(each for each in one.modifiers if each != _POLICY), operands=one.operands[:-1]
+            )
         if self._callers:  # names of its own
             guard = one.guard and replace(one.guard, name=one.guard.name + self._suffix)
             one = replace(one, guard=guard, operands=tuple(map(self._operand, one.operands)))

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .errors import GlobalRaceError, LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
 from .global_races import Watched
 from .transactions import SECTOR
 from .values import Sum, Value, dense
-from .warps import occupancy, spread, unsigned
+from .warps import Array, occupancy, spread, unsigned
 
-Array = npt.NDArray[Any]
 ALIGNMENT = 256
 GUARD = 1 << 32
 #: Stores to an array that is only stored to, of which the threads are compared with each other.

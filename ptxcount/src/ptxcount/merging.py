@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .chunk import Chunk
-from .flow import BasicBlock, reads_and_writes
+from .flow import BasicBlock
 from .operands import plus
 from .program import TYPES, Address, Instruction, Operand
 from .residues import Residue, residues
@@ -85,8 +85,7 @@ def _of_block(code: Sequence[Instruction], known: Callable[[Operand | None], Res
                 yield together[key]
             where = one.operands[key[0] == "load"]
             together[key].members.setdefault(where.offset if isinstance(where, Address) else 0, id(one))
-        written = {*reads_and_writes(one)[1]} if together else set()
-        together = {each: group for each, group in together.items() if getattr(each[2], "name", "") not in written}
+        together = {each: group for each, group in together.items() if getattr(each[2], "name", "") not in one.writes}
 
 
 def _key(one: Instruction) -> tuple[str, int, Operand | None] | None:

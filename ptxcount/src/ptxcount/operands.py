@@ -1,22 +1,21 @@
-"""Operands to functions that read them from a chunk."""
+"""Operands to functions that read them from a chunk; which registers an instruction uses is noted in it on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import UnsupportedInstructionError
 from .program import SINK, TYPES, Address, Group, Immediate, Instruction, Operand, Register, Special, Symbol, Type
 from .values import SUM_RULES, Value, dense
+from .warps import Array
 
-Array = npt.NDArray[Any]
 Reader = Callable[[Chunk], Value]
-Step = Callable[[Chunk], None]
-Binder = Callable[[Instruction], Step]
+#: The condition code, as a register that no PTX can name, and how much of a thread's stack is in use.
+CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
@@ -50,39 +49,50 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)
     if isinstance(operand, Special):
-        return _special(instruction, operand.name, np.dtype(f"u{kind.size}"))
+        return _special(operand.name, np.dtype(f"u{kind.size}"))
     if isinstance(operand, Immediate):
         constant = immediate(instruction, operand, kind)
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
-        symbol = operand.name
         if kind.size < 4 or kind.kind == "f":
             raise unsupported(instruction, f"an address does not fit .{kind.name}")
-
-        def read(chunk: Chunk) -> Value:
-            if symbol not in chunk.context.symbols:
-                problem = chunk.context.refused.get(symbol, "it is not a variable")
-                raise unsupported(instruction, f"{symbol}: {problem}")
-            return np.full((1, 1), chunk.context.symbols[symbol] % 2**kind.bits, f"u{kind.size}")
-
-        return read
+        return _symbol(operand.name, kind, 0)
     raise unsupported(instruction, f"{operand} cannot be read as .{kind.name}")
 
 
-def _special(instruction: Instruction, name: str, dtype: np.dtype[Any]) -> Reader:
+def _symbol(name: str, kind: Type, offset: int) -> Reader:
+    dtype = np.dtype(f"u{kind.size}")
+
+    def read(chunk: Chunk) -> Value:
+        place = chunk.context.symbols.get(name)
+        if place is None:
+            problem = chunk.context.refused.get(name, "it is not a variable")
+            raise unsupported(chunk.instruction, f"{name}: {problem}")
+        return np.full((1, 1), (place + offset) % 2**kind.bits, dtype)
+
+    return read
+
+
+def _special(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
         value = chunk.special(name)
         if value is None:
-            raise unsupported(instruction, f"{name} is neither a declared nor a supported special register")
+            raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
 
     return read
 
 
+def _fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
+    own = operand.type
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
+        raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
+
+
 def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
     own, name = operand.type, operand.name
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
-        raise unsupported(instruction, f"register {name} is .{own.name}, which does not fit .{kind.name}")
+    _fit(instruction, operand, kind, wider)
+    instruction.reads.add(name)
     if operand.negated:
         return lambda chunk: ~dense(chunk.read(name, own))
     if own.size > kind.size:
@@ -113,51 +123,14 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
         return None
     if not isinstance(operand, Register) or operand.negated:
         raise unsupported(instruction, f"{operand} cannot be written")
-    own = operand.type
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
-        raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
+    _fit(instruction, operand, kind, wider)
+    instruction.writes.add(operand.name)
     return operand
-
-
-def extended(value: Value, register: Register) -> Value:
-    """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
-    if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
-        return value
-    return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
     """The operands that stand in one place, such as ``p|q``; else the one that stands there."""
     return operand.items if isinstance(operand, Group) else (operand,)
-
-
-def step_of(
-    instruction: Instruction,
-    writes: Sequence[tuple[Operand, Type]],
-    reads: Sequence[tuple[Operand, Type]],
-    compute: Callable[..., Sequence[Value]],
-    *,
-    wider: bool = False,
-    sums: bool = False,
-) -> Step:
-    """The step that reads operands, computes from the chunk and an array for each, and writes each result.
-
-    With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
-    hold, which may be sums of parts. Raises as `reader` and `destination`.
-    """
-    targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
-    readers = [reader(instruction, operand, kind, wider) for operand, kind in reads]
-    dtypes = [kind.dtype for _, kind in reads]
-
-    def step(chunk: Chunk) -> None:
-        values = [read(chunk) for read in readers]
-        if not sums:
-            values = [dense(value).view(dtype) for value, dtype in zip(values, dtypes, strict=True)]
-        for target, result in zip(targets, compute(chunk, *values), strict=True):
-            if target is not None:
-                chunk.write(target.name, extended(result, target) if wider else result)
-
-    return step
 
 
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
@@ -176,7 +149,9 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
     offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:
         return lambda chunk: offset
-    narrow = isinstance(operand.base, Register) and operand.base.type.size == 4
+    if isinstance(operand.base, Symbol):
+        return _symbol(operand.base.name, u64, operand.offset)
+    narrow = operand.base.type.size == 4
     if narrow and space not in ("shared", "local", "parameter"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .counters import Access
 from .names import demangled
 from .samples import Sample
 from .transactions import SECTOR, sectors
+from .warps import Array
 
-Array = npt.NDArray[Any]
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
 ENOUGH_LANES = 8
 #: From this many times the sectors that it needs an access is wasteful.

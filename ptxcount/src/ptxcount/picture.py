@@ -7,16 +7,15 @@ is the cost. Beside it stands what the same bytes would take at best.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .counters import Access
 from .transactions import BANKS, SECTOR, WORD, sectors, wavefronts
+from .warps import Array
 
 Grid = npt.NDArray[np.bool_]
-Array = npt.NDArray[Any]
 #: Rows that a terminal shows; of more, the first ones and the last.
 _ROWS = 8
 _SIDE = 6

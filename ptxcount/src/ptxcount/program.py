@@ -99,20 +99,15 @@ class Group:
 
 Operand = Register | Special | Immediate | Symbol | Address | Group
 SINK = Symbol("_")
+#: The space of what calls are given: local memory that the chip has no accesses to.
+GIVEN = "local::param"
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, ``@guard opcode.modifiers operands;``.
+    """One instruction, ``@guard opcode.modifiers operands;``, and where it stands.
 
-    Attributes
-    ----------
-    opcode, modifiers, operands, guard
-        Its parts; no operands where they could not be read.
-    source : Source
-        Where it stands.
-    problem : str
-        Why it could not be read; nothing if it could.
+    ``problem`` says why it could not be read. What it reads and writes is known once it is bound (`binding`).
     """
 
     opcode: str
@@ -121,6 +116,11 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
+    #: The names of the registers that it reads, its guard among them, and of those that it writes.
+    reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    #: The bytes of its smallest accesses to what may be shared memory.
+    units: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:

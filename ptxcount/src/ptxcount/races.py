@@ -8,15 +8,12 @@ touched it: a thread conflicts with another exactly if one of these two is not i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .errors import Source
-from .warps import LANES, spread
-
-Array = npt.NDArray[Any]
+from .warps import LANES, Array, spread
 
 #: The kinds of access that an access of one kind must not meet.
 CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .values import Sum, Value
-from .warps import LANES, by_warp, lanes_by_warp, spread
+from .warps import LANES, Array, by_warp, lanes_by_warp, spread
 
-Array = npt.NDArray[Any]
 #: Executions of an instruction that are kept.
 EXECUTIONS = 4
 

@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from .bind_warp import Barrier
+from .bind_block import Barrier
+from .binding import Step
 from .chunk import EVERYONE, Chunk
 from .errors import (
     DivergentBarrierError,
@@ -22,12 +22,11 @@ from .errors import (
     TimeLimitExceededError,
 )
 from .flow import End, Flow
-from .operands import Step, as_array
-from .program import TYPES, Register
+from .operands import as_array
+from .program import TYPES, Instruction, Register
 from .values import dense
-from .warps import LANES, by_thread, lanes_by_warp, occupancy, spread
+from .warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
 
-Array = npt.NDArray[Any]
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: How often the blocks of a chunk may part ways and go on as chunks of their own: a chunk's interior leaves its edge
 #: at the first bounds check, and blocks without work at the second. Fewer blocks than a crowd are better together.
@@ -48,7 +47,7 @@ class Code:
     Attributes
     ----------
     steps : tuple
-        What its instructions do, and which registers die there.
+        Its instructions, what they do, and which registers die there.
     successors : tuple of int
         The blocks that follow: the next one, then the target of a branch.
     end : End
@@ -61,7 +60,7 @@ class Code:
         What its threads wait for at its end, if they do.
     """
 
-    steps: tuple[tuple[Step, tuple[str, ...]], ...]
+    steps: tuple[tuple[Instruction, Step, tuple[str, ...]], ...]
     successors: tuple[int, ...]
     end: End
     guard: Register | None
@@ -144,8 +143,7 @@ class Schedule:
 
     def _raise(self, error: type[KernelFaultError], index: int, threads: Array, text: str) -> NoReturn:
         self._chunk.active = threads
-        place = self._chunk.first_active()
-        raise self._chunk.fault(error, self._code[index].source, place, f"{text}; {self._where()}")
+        raise self._chunk.fault(error, f"{text}; {self._where()}", source=self._code[index].source)
 
     def _where(self) -> str:
         """Who waits where."""
@@ -162,15 +160,15 @@ class Schedule:
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
             text = "; ".join(filter(None, [f"{chunk.context.step_limit} instructions", self._where()]))
-            raise chunk.fault(StepLimitExceededError, code.source, chunk.first_active(), text)
+            raise chunk.fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
             text = "it has not ended in the time that it was given"
-            raise chunk.fault(TimeLimitExceededError, code.source, chunk.first_active(), text)
+            raise chunk.fault(TimeLimitExceededError, text, source=code.source)
         counters = chunk.context.counters
         on = occupancy(active, chunk.shape)
         counters.thread_instructions += count * on.threads
         counters.warp_instructions += count * on.requests
-        for step, dead in code.steps:
+        for chunk.instruction, step, dead in code.steps:
             step(chunk)
             for name in dead:
                 chunk.registers.pop(name, None)
@@ -262,11 +260,11 @@ class Schedule:
             if both.any():
                 chunk.active = by_thread(warps[1] & both[:, :, None], chunk.shape[1])
                 text = f"others of its warp wait at the barrier in {self._code[one.at or 0].source}"
-                raise chunk.fault(DivergentBarrierError, source, chunk.first_active(), text)
+                raise chunk.fault(DivergentBarrierError, text, source=source)
             text = (
                 f"other warps of its block wait at the barrier in {self._code[one.at or 0].source}: undefined in CUDA"
             )
-            fault = chunk.fault(DivergentBarrierError, source, chunk.first_active(), text)
+            fault = chunk.fault(DivergentBarrierError, text, source=source)
             chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .memory import Report
 from .races import RaceDetector, Stored
 from .values import Value, dense
-from .warps import spread, unsigned
+from .warps import Array, spread, unsigned
 
-Array = npt.NDArray[Any]
 #: Where the rank of a block stands in an address of its cluster's shared memory, one more than it is: 0 is the own.
 RANK_BITS = 24
 _WITHIN = (1 << RANK_BITS) - 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from .warps import Array
+
 #: The bits of the exponent, by the name of two such numbers in a word.
 PAIRS = {"e4m3x2": 4, "e5m2x2": 5}
 

@@ -17,15 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .values import Value, dense, parts
-from .warps import LANES, by_warp, lanes_by_warp, occupancy, spread
+from .warps import LANES, Array, by_warp, lanes_by_warp, occupancy, spread
 
-Array = npt.NDArray[Any]
 SECTOR = 32
 LINE = 128
 BANKS = 32

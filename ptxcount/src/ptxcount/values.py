@@ -15,11 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .program import Type
+from .warps import Array
 
-Array = npt.NDArray[Any]
 _SIGNED = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 _ZERO = {size: np.zeros((1, 1), dtype) for size, dtype in _SIGNED.items()}
 

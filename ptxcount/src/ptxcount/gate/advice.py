@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..counters import Access, LaunchCounters
 from ..given import Given
 from ..patterns import Pattern, array_of, pattern
 from ..transactions import LINE, SECTOR
+from ..warps import Array
 from . import banks
 
 #: Accesses alike are worth a word from this part of the launch's sectors.
@@ -20,7 +20,6 @@ _PART = 0.02
 #: Bytes of the widest access of a thread, and of the largest struct.
 _WIDEST = 16
 _STRUCT = 128
-Array = npt.NDArray[Any]
 Place = tuple["str | None", "int | None"]
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..patterns import Pattern
 from ..transactions import BANKS, WORD, served_groups, wavefronts
 
-Array = npt.NDArray[Any]
 #: Rows shorter than this are no rows of a tile.
 _ROW = 32
 #: More bytes than lie between any two lanes.

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import whole
-from ..command_line import dimensions, flags_of, joined_flags, printable
 from ..errors import LaunchError, PtxError
+from ..options import dimensions, flags_of, joined_flags, printable
 from ..overview import kernels
 from . import changed, limits, pins, report
 from .cache import FOLDER, Cache, release

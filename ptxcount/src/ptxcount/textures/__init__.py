@@ -13,11 +13,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .errors import LaunchError
+from ..errors import LaunchError
+from ..given import Described
+from ..warps import Array
 
-Array = npt.NDArray[Any]
 FILTERS = ("point", "linear")
 LAYOUTS = ("array", "rows")
 #: Binary places of a coordinate.
@@ -52,21 +52,6 @@ class Tap(NamedTuple):
     weight: Array
     inside: Array
     read: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Described:
-    """An array that a kernel gets with a description of it: as a handle, or as bytes that only the chip reads."""
-
-    array: Array
-
-    #: Bytes of the argument.
-    size = 8
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array."""
-        return self.array.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,10 +205,3 @@ class Texture(Surface):
         if not self.fractions:
             return numbers.astype("i4" if numbers.dtype.kind == "i" else "u4")
         return np.maximum(numbers.astype(np.float64) / np.iinfo(numbers.dtype).max, -1).astype(np.float32)
-
-
-class Bound(NamedTuple):
-    """What a handle stands for, and where its array begins."""
-
-    what: Described
-    base: int

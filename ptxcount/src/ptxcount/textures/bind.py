@@ -6,30 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .chunk import EVERYONE, Chunk
-from .counters import Access
-from .errors import LaunchError, OutOfBoundsError
-from .operands import (
-    Binder,
-    Step,
-    address,
-    as_array,
-    elements,
-    expect_count,
-    items,
-    reader,
-    split_name,
-    step_of,
-    unsupported,
-)
-from .program import TYPES, Address, Group, Instruction, Operand, Type
-from .textures import GEOMETRIES, Bound, Surface, Tap, Texture
-from .transactions import SECTOR, sectors
-from .warps import by_warp, lanes_by_warp, spread
+from ..binding import Step, binds, step_of
+from ..chunk import EVERYONE, Chunk
+from ..counters import Access
+from ..errors import LaunchError, OutOfBoundsError
+from ..operands import address, as_array, elements, expect_count, items, reader, split_name, unsupported
+from ..program import TYPES, Address, Group, Instruction, Operand, Type
+from ..transactions import sectors
+from ..warps import Array, by_warp, lanes_by_warp, spread
+from . import GEOMETRIES, Surface, Tap, Texture
 
-Array = npt.NDArray[Any]
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
 
 
@@ -40,16 +27,14 @@ def _place(instruction: Instruction, operand: Operand) -> tuple[Address, tuple[O
     raise unsupported(instruction, "a texture or a surface and coordinates are needed")
 
 
-def _bound(
-    chunk: Chunk, instruction: Instruction, handles: Array, kind: type[Surface], geometry: str
-) -> Iterator[tuple[Any, int, Array]]:
+def _bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str) -> Iterator[tuple[Any, int, Array]]:
     """What the handles of the active threads stand for, where it begins, and whose it is."""
     rows, active = spread(handles, chunk.shape), spread(chunk.active, chunk.shape)
-    what = kind.__name__.lower()
+    what, instruction = kind.__name__.lower(), chunk.instruction
     for handle in np.unique(rows[active]).tolist():
         mine = active & (rows == handle)
         bound = chunk.context.bound.get(handle)
-        if not isinstance(bound, Bound) or type(bound.what) is not kind:
+        if bound is None or type(bound.what) is not kind:
             raise LaunchError(
                 f"{instruction.source}: {handle:#x} is no {what}; as its argument give ptxcount.{kind.__name__}"
             )
@@ -88,15 +73,17 @@ def _record(
     active = [lanes_by_warp(mine & each, threads).reshape(-1, lanes.served) for each in read or [mine] * len(places)]
     rows = [by_warp(spread(each, chunk.shape), threads).reshape(-1, lanes.served) for each in places]
     everyone = lanes_by_warp(mine, threads)
-    access.requests += int(everyone.reshape(-1, lanes.asking).any(axis=1).sum())
-    access.useful_bytes += int(everyone.sum()) * access.width
-    access.ideal_sectors = -(-access.useful_bytes // SECTOR)
     together = np.concatenate(active, axis=1)
     some = together.any(axis=1)
-    access.sectors += lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum())
+    access.add(
+        int(everyone.reshape(-1, lanes.asking).any(axis=1).sum()),
+        lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum()),
+        int(everyone.sum()) * access.width,
+    )
 
 
-def _bind_fetch(instruction: Instruction) -> Step:
+@binds("tex", "tld4")
+def _fetch(instruction: Instruction) -> Step:
     """``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}``, ``tld4.{r,g,b,a}.2d.v4.dtype.f32 d, [t, c]``.
 
     Textures have one level here, so that a fetch from any is one from the first.
@@ -125,11 +112,11 @@ def _bind_fetch(instruction: Instruction) -> Step:
         layer, *places = given if layered else (None, *given)
         results = [np.zeros(chunk.shape, np.uint32) for _ in range(4)]
         handles = as_array(read_handle(chunk), _U64)
-        for texture, base, mine in _bound(chunk, instruction, handles, Texture, geometry):
+        for texture, base, mine in _bound(chunk, handles, Texture, geometry):
             taps = texture.taps(places, layer, gather=gather)
-            found = [_texel(chunk, instruction, base, texture, tap, mine) for tap in taps]
+            found = [_texel(chunk, base, texture, tap, mine) for tap in taps]
             where = [texture.place(each.place * texture.element, layered=layered) for each in taps]
-            access = chunk.context.access(instruction, "texture", "load", texture.element)
+            access = chunk.access("texture", "load", texture.element)
             if whole:  # beyond the ends there is no request
                 _record(chunk, access, _OCTET, mine & taps[0].inside, where)
             else:
@@ -152,16 +139,17 @@ def _bind_fetch(instruction: Instruction) -> Step:
     return step_of(instruction, [(each, to) for each in targets], reads, fetch)
 
 
-def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
+def _texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
     """The channels of an element for each thread, zeros where there is none."""
-    report, inside = chunk.reporter(instruction.source), mine & tap.inside
+    report, inside = chunk.reporter(), mine & tap.inside
     inside = EVERYONE if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
     found = chunk.context.memory.load(place, texture.array.dtype.itemsize, texture.channels, inside, report)
     return [np.where(inside, texture.decoded(spread(each, chunk.shape)), 0) for each in found]
 
 
-def _bind_surface(instruction: Instruction) -> Step:
+@binds("suld", "sust")
+def _surface(instruction: Instruction) -> Step:
     """``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b.geometry{.vec}.type.clamp [s, c], d``; x in bytes."""
     names, kinds = split_name(instruction)
     loads = instruction.opcode == "suld"
@@ -184,7 +172,7 @@ def _bind_surface(instruction: Instruction) -> Step:
         given = [as_array(read(chunk), _S32).astype(np.int64) for read in reads]
         layer, *places = given if layered else (np.zeros((1, 1), np.int64), *given)
         handles = as_array(read_handle(chunk), _U64)
-        for surface, base, mine in _bound(chunk, instruction, handles, Surface, geometry):
+        for surface, base, mine in _bound(chunk, handles, Surface, geometry):
             pitch = surface.extents[-1] * surface.element
             limits = [pitch - width, *(extent - 1 for extent in surface.extents[::-1][1:])]
             axes = [*places, layer][: len(limits)]
@@ -196,20 +184,20 @@ def _bind_surface(instruction: Instruction) -> Step:
                 first = tuple(int(each[0]) for each in np.nonzero(wrong))
                 at = [int(spread(axis, chunk.shape)[first]) for axis in axes]
                 text = f"{width} bytes at x, y, ... {at} of a surface of {surface.extents}, {pitch} bytes a row"
-                raise chunk.fault(OutOfBoundsError, instruction.source, (first[0], first[1]), text)
+                raise chunk.fault(OutOfBoundsError, text, position=(first[0], first[1]))
             axes = [np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True)]
             row = np.zeros((1, 1), np.int64)
             for axis, extent in reversed(list(zip(axes[1:], surface.extents[::-1][1:], strict=True))):
                 row = row * extent + axis
             byte = row * pitch + axes[0]
-            access = chunk.context.access(instruction, "surface", "load" if loads else "store", width)
+            access = chunk.access("surface", "load" if loads else "store", width)
             _record(chunk, access, _OCTET, mine, [surface.place(byte, layered=layered)])
             yield spread(base + byte, chunk.shape), mine & ~outside if beyond == ["zero"] else mine, surface
 
     def load(chunk: Chunk) -> list[Array]:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in data]
         for place, mine, _ in where(chunk):
-            report = chunk.reporter(instruction.source)
+            report = chunk.reporter()
             found = chunk.context.memory.load(place, kind.size, vector, mine, report)
             for result, value in zip(results, found, strict=True):
                 result[mine] = spread(value, chunk.shape)[mine]
@@ -217,18 +205,10 @@ def _bind_surface(instruction: Instruction) -> Step:
 
     def store(chunk: Chunk, *given: Array) -> list[Array]:
         for place, mine, _ in where(chunk):
-            report = chunk.reporter(instruction.source)
+            report = chunk.reporter()
             values = [spread(each, chunk.shape) for each in given]
             chunk.context.memory.store(place, kind.size, values, mine, report)
         return []
 
     operands = [(each, kind) for each in data]
     return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)), wider=True)
-
-
-TEXTURE_BINDERS: dict[str, Binder] = {
-    "tex": _bind_fetch,
-    "tld4": _bind_fetch,
-    "suld": _bind_surface,
-    "sust": _bind_surface,
-}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .errors import LaunchError
-from .textures import Described
+from ..errors import LaunchError
+from ..given import Described
+from ..warps import Array
 
-Array = npt.NDArray[Any]
 #: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
 

@@ -10,18 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .atomics import Atomic, apply
-from .bind_memory import SPACES, resolver
-from .chunk import Chunk
-from .memory import Report
-from .operands import Binder, Step, address, expect_count, step_of, unsupported
-from .program import TYPES, Address, Instruction
-from .values import Value
-from .warps import spread
+from ..atomics import Atomic, apply
+from ..binding import Step, binds, step_of
+from ..chunk import Chunk
+from ..memory import Report
+from ..operands import Reader, address, expect_count, unsupported
+from ..program import TYPES, Address, Instruction, Operand
+from ..spaces import in_shared, space_of
+from ..values import Value
+from ..warps import Array, spread
 
-Array = npt.NDArray[Any]
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _COUNT, _BYTES = 20, 21
 _PHASE = np.uint64(63)
@@ -57,29 +56,18 @@ _CHANGES: dict[str, Callable[[Array, Array], Array]] = {
     "arrive.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1),
     "arrive_drop.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1, 0, 1),
 }
-#: Modifiers that say who sees what when.
-_ORDER = {
-    "release",
-    "acquire",
-    "relaxed",
-    "cta",
-    "cluster",
-    "noComplete",
-    "b64",
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-}
+#: Modifiers that say who sees what when, and where.
+_ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", "shared", "shared::cta",
+          "shared::cluster"}  # fmt: skip
 
 
-def change(chunk: Chunk, instruction: Instruction, name: str, place: Value, given: Array) -> Array:
+def change(chunk: Chunk, name: str, place: Value, given: Array) -> Array:
     """Do an operation on the barriers at an address of the active threads; the words before, of each thread."""
     on = np.nonzero(spread(chunk.active, chunk.shape))
     values = [spread(given, chunk.shape)[on]]
-    report = chunk.reporter(instruction.source)
     before = np.zeros(chunk.shape, np.uint64)
     chunk.wrote, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, report, chunk.shape):
+    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.reporter(), chunk.shape):
         before[on] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
     return before
 
@@ -91,67 +79,58 @@ def complete(chunk: Chunk, row: int, offset: int, count: int, report: Report) ->
     chunk.wrote, chunk.spins = True, 0
 
 
-def _bind_barrier(instruction: Instruction) -> Step:
+def _place(instruction: Instruction, operand: Operand) -> Reader:
+    return in_shared(instruction, address(instruction, operand, space_of(instruction)))
+
+
+@binds("mbarrier")
+def _barrier(instruction: Instruction) -> Step:
     """``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
     names = [name for name in instruction.modifiers if name not in _ORDER]
-    key = ".".join(names)
-    if key in _CHANGES:
-        return _bind_change(instruction, key)
-    if not names or names[0] not in _OTHERS or not {*names[1:]} <= {"parity"}:
-        raise unsupported(instruction)
-    return _OTHERS[names[0]](instruction)
+    if ".".join(names) in _CHANGES:
+        return _change(instruction, ".".join(names))
+    if names in (["init"], ["inval"]):
+        return _init(instruction)
+    if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
+        return _wait(instruction)
+    raise unsupported(instruction)
 
 
-def _place(instruction: Instruction, operand: Any) -> Callable[[Chunk], Value]:
-    spaces = [SPACES[name] for name in instruction.modifiers if name in SPACES]
-    space = spaces[0] if spaces else None
-    resolve = resolver(instruction, space, address(instruction, operand, space))
-
-    def place(chunk: Chunk) -> Value:
-        where, found = resolve(chunk)
-        if where != "shared":
-            raise unsupported(instruction, f"in {where} memory")
-        return found
-
-    return place
-
-
-def _bind_change(instruction: Instruction, name: str) -> Step:
+def _change(instruction: Instruction, name: str) -> Step:
     returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
     where, *given = instruction.operands[returns:]
     expect_count(instruction, returns + 1, returns + 2)
     place = _place(instruction, where)
 
     def changed(chunk: Chunk, *values: Array) -> list[Array]:
-        return [change(chunk, instruction, name, place(chunk), *(values or (_ONE,)))][:returns]
+        return [change(chunk, name, place(chunk), *(values or (_ONE,)))]
 
     writes = [(each, _U64) for each in instruction.operands[:returns]]
     return step_of(instruction, writes, [(each, _U32) for each in given], changed)
 
 
-def _bind_init(instruction: Instruction) -> Step:
+def _init(instruction: Instruction) -> Step:
     """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
     expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
     place = _place(instruction, instruction.operands[0])
 
     def init(chunk: Chunk, *counts: Array) -> list[Array]:
         words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
-        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter(instruction.source))
+        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter())
         return []
 
     return step_of(instruction, [], [(each, _U32) for each in instruction.operands[1:]], init)
 
 
-def _bind_wait(instruction: Instruction) -> Step:
+def _wait(instruction: Instruction) -> Step:
     """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
     expect_count(instruction, 3, 4)
     first, where, given = instruction.operands[:3]
     parity, place = "parity" in instruction.modifiers, _place(instruction, where)
 
     def waited(chunk: Chunk, old: Array) -> list[Array]:
-        report, now = chunk.reporter(instruction.source), np.zeros(chunk.shape, np.uint64)
-        on = np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, report, chunk.shape):
+        now, on = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
+        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.reporter(), chunk.shape):
             now[on] = units[index]
         done = (now >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
@@ -163,25 +142,17 @@ def _bind_wait(instruction: Instruction) -> Step:
     return step_of(instruction, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
 
 
-_OTHERS: dict[str, Binder] = {
-    "init": _bind_init,
-    "inval": _bind_init,
-    "test_wait": _bind_wait,
-    "try_wait": _bind_wait,
-}
-
-
-def bind_copied(instruction: Instruction) -> Step:
+@binds("cp")
+def _copied(instruction: Instruction) -> Step | None:
     """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
+    if "mbarrier" not in instruction.modifiers:
+        return None
     expect_count(instruction, 1)
     place = _place(instruction, instruction.operands[0])
     name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"
     given = np.full((1, 1), int(name == "arrive"), np.uint32)
 
     def step(chunk: Chunk) -> None:
-        change(chunk, instruction, name, place(chunk), given)
+        change(chunk, name, place(chunk), given)
 
     return step
-
-
-BARRIER_BINDERS: dict[str, Binder] = {"mbarrier": _bind_barrier}

@@ -1,6 +1,6 @@
 """Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They are done at once, and rounded as those of `bind_matrix`. A descriptor says where a factor lies.
+They are done at once, and rounded as those of `matrices`. A descriptor says where a factor lies.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .bind_matrix import ELEMENTS, encode, form, held
-from .bind_warp import lanes_of
-from .chunk import Chunk
-from .errors import OutOfBoundsError
-from .fragments import Shape
-from .memory import Report
-from .operands import Binder, Step, expect_count, items, step_of, unsupported
-from .program import TYPES, Immediate, Instruction, Operand, Type
+from ..bind_warp import lanes_of
+from ..binding import Step, binds, step_of
+from ..chunk import Chunk
+from ..errors import OutOfBoundsError
+from ..matrices.bind import ELEMENTS, encode, form, held
+from ..matrices.fragments import Shape
+from ..memory import Report
+from ..operands import expect_count, items, unsupported
+from ..program import TYPES, Immediate, Instruction, Operand, Type
+from ..warps import Array, spread
 from .tensors import SWIZZLES
-from .warps import spread
 
-Array = npt.NDArray[Any]
 _U64, _PRED = TYPES["u64"], TYPES["pred"]
 _WARPS = 4
 #: Bytes of the pattern in shared memory, by the two highest bits of a descriptor.
@@ -76,7 +75,8 @@ def _factor(chunk: Chunk, descriptors: Array, read: Callable[[Descriptor], Array
     return np.stack([np.stack([found[row, int(bits)] for bits in each]) for row, each in enumerate(whole)])
 
 
-def _bind_product(instruction: Instruction) -> Step:
+@binds("wgmma")
+def _product(instruction: Instruction) -> Step:
     """``wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``."""
     if instruction.modifiers[0] in _ORDER:
         return lambda chunk: None
@@ -102,7 +102,7 @@ def _bind_product(instruction: Instruction) -> Step:
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         old, (scales, bits, *rest) = values[: len(targets)], values[len(targets) :]
-        source = chunk.reporter(instruction.source)
+        source = chunk.reporter()
 
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
             source(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
@@ -129,6 +129,3 @@ def _bind_product(instruction: Instruction) -> Step:
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(each, given.kind) for each in registers] if in_registers else [(first, _U64)]
     return step_of(instruction, [(each, result.kind) for each in targets], reads, product)
-
-
-WARPGROUP_BINDERS: dict[str, Binder] = {"wgmma": _bind_product}

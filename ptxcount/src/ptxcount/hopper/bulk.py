@@ -12,24 +12,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .atomics import Atomic, find
-from .bind_barrier import change, complete
-from .bind_memory import decode, memory_of, record, resolver
-from .chunk import EVERYONE, Chunk
-from .errors import LaunchError, MisalignedError
-from .memory import Report
-from .operands import Reader, Step, address, as_array, elements, expect_count, items, reader, step_of, unsupported
-from .program import TYPES, Address, Group, Instruction, Operand
+from ..atomics import Atomic, find
+from ..binding import Step, binds, step_of
+from ..chunk import EVERYONE, Chunk
+from ..errors import LaunchError, MisalignedError
+from ..given import Bound
+from ..memory import Report
+from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
+from ..program import TYPES, Address, Group, Instruction, Operand
+from ..spaces import decode, resolver
+from ..transactions import SECTOR
+from ..values import dense
+from ..warps import Array, spread
+from .barriers import change, complete
 from .tensors import TensorMap
-from .textures import Bound
-from .transactions import SECTOR
-from .values import Value, dense
-from .warps import spread
 
-Array = npt.NDArray[Any]
-_U32, _U64 = TYPES["u32"], TYPES["u64"]
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
           "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
@@ -39,8 +37,11 @@ def _signed(read: Reader) -> Reader:
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
-def bind_bulk(instruction: Instruction) -> Step:
+@binds("cp")
+def _bulk(instruction: Instruction) -> Step | None:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
+    if "bulk" not in instruction.modifiers:
+        return None
     names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
     operations = [name for name in names if name not in _KNOWN]
@@ -63,7 +64,7 @@ def bind_bulk(instruction: Instruction) -> Step:
         given[side] = address(instruction, one, None if space == "global" else "shared")
     rest = operands[2:]
     if not tensor:
-        given["size"] = reader(instruction, rest.pop(0), _U32)
+        given["size"] = reader(instruction, rest.pop(0), TYPES["u32"])
     if _COMPLETION in names:
         given["barrier"] = address(instruction, rest.pop(0), "shared")
     if "multicast::cluster" in names:
@@ -76,7 +77,7 @@ def bind_bulk(instruction: Instruction) -> Step:
         columns = {name: spread(column, chunk.shape)[who] for name, column in columns.items()}
         for place, (row, thread) in enumerate(zip(*(axis.tolist() for axis in who), strict=True)):
             numbers = {name: int(column[place]) for name, column in columns.items()}
-            copy = _Copy(chunk, instruction, (row, thread), numbers, reduction)
+            copy = _Copy(chunk, (row, thread), numbers, reduction)
             start = [numbers[name] for name in coordinates] if tensor else None
             if spaces[0] == "global":
                 copy.to_global(numbers["to"], numbers["from"], start)
@@ -108,13 +109,11 @@ def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, A
 class _Copy:
     """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
 
-    def __init__(
-        self, chunk: Chunk, instruction: Instruction, who: tuple[int, int], numbers: dict[str, int], reduction: Any
-    ) -> None:
-        self._chunk, self._instruction, self._reduction = chunk, instruction, reduction
+    def __init__(self, chunk: Chunk, who: tuple[int, int], numbers: dict[str, int], reduction: Any) -> None:
+        self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers = who[0], numbers
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
-        report = chunk.reporter(instruction.source)
+        report = chunk.reporter()
 
         def mine(error: Any, position: tuple[int, int], text: str, place: int) -> None:
             report(error, who, text, place)
@@ -126,12 +125,12 @@ class _Copy:
 
     def _tensor(self, place: int) -> Bound:
         chunk = self._chunk
-        space, at = resolver(self._instruction, None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
+        space, at = resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
         only = np.ones((1, 1), bool)
-        (found,) = memory_of(chunk, space).load(dense(at)[:1, :1], 8, 1, only, self._report)
+        (found,) = chunk.memory(space).load(dense(at)[:1, :1], 8, 1, only, self._report)
         bound: Bound | None = chunk.context.bound.get(int(found[0, 0]))
         if bound is None or not isinstance(bound.what, TensorMap):
-            raise LaunchError(f"{self._instruction.source}: no tensor map lies there; give one with ptxcount.TensorMap")
+            raise LaunchError(f"{self._source}: no tensor map lies there; give one with ptxcount.TensorMap")
         self._swizzled = bound.what.swizzled
         return bound
 
@@ -141,18 +140,15 @@ class _Copy:
             return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], EVERYONE, 16, None
         bound = self._tensor(place)
         if len(start) != bound.what.array.ndim:
-            raise LaunchError(f"{self._instruction.source}: {len(start)} coordinates for {bound.what.array.shape}")
+            raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.what.array.shape}")
         places, inside = bound.what.elements(start)  # type: ignore[attr-defined]
         width = bound.what.array.dtype.itemsize
         return bound.base + places[None, :] * width, inside[None, :], width, bound.what.array.dtype
 
     def _record(self, kind: str, places: Array, inside: Array, width: int) -> None:
-        access = self._chunk.context.access(self._instruction, "bulk", kind, 16)
         reached = places[spread(inside, places.shape)]
-        access.requests += 1
-        access.sectors += len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
-        access.useful_bytes += reached.size * width
-        access.ideal_sectors = -(-access.useful_bytes // SECTOR)
+        moved = len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
+        self._chunk.access("bulk", kind, 16).add(1, moved, reached.size * width)
 
     def _read(self, places: Array, inside: Array, width: int) -> Array:
         unit = min(width, 4)
@@ -204,24 +200,23 @@ class _Copy:
         return new if self._reduction is None else self._reduction(old, new, dtype)
 
 
-def bind_async_store(instruction: Instruction) -> Step:
+@binds("st")
+def _async_store(instruction: Instruction) -> Step:
     """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
-    names = tuple(name for name in instruction.modifiers if name not in ("async", _COMPLETION))
-    plain = Instruction(instruction.opcode, names, instruction.operands, None, instruction.source)
-    space, count, kind, rest = decode(plain)
+    space, count, kind, _ = decode(instruction, "async", _COMPLETION)
     expect_count(instruction, 3)
-    if rest or space != "shared":
+    if space != "shared":
         raise unsupported(instruction)
     where, data, barrier = instruction.operands
     read, read_barrier = (address(instruction, each, "shared") for each in (where, barrier))
     width = kind.size * count
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
-        place: Value = read(chunk)
+        place = read(chunk)
         parts = [each.view(f"u{kind.size}") for each in values]
-        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter(instruction.source))
-        record(chunk, instruction, "shared", "store", place, width)
-        change(chunk, instruction, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
+        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter())
+        chunk.record("shared", "store", width, place)
+        change(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 
     stored = [(each, kind) for each in elements(data, count, instruction)]

@@ -7,34 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from . import bfloat, small_float
-from .bind_memory import SPACES, memory_of, resolver
-from .bind_warp import lanes_of, threads_of
-from .chunk import Chunk
-from .floating import fused_multiply_add
+from .. import bfloat, small_float
+from ..bind_warp import lanes_of, threads_of
+from ..binding import Step, binds, op, step_of
+from ..chunk import Chunk
+from ..floating import fused_multiply_add
+from ..operands import address, as_array, expect_count, items, reader, unsupported
+from ..program import TYPES, Address, Instruction, Type
+from ..spaces import SPACES, in_shared, resolver, space_of
+from ..values import Value, dense
+from ..warps import LANES, Array, by_thread, spread
 from .fragments import Part, Shape, assembled, fragment, pieces, taken
-from .operands import (
-    Binder,
-    Step,
-    address,
-    as_array,
-    expect_count,
-    items,
-    reader,
-    step_of,
-    unsupported,
-)
-from .program import TYPES, Address, Instruction, Operand, Type
-from .values import Value, dense
-from .warps import LANES, by_thread, spread
 
-Array = npt.NDArray[Any]
-_B16, _B32, _U32, _U64 = TYPES["b16"], TYPES["b32"], TYPES["u32"], TYPES["u64"]
+_B32, _U32, _U64 = TYPES["b32"], TYPES["u32"], TYPES["u64"]
 
 
 class Element(NamedTuple):
@@ -162,8 +151,11 @@ def _multiplied_in_turn(a: Array, b: Array, c: Array) -> Array:
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma", "kind::f8f6f4"}
 
 
-def _bind_product(instruction: Instruction) -> Step:
+@binds("mma", "wmma")
+def _product(instruction: Instruction) -> Step | None:
     """``mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c``, and ``wmma.mma`` with any layouts."""
+    if instruction.opcode == "wmma" and "mma" not in instruction.modifiers:
+        return None
     shape, elements, names = form(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
         elements = [elements[0], "f16", "f16", elements[1]]
@@ -194,26 +186,6 @@ def _bind_product(instruction: Instruction) -> Step:
     return step_of(instruction, writes, reads, product)
 
 
-class _Tile(NamedTuple):
-    """A matrix in memory: where it begins, and elements between its rows (or columns)."""
-
-    space: str | None
-    where: Callable[[Chunk], tuple[str, Value]]
-    leading: Callable[[Chunk], Array]
-
-
-def _tile(instruction: Instruction, names: set[str], operands: Sequence[Operand], least: int) -> _Tile:
-    spaces = [SPACES[name] for name in names if name in SPACES]
-    space = spaces[0] if spaces else None
-    read = address(instruction, operands[0], space)
-    stride = reader(instruction, operands[1], _U32) if len(operands) > 1 else None
-
-    def leading(chunk: Chunk) -> Array:
-        return np.full((1, 1), least) if stride is None else as_array(stride(chunk), _U32).astype(np.int64)
-
-    return _Tile(space, resolver(instruction, space, read), leading)
-
-
 def _places(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
     """The byte address where each thread begins its piece of a tile."""
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
@@ -224,72 +196,66 @@ def _places(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *
     )
 
 
-def _bind_wmma(instruction: Instruction) -> Step:
-    """``wmma.load.{a,b,c}``, ``wmma.store.d`` and ``wmma.mma``."""
-    if "mma" in instruction.modifiers:
-        return _bind_product(instruction)
+@binds("wmma")
+def _tile(instruction: Instruction) -> Step:
+    """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
     shape, elements, names = form(instruction)
     roles = [name for name in names if name in ("a", "b", "c", "d")]
-    if len(elements) != 1 or len(roles) != 1 or not names <= {"load", "store", *roles, "sync", "aligned", "row", "col",
-                                                             *SPACES}:  # fmt: skip
+    known = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
+    if len(elements) != 1 or len(roles) != 1 or not names <= known or ELEMENTS[elements[0]].bits < 8:
         raise unsupported(instruction)
     (element,), (role,), by_row = elements, roles, "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
-    if bits < 8:
-        raise unsupported(instruction)
     expect_count(instruction, 2, 3)
-    place = instruction.operands[loads]
     registers = items(instruction.operands[not loads])
     mine = held(role, shape, element)
     if len(registers) < len(mine.parts):
         raise unsupported(instruction, f"{len(mine.parts)} registers wanted, {len(registers)} given")
     plan = pieces(fragment(role, shape, bits), bits, by_row=by_row)
-    tile = _tile(instruction, names, (place, *instruction.operands[2:]), mine.extent[1] if by_row else mine.extent[0])
+    space, least = space_of(instruction), np.full((1, 1), mine.extent[by_row], np.uint32)
+    resolve = resolver(space, address(instruction, instruction.operands[loads], space))
+    given = [reader(instruction, each, _U32) for each in instruction.operands[2:]]
     rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
+    if space in (None, "shared"):
+        instruction.units.add(min(bits // 8, 4))
+
+    def where(chunk: Chunk) -> tuple[str, Value, Array]:
+        """The space, where the matrix begins, and how far its rows are apart."""
+        leading = as_array(given[0](chunk), _U32) if given else least
+        return *resolve(chunk), leading.astype(np.int64)
 
     def read(chunk: Chunk) -> list[Array]:
-        space, start = tile.where(chunk)
-        leading, found = tile.leading(chunk), []
-        memory, report = memory_of(chunk, space), chunk.reporter(instruction.source)
+        space, start, leading = where(chunk)
+        memory, found = chunk.memory(space), []
         for piece in plan:
-            where = _places(chunk, start, leading, piece.part, bits, by_row=by_row)
-            count = piece.part.row.shape[1]
-            values = memory.load(where, bits // 8, count, chunk.active, report)
+            place = _places(chunk, start, leading, piece, bits, by_row=by_row)
+            count = piece.row.shape[1]
+            values = memory.load(place, bits // 8, count, chunk.active, chunk.reporter())
             found.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
             if space != "shared" or not rows_at_once:
-                chunk.context.access(instruction, space, "load", bits * count // 8).record(
-                    where, chunk.active, chunk.shape
-                )
+                chunk.record(space, "load", bits * count // 8, place)
         if space == "shared" and rows_at_once:
-            _record_rows(chunk, instruction, start, leading, [piece.part for piece in plan], bits, by_row)
-        matrix = assembled([piece.part for piece in plan], found, mine.extent)
-        held_by = mine.registers(chunk, matrix)
+            _record_rows(chunk, start, leading, plan, bits, by_row)
+        held_by = mine.registers(chunk, assembled(plan, found, mine.extent))
         return [held_by[index % len(held_by)] for index in range(len(registers))]  # f16 of few elements: twice
 
-    def write(chunk: Chunk, *given: Array) -> list[Array]:
-        matrix = mine.matrix(chunk, given)
-        space, start = tile.where(chunk)
-        leading, memory, report = tile.leading(chunk), memory_of(chunk, space), chunk.reporter(instruction.source)
+    def write(chunk: Chunk, *words: Array) -> list[Array]:
+        matrix = mine.matrix(chunk, words)
+        space, start, leading = where(chunk)
         for piece in plan:
-            where = _places(chunk, start, leading, piece.part, bits, by_row=by_row)
-            values = taken(piece.part, matrix).astype(f"u{bits // 8}")
+            place = _places(chunk, start, leading, piece, bits, by_row=by_row)
+            values = taken(piece, matrix).astype(f"u{bits // 8}")
             columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
-            memory.store(where, bits // 8, columns, chunk.active, report)
-            chunk.context.access(instruction, space, "store", bits * len(columns) // 8).record(
-                where, chunk.active, chunk.shape
-            )
+            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.reporter())
+            chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
-    if loads:
-        return step_of(instruction, [(each, mine.kind) for each in registers], [], read)
-    return step_of(instruction, [], [(each, mine.kind) for each in registers], write)
+    operands = [(each, mine.kind) for each in registers]
+    return step_of(instruction, *((operands, [], read) if loads else ([], operands, write)))
 
 
-def _record_rows(
-    chunk: Chunk, instruction: Instruction, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool
-) -> None:
+def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
     """Count loads of a fragment from shared memory as ``ldmatrix``: up to four squares of eight rows of 16 bytes."""
-    access = chunk.context.access(instruction, "shared", "load", 16)
     lane = np.arange(LANES)
     for first in range(0, len(parts), 4):
         some = parts[first : first + 4]
@@ -298,12 +264,17 @@ def _record_rows(
             np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(some) - 1)] for axis in (0, 1)
         )
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
-        where = _places(chunk, start, leading, part, bits, by_row=by_row)
-        active = chunk.active & (np.arange(chunk.shape[1]) % LANES < 8 * len(some))[None, :]
-        access.record(where, active, chunk.shape)
+        place = _places(chunk, start, leading, part, bits, by_row=by_row)
+        chunk.record("shared", "load", 16, place, active=_first(chunk, 8 * len(some)))
 
 
-def _bind_rows(instruction: Instruction) -> Step:
+def _first(chunk: Chunk, lanes: int) -> Array:
+    """The active threads among the first lanes of each warp."""
+    return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
+
+
+@binds("ldmatrix", "stmatrix")
+def _rows(instruction: Instruction) -> Step:
     """``ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]`` and ``stmatrix`` with its operands exchanged."""
     names, loads = {*instruction.modifiers}, instruction.opcode == "ldmatrix"
     counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
@@ -313,69 +284,39 @@ def _bind_rows(instruction: Instruction) -> Step:
     (count,) = counts
     expect_count(instruction, 2)
     where, registers = instruction.operands[loads], items(instruction.operands[not loads])
-    space = "shared" if {"shared", "shared::cta"} & names else None
     if len(registers) != count or not isinstance(where, Address):
         raise unsupported(instruction)
-    resolve = resolver(instruction, space, address(instruction, where, space))
+    place_of = in_shared(instruction, address(instruction, where, space_of(instruction)))
+    instruction.units.add(4)
     lane = np.arange(LANES)
-    rows, halves = lane // 4, 2 * (lane % 4)[:, None] + np.arange(2)
-    part = Part(np.broadcast_to(rows[:, None], (LANES, 2)), halves)
+    part = Part(np.broadcast_to(lane[:, None] // 4, (LANES, 2)), 2 * (lane % 4)[:, None] + np.arange(2))
     part = part.turned() if "trans" in names else part
 
-    def giving(chunk: Chunk) -> tuple[Value, Array]:
-        """The addresses, and the threads whose addresses count."""
-        space_of, place = resolve(chunk)
-        if space_of != "shared":
-            raise unsupported(instruction, f"rows in {space_of} memory")
-        return place, chunk.active & (np.arange(chunk.shape[1]) % LANES < 8 * count)[None, :]
-
     def load(chunk: Chunk) -> list[Array]:
-        place, mine = giving(chunk)
-        words = chunk.shared.load(place, 4, 4, mine, chunk.reporter(instruction.source))
+        place, mine = place_of(chunk), _first(chunk, 8 * count)
+        words = chunk.shared.load(place, 4, 4, mine, chunk.reporter())
         lanes = np.stack([lanes_of(chunk, word) for word in words], axis=-1)
         halves = np.ascontiguousarray(lanes).view(np.uint16)
-        chunk.context.access(instruction, "shared", "load", 16).record(place, mine, chunk.shape)
-        return [
-            threads_of(chunk, packed(taken(part, halves[:, :, 8 * square : 8 * square + 8]), 16))
-            for square in range(count)
-        ]
+        chunk.record("shared", "load", 16, place, active=mine)
+        squares = [halves[:, :, 8 * square : 8 * square + 8] for square in range(count)]
+        return [threads_of(chunk, packed(taken(part, square), 16)) for square in squares]
 
     def store(chunk: Chunk, *given: Array) -> list[Array]:
-        place, mine = giving(chunk)
+        place, mine = place_of(chunk), _first(chunk, 8 * count)
         squares = [assembled([part], [unpacked(lanes_of(chunk, each), 16, 2)], (8, 8)) for each in given]
-        squares = squares * (4 // count)
-        rows = np.concatenate(np.broadcast_arrays(*squares), axis=2)
+        rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(np.uint16)).view(np.uint32)
-        report = chunk.reporter(instruction.source)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
-        chunk.shared.store(place, 4, values, mine, report)
-        chunk.context.access(instruction, "shared", "store", 16).record(place, mine, chunk.shape)
+        chunk.shared.store(place, 4, values, mine, chunk.reporter())
+        chunk.record("shared", "store", 16, place, active=mine)
         return []
 
-    if loads:
-        return step_of(instruction, [(each, _B32) for each in registers], [], load)
-    return step_of(instruction, [], [(each, _B32) for each in registers], store)
+    operands = [(each, _B32) for each in registers]
+    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)))
 
 
-def _bind_transpose(instruction: Instruction) -> Step:
-    """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``."""
-    if instruction.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
-        raise unsupported(instruction)
-    expect_count(instruction, 2)
+@op("movmatrix.sync.aligned.m8n8.trans.b16", "b32 = b32")
+def _turned(chunk: Chunk, words: Array) -> list[Array]:
     part = fragment("c", Shape(8, 8, 8), 16)[0]
-
-    def turned(chunk: Chunk, words: Array) -> list[Array]:
-        square = assembled([part], [unpacked(lanes_of(chunk, words), 16, 2)], (8, 8))
-        return [threads_of(chunk, packed(taken(part.turned(), square), 16))]
-
-    target, source = instruction.operands
-    return step_of(instruction, [(target, _B32)], [(source, _B32)], turned)
-
-
-MATRIX_BINDERS: dict[str, Binder] = {
-    "mma": _bind_product,
-    "wmma": _bind_wmma,
-    "ldmatrix": _bind_rows,
-    "stmatrix": _bind_rows,
-    "movmatrix": _bind_transpose,
-}
+    square = assembled([part], [unpacked(lanes_of(chunk, words), 16, 2)], (8, 8))
+    return [threads_of(chunk, packed(taken(part.turned(), square), 16))]

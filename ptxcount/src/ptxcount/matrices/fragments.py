@@ -7,14 +7,12 @@ of what it holds. All shapes follow one pattern: eight rows by groups of four la
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .warps import LANES
+from ..warps import LANES, Array
 
-Array = npt.NDArray[Any]
 _GROUP, _WITHIN = np.arange(LANES)[:, None] // 4, np.arange(LANES)[:, None] % 4
 
 
@@ -85,14 +83,7 @@ def taken(part: Part, matrix: Array) -> Array:
     return np.asarray(matrix[:, :, part.row, part.column])
 
 
-class Piece(NamedTuple):
-    """One access of a warp to a matrix in memory: where each lane begins, and its neighbouring elements."""
-
-    part: Part
-    by_row: bool
-
-
-def pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Piece]:
+def pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
     """The loads or stores that ptxas makes of a fragment in memory, seen in machine code for sm_90 (nvcc 13.0).
 
     What neighbours in memory moves at once. Elements of 16 bits that do not are moved with those of other lanes, which
@@ -103,10 +94,10 @@ def pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Piece]:
         along, across = (part.column, part.row) if by_row else (part.row, part.column)
         each = along.shape[1]
         if each == 1 or (np.diff(along, axis=1) == 1).all():
-            found.append(Piece(part, by_row))
+            found.append(part)
         elif bits == 16:
             along, across = along[0, 0] + (across - across[0, 0]), across[0, 0] + (along - along[0, 0])
-            found.append(Piece(Part(across, along) if by_row else Part(along, across), by_row))
+            found.append(Part(across, along) if by_row else Part(along, across))
         else:
-            found += [Piece(Part(part.row[:, [e]], part.column[:, [e]]), by_row) for e in range(each)]
+            found += [Part(part.row[:, [e]], part.column[:, [e]]) for e in range(each)]
     return found

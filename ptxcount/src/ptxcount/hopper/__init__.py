@@ -1,0 +1,1 @@
+"""What only Hopper and later chips have: bulk copies, tensor maps, barriers in memory, clusters, ``wgmma``."""

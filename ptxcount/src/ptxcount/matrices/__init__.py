@@ -1,0 +1,1 @@
+"""Tensor cores: what a kernel without matrix instructions does not load."""
