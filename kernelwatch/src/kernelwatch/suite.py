@@ -199,7 +199,12 @@ def __getattr__(name: str) -> Any:
 
 
 def kernel(name: str) -> Kernel:
-    """Return the installed commit's kernel of that name.
+    """Return the form of a kernel that the commit that is measured has. Raises as `row`."""
+    return row(name).form
+
+
+def row(name: str) -> Kernel:
+    """Return the kernel of that name as it is declared.
 
     Raises
     ------
@@ -282,7 +287,7 @@ def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     try:
         if found.kernel == matrix_copy.NAME:
             return matrix_copy.useful_bytes(found.dtype, **found.arguments)
-        return kernel(found.kernel).useful_bytes(found.dtype, **found.arguments)
+        return row(found.kernel).useful_bytes(found.dtype, **found.arguments)
     except (TypeError, KernelwatchError):  # a kernel, arguments or a dtype of another suite's
         return None
 
@@ -294,7 +299,7 @@ def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     if found is None or found.kernel == matrix_copy.NAME:
         return None
     try:
-        return kernel(found.kernel).flops(**found.arguments) or None
+        return row(found.kernel).flops(**found.arguments) or None
     except KernelwatchError:  # a kernel or arguments of another suite's
         return None
 
@@ -304,7 +309,7 @@ def verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
     found = launch(benchmark, params)
     try:
-        return found is None or found.kernel == matrix_copy.NAME or kernel(found.kernel).says is not None
+        return found is None or found.kernel == matrix_copy.NAME or row(found.kernel).says is not None
     except KernelwatchError:  # a kernel of another suite's
         return True
 

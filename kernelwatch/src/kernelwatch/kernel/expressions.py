@@ -13,7 +13,7 @@ from kernelwatch.errors import ArgumentError
 #: What an expression is made of.
 _ALLOWED = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load),
-    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.USub),
+    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.USub),
 )
 
 

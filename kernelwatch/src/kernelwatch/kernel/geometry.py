@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
 from kernelwatch.kernel import expressions
 
@@ -133,10 +135,16 @@ def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
     return value[itemsize] if isinstance(value, Mapping) else value
 
 
-def three(given: int | Sequence[int]) -> Extent:
-    """Return blocks or threads along x, y and z: 1 where they are not given."""
-    x, y, z = (*map(int, [given] if isinstance(given, int) else given), 1, 1, 1)[:3]
+def three(given: Any, extents: Mapping[str, Any]) -> Extent:
+    """Return blocks or threads along x, y and z for these extents: 1 where they are not given."""
+    x, y, z = (*lengths(given, extents), 1, 1, 1)[:3]
     return x, y, z
+
+
+def lengths(given: Any, extents: Mapping[str, Any]) -> list[int]:
+    """Return what one length, several, or a function of extents that returns such, are for these extents."""
+    found = expressions.called(given, extents) if callable(given) else given
+    return [length(each, extents) for each in ([found] if np.ndim(found) == 0 else found)]
 
 
 def length(given: Length, extents: Mapping[str, Any]) -> int:

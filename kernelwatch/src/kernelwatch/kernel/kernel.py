@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import expressions, geometry
+from kernelwatch.kernel import expressions, geometry, history
 from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, ScalarArgument, Shape, dtype_of, integer
 from kernelwatch.kernel.code import Code
 from kernelwatch.kernel.geometry import Geometry, Length, Side, of_itemsize
@@ -35,12 +36,12 @@ class Kernel(Code):
         What it is called.
     arguments : sequence
         What the entry point takes, in its order: `inputs`, `outputs`, `in_and_out`, `scalar`; a text is a scalar.
-    block : int, sequence of int, mapping or callable
-        Threads a block, x first; a function of extents. This, `tile` and `dynamic_shared` may map the bytes of an
-        element of the swept dtype to a value.
+    block : int, str, sequence, mapping or callable
+        Threads a block, x first: numbers, expressions, or a function of extents. This, `tile` and `dynamic_shared` may
+        map the bytes of an element of the swept dtype to a value.
     over : sequence of str
         The lengths that the grid covers along x, y and z, a block each `tile` of them.
-    tile : sequence of int or mapping, optional
+    tile : sequence or mapping, optional
         Elements that a block covers along each; as many as it has threads if not given.
     grid : sequence or callable, optional
         Blocks along x, y and z instead: numbers, expressions over extents, or a function of extents or of tiles, as
@@ -71,16 +72,23 @@ class Kernel(Code):
         The bytes that must be moved, also by `itemsize`, which the swept dtype has; every array once if not given.
     flops : str, int or callable
         The floating-point operations that must be done.
+    read : sequence of str
+        Integers that the source names by `#define`, `constexpr` or `const`: all lengths and functions may use them.
+    where : str
+        A text that the source holds at the commits that this is said of.
+    earlier : sequence of mapping
+        What was otherwise at earlier commits, newest first: arguments of this class, in place of those of the form
+        before. A commit has the first form whose source has `where`, `read`, and the entry point with such arguments.
     """
 
     def __init__(
         self,
         name: str,
         arguments: Sequence[Parameter | str],
-        block: int | Sequence[int] | Mapping[int, Sequence[int]] | Callable[..., Sequence[int]],
+        block: Any,
         *,
         over: Sequence[str] = (),
-        tile: Sequence[int] | Mapping[int, Sequence[int]] | None = None,
+        tile: Sequence[Length] | Mapping[int, Sequence[Length]] | None = None,
         grid: Sequence[Length] | Callable[..., Sequence[int]] | None = None,
         file: str = "",
         text: Made = "",
@@ -94,7 +102,11 @@ class Kernel(Code):
         reference: Callable[..., Any] | Kernel | None = None,
         useful_bytes: Length | None = None,
         flops: Length = 0,
+        read: Sequence[str] = (),
+        where: str = "",
+        earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
+        said = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
         super().__init__(name, file, text, ptx, entry or name, options, include, constants or {}, dtypes)
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
@@ -104,12 +116,21 @@ class Kernel(Code):
         if len(set(names)) < len(names):
             raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
         self.over, self.grid = tuple(over), grid
+        self.read, self.where = tuple(read), where
         self.block: Any = block
         self.tile: Any = tile
         self.dynamic_shared: Any = dynamic_shared
         self._useful, self._flops = useful_bytes, flops
         if not self._outputs:
             raise ArgumentError(f"{name}: it has no output; declare what it writes with outputs or in_and_out")
+        self.earlier: list[Kernel] = []
+        for change in earlier:
+            said |= {"where": "", **change}
+            one = Kernel(**said)
+            if more := set(one.parameters) - set(self.parameters):
+                raise ArgumentError(f"{name}: earlier it takes {', '.join(more)}, which no launch gives; give a value")
+            one.given = self.given
+            self.earlier.append(one)
 
     @property
     def _outputs(self) -> list[str]:
@@ -119,20 +140,34 @@ class Kernel(Code):
     def parameters(self) -> tuple[str, ...]:
         """Names of what a launch gives, in the order in which the arguments name them."""
         found = [name for each in self.declared for name in each.extents()]
-        for one in (*self.over, self.dynamic_shared, self._useful, *(() if callable(self.grid) else self.grid or ())):
+        for one in self._lengths():
             found += expressions.names(one) if isinstance(one, str) else []
-        for function in (self.grid, self.block, self.dynamic_shared, self._useful):
-            found += expressions.asked(function) if callable(function) else []
-        return tuple(name for name in dict.fromkeys(found) if name not in (*_OF_GRID, _ITEMSIZE))
+            found += expressions.asked(one) if callable(one) else []
+        return tuple(name for name in dict.fromkeys(found) if name not in (*_OF_GRID, _ITEMSIZE, *self.read))
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """Names of what a launch gives; of an earlier form those of the newest, of which it may need fewer."""
+        return self.parameters
+
+    @property
+    def form(self) -> Kernel:
+        """It, or its first earlier form, as the commit that is measured has it."""
+        return history.form(self) if self.earlier else self
+
+    def _lengths(self) -> Iterator[Any]:
+        """Yield what may depend on extents: texts, numbers and functions."""
+        for one in (self.over, self.block, self.tile, self.grid, self.dynamic_shared, self._useful, self._flops):
+            for each in one.values() if isinstance(one, Mapping) else [one]:
+                yield from each if isinstance(each, list | tuple) else [each]
 
     def fixed(self, dtype: DTypeLike) -> tuple[int, int] | None:
         """Return a block's threads and its bytes of dynamic shared memory; None where they depend on extents."""
-        itemsize = dtype_of(dtype).itemsize
-        block, shared = of_itemsize(self.block, itemsize), of_itemsize(self.dynamic_shared, itemsize)
-        if callable(block) or not isinstance(shared, int):
+        block, shared = (of_itemsize(each, dtype_of(dtype).itemsize) for each in (self.block, self.dynamic_shared))
+        try:
+            return math.prod(geometry.three(block, {})), geometry.length(shared, {})
+        except (NameError, TypeError):  # extents are asked for
             return None
-        x, y, z = geometry.three(block)
-        return x * y * z, shared
 
     def functions(self) -> list[Callable[..., Any]]:
         """Return the user's functions that a number depends on: of references, values and constants."""
@@ -147,15 +182,16 @@ class Kernel(Code):
         ArgumentError
             A name is missing or unknown, or an integer is too small.
         """
-        if set(extents) != set(self.parameters):
+        if set(extents) != set(self.given):
             raise ArgumentError(
-                f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(extents)) or 'nothing'}"
+                f"{self.name} takes {', '.join(self.given)}; given: {', '.join(sorted(extents)) or 'nothing'}"
             )
         found = {name: each.item() if isinstance(each, np.generic) else each for name, each in extents.items()}
         for each in self.declared:
             if isinstance(each, ScalarParameter) and each.least is not None:
                 found[each.name] = integer(self.name, each.name, found[each.name], each.least)
-        return found
+        text = self.at_commit(DTYPE, "sm_90").whole() if self.read else ""
+        return found | {name: history.constant(name, text) for name in self.read}
 
     def bound(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
         """Return a launch's arguments in the entry point's order. Raises as `checked`, and where a length is none."""
@@ -179,15 +215,13 @@ class Kernel(Code):
         """Return the launch geometry. Raises ArgumentError where a grid is too large, or a name is missing."""
         extents, itemsize = self.checked(extents), dtype_of(dtype).itemsize
         block, tile = of_itemsize(self.block, itemsize), of_itemsize(self.tile, itemsize)
-        threads = geometry.three(expressions.called(block, extents) if callable(block) else block)
-        given = zip(self.over, threads if tile is None else tile, strict=False)
-        sides = [Side(text, expressions.value(text, extents), each) for text, each in given]
-        if callable(self.grid):
-            known = dict(zip(_OF_GRID, (self.name, sides, multiprocessors), strict=True))
-            blocks = expressions.called(self.grid, {**extents, **known})
-        else:
-            blocks = self.grid or [side.tiles for side in sides]
-        grid = geometry.three([geometry.length(each, extents) for each in blocks])
+        threads = geometry.three(block, extents)
+        tiles = threads if tile is None else geometry.lengths(tile, extents)
+        sides = [
+            Side(text, expressions.value(text, extents), each) for text, each in zip(self.over, tiles, strict=False)
+        ]
+        known = dict(zip(_OF_GRID, (self.name, sides, multiprocessors), strict=True))
+        grid = geometry.three(self.grid or [side.tiles for side in sides], {**extents, **known})
         if not all(1 <= blocks <= most for blocks, most in zip(grid, geometry.MAX_GRID, strict=True)):
             raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {geometry.MAX_GRID} are allowed")
         return Geometry(grid, threads, geometry.length(of_itemsize(self.dynamic_shared, itemsize), extents))

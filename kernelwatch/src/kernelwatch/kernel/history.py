@@ -1,0 +1,74 @@
+"""Which form of a kernel a commit has: a row may say what its kernel was called, took and was launched with before."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kernelwatch.errors import ArgumentError, CompileError, UnknownDtypeError, UnknownKernelError
+from kernelwatch.kernel import expressions
+from kernelwatch.kernel.arguments import Taken, dtype_of
+from kernelwatch.kernel.launch import DTYPE
+from kernelwatch.kernel.parameters import ArrayParameter, Parameter
+
+if TYPE_CHECKING:
+    from kernelwatch.kernel.kernel import Kernel
+
+#: Any architecture does: the text, the entry point and what it takes are looked at.
+_ARCH = "sm_90"
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+#: How a source names an integer: until the line ends, or the declaration or its next name.
+_NAMED = r"(?:#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;(){{}}]*?\b{0}\s*=\s*([^;,{{}}]+))"
+
+
+def constant(name: str, text: str) -> int:
+    """Return the integer that a source names by `#define`, `constexpr` or `const`.
+
+    Raises
+    ------
+    UnknownKernelError
+        It names none, or several.
+    """
+    found = {one or other for one, other in re.findall(_NAMED.format(name), _COMMENT.sub("", text))}
+    if len(found) != 1:
+        raise UnknownKernelError(f"{name} is named {len(found)} times by #define, constexpr or const; once is needed")
+    said = re.sub(r"(?<=\d)[uUlL]+", "", found.pop().strip()).replace("/", "//")
+    try:
+        return int(expressions.value(said, {each: constant(each, text) for each in expressions.names(said)}))
+    except ArgumentError as error:
+        raise UnknownKernelError(f"{name}: {error}") from None
+
+
+def form(kernel: Kernel) -> Kernel:
+    """Return the first form, newest first, that fits the source of the commit that is measured.
+
+    Where none does, the first that does not compile, so that the compiler is heard; or else the newest.
+    """
+    broken = None
+    for one in (kernel, *kernel.earlier):
+        try:
+            if fits(one):
+                return one
+        except (UnknownKernelError, UnknownDtypeError, ArgumentError):
+            continue
+        except CompileError:
+            broken = broken or one
+    return broken or kernel
+
+
+def fits(kernel: Kernel) -> bool:
+    """Return whether the commit has a kernel such as a row says. Raises as `Kernel.taken`, and `constant`."""
+    dtype = next(iter(kernel.dtypes), DTYPE)
+    text = kernel.at_commit(dtype, _ARCH).whole()
+    if kernel.where not in text or not all(constant(name, text) for name in kernel.read):
+        return False
+    taken = kernel.taken(dtype, arch=_ARCH)
+    return len(taken) == len(kernel.declared) and all(map(_takes, taken, kernel.declared))
+
+
+def _takes(taken: Taken, one: Parameter) -> bool:
+    if isinstance(one, ArrayParameter):
+        return taken[0] == 8
+    return one.dtype is None or dtype_of(one.dtype).itemsize == taken[0]

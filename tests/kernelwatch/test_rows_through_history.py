@@ -1,0 +1,123 @@
+"""A row follows its kernel through renames, new arguments, templates, other grids and options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch import Kernel, inputs, outputs, scalar
+from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.kernel import history, sources
+from tests.kernelwatch.strangers import Project
+from tests.stored import documents
+
+_TWICE = """\
+__global__ void twice(float* out, const float* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i] * 2;
+}
+"""
+_SCALE = _TWICE.replace("twice", "scale")
+_SHIFTED = _SCALE.replace("int n", "int n, int shift").replace("* 2", "* (1 << shift)")
+_BLOCKS = "constexpr int WARPS = 4, BLOCK = WARPS * 32; // BLOCK = 7\n" + _SHIFTED.replace("blockDim.x", "BLOCK")
+_TEMPLATE = """\
+#define BLOCK (128u / 2) /* threads */
+template <int N> __global__ void scale(float* out, const float* in, int n, int shift) {
+    int first = (blockIdx.x * BLOCK + threadIdx.x) * N;
+    for (int i = first; i < first + N; ++i) if (i < n) out[i] = in[i] * (1 << shift);
+}
+"""
+
+#: What the file holds at each commit, oldest first; the sectors of a request that loads.
+COMMITS = {
+    "nothing is there": ("", 0),
+    "it needs an option": ("#ifndef OLD\n#error set OLD\n#endif\n" + _TWICE, 4),
+    "it compiles": (_TWICE, 4),
+    "it is renamed": (_SCALE, 4),
+    "it takes an argument": (_SHIFTED, 4),
+    "a block is a constant": (_BLOCKS, 4),
+    "a block is another": (_BLOCKS.replace("= 4", "= 2"), 4),
+    "a thread moves four elements": (_TEMPLATE, 16),
+}
+
+ROW = """\
+from kernelwatch import Kernel, inputs, outputs, scalar, watch
+
+scale = Kernel(
+    "scale",
+    [outputs("out", "n"), inputs("in", "n"), "n", scalar("shift", "int32")],
+    file="scale.cu",
+    entry="scale<4>",
+    read=("BLOCK",),
+    block="BLOCK",
+    over=("n",),
+    tile=("4*BLOCK",),
+    reference=lambda shift, **arrays: arrays["in"] * (1 << shift),
+    earlier=[
+        {"entry": "scale", "tile": None},
+        {"read": (), "block": 256},
+        {"arguments": [outputs("out", "n"), inputs("in", "n"), "n"]},
+        {"entry": "twice"},
+        {"options": ["-DOLD"]},
+    ],
+)
+globals().update(watch(scale, {"n": [1024], "shift": [1]}, archs=["sm_90"]))
+"""
+
+
+def test_one_series(tmp_path: Path) -> None:
+    """Every commit that has the kernel in any form is counted and verified; the others are skipped. Bisect follows."""
+    project = Project(tmp_path)
+    project.write("benchmarks/kernels.py", ROW)
+    assert project.run("kernelwatch", "init").returncode == 0
+    hashes = []
+    for subject, (text, _) in COMMITS.items():
+        project.write("scale.cu", text)
+        hashes.append(project.commit(subject))
+    run = project.run("kernelwatch", "run", "--bench", "Scale.track_load_sectors", "ALL")
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = {
+        one["commit_hash"]: value
+        for one in documents(project.path / "results-local").values()
+        for (value,), *_ in one["results"].values()
+    }
+    numbers = [found[each] for each in hashes]
+    assert numbers == ["NaN", *(sectors for _, sectors in COMMITS.values() if sectors)]
+    bisect = project.run("kernelwatch", "bisect", "load_sectors", hashes[1], hashes[-1])
+    assert f"FOUND  {hashes[-1]}" in bisect.stdout, bisect.stdout + bisect.stderr
+
+
+CONSTANTS: dict[str, int | str] = {
+    "#define N 32": 32,
+    "#define N (128u / 2) // of a block": 64,
+    "const int N = 1 << 5;": 32,
+    "static constexpr unsigned int M = 3, N = 2*M + 1;": 7,
+    "constexpr int NN = 3; // constexpr int N = 4;": "named 0 times",
+    "#define N 1\n#define N 2": "named 2 times",
+    "#define N sizeof(float)": "no length",
+}
+
+
+@pytest.mark.parametrize("text", CONSTANTS)
+def test_constants_of_a_source(text: str) -> None:
+    """Integers as a source names them; what is named otherwise, or by several values, is none."""
+    expected = CONSTANTS[text]
+    if isinstance(expected, int):
+        assert history.constant("N", text) == expected
+    else:
+        with pytest.raises(UnknownKernelError, match=expected):
+            history.constant("N", text)
+
+
+def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest is asked for, unless one of them does not compile: the compiler is heard."""
+    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
+    row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
+    for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
+        (tmp_path / "k.cu").write_text(text)
+        assert row.form is (row, *row.earlier)[place], text
+    with pytest.raises(ArgumentError, match="k: earlier it takes m, which no launch gives; give a value"):
+        Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])
