@@ -30,7 +30,7 @@ class Operation:
 
 
 def Row(name: str, source: Path, operation: Operation, block: Any, over: Sequence[str], **shape: Any) -> Kernel:  # noqa: N802
-    """Return the kernel of an operation: a file of `gpu_kernels/kernels`, and the geometry as of `Kernel`."""
+    """Return the kernel of an operation: a file of their packages, and the geometry as of `Kernel`."""
 
     def shape_of(place: int) -> Callable[..., Shape]:
         return lambda **extents: operation.shapes(**{name: extents[name] for name in operation.minimum})[place]
