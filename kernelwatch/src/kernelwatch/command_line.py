@@ -26,7 +26,7 @@ COMMANDS = {
     "regressions": ("kernelwatch.review.commands:regressions", "says which stored regressions stand"),
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
     "fleet": ("kernelwatch.fleet.command:main", "measures commits on many GPUs"),
-    "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
+    "fleet-workers": ("kernelwatch.fleet.command:serve", "starts a worker for each GPU of a host"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
 }
 

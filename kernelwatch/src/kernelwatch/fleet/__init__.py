@@ -1,10 +1,7 @@
-"""A backfill over many GPUs, on Dask: `make fleet COMMITS=...`, `kernelwatch fleet`; see docs/fleet.md.
+"""A backfill over many GPUs, on Dask: `kernelwatch fleet COMMIT...`; see docs/fleet.md.
 
-Two GPUs of one kind differ by more than the changes that the review looks for. So a series, which is one configuration
-over all commits, is measured by one GPU. What no GPU has a part in is measured commit by commit, by any worker.
-
-What is stored is the only memory: a plan is made from it. The engine has workers do their task for each shard, merges
-what comes back, and plans anew whatever was lost.
+A task is one commit on one GPU, and returns the files that its run wrote. Each GPU takes neighbouring commits, so that
+most reviews compare times of one GPU, and what a commit did not change is not measured again.
 """
 
 #: What is said where Dask is missing.

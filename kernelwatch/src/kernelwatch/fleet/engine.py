@@ -1,36 +1,59 @@
-"""Has Dask measure a plan, merges what comes back, and plans anew what was lost.
-
-A file of asv's holds all configurations of a commit. Of those that a shard did not select, the values are NaN; what is
-stored of them stays.
-"""
+"""Has workers measure commits, and stores what comes back. What is lost with a worker is measured by another."""
 
 from __future__ import annotations
 
-import tempfile
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from distributed import Client, wait
 
-from kernelwatch.fleet import cluster, plan, task
-from kernelwatch.fleet.plan import Shard, Stored
+from kernelwatch.command import one_line
+from kernelwatch.fleet import task
 from kernelwatch.fleet.task import Outcome
-from kernelwatch.store import folders
-from kernelwatch.store.reading import UnreadableError
+from ptxcount import whole
 
-#: How often the same is measured, if some of it never comes back.
-TRIES = 2
+#: How often a commit is measured that does not come back.
+TRIES = 3
 
-#: Seconds between two looks at the workers.
-TICK = 5.0
+#: Seconds between two looks at the workers, and until nobody is waited for whom there is none of.
+TICK, PATIENCE = 2.0, 120.0
+
+#: A machine's name and the place of a commit.
+Place = tuple[str, int]
 
 
-@dataclass
+def todo(results: Path, machine: str, commits: Sequence[str], bench: str) -> list[int]:
+    """Return the places of the commits of which a machine has no results; of all if only some benchmarks are meant."""
+    return [place for place, each in enumerate(commits) if bench or not any(results.glob(f"{machine}/{each[:8]}-*"))]
+
+
+def choose(left: Collection[int], active: Collection[int], last: int | None) -> int:
+    """Return the place of the commit that a worker measures next: behind its last one, or where nobody works nearby.
+
+    Parameters
+    ----------
+    left : collection of int
+        Places of commits that nobody has begun, one at least.
+    active : collection of int
+        Those that are measured now.
+    last : int or None
+        What this worker has measured last.
+    """
+    if last is not None and last + 1 in left:
+        return last + 1
+    numbered = enumerate(sorted(left))
+    runs = [[place for _, place in run] for _, run in itertools.groupby(numbered, lambda each: each[1] - each[0])]
+    longest = max(runs, key=len)
+    return longest[len(longest) // 2] if longest[0] - 1 in active else longest[0]
+
+
 class Fleet:
     """A backfill under way.
 
@@ -38,107 +61,101 @@ class Fleet:
     ----------
     client : Client
         Of Dask's scheduler.
-    repository, stored : Path
-        Where the commits are, and the results.
+    repository : Path
+        Where the commits and the results are.
     say : callable
         Told what happens, a line each.
     bench : str
         Regular expression: only benchmarks in whose names it is found.
-    patience : float
-        Seconds for which a GPU may be away before its series go to others.
     """
 
-    client: Client
-    repository: Path
-    stored: Path
-    say: Callable[[str], None] = print
-    bench: str = ""
-    patience: float = 120.0
+    def __init__(self, client: Client, repository: Path, say: Callable[[str], None] = print, bench: str = "") -> None:
+        self._client, self._repository, self._say, self._bench = client, repository, say, bench
+        self._left: dict[str, set[int]] = {}
+        self._active: dict[Any, tuple[str, Place]] = {}
+        self._last: dict[str, int] = {}
+        self._tries: Counter[Place] = Counter()
+        self._seconds: list[float] = []
 
-    def machines(self) -> dict[str, list[str]]:
-        """The machines' names -> the UUIDs of their GPUs; none of one without."""
-        found: dict[str, set[str]] = {}
-        for worker in cluster.workers(self.client):
-            uuids = {name for name in worker["resources"] if name.startswith("GPU-")}
-            for name in worker["resources"].keys() - uuids:
-                found.setdefault(name, set()).update(uuids)
-        return {name: sorted(uuids) for name, uuids in sorted(found.items())}
+    def workers(self) -> dict[str, str]:
+        """The address of each worker -> the machine that it measures for."""
+        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {address: next(iter(each["resources"])) for address, each in found.items() if each["resources"]}
 
     def backfill(self, commits: Sequence[str]) -> bool:
-        """Measure what is not stored yet; return whether nothing is left."""
-        return all([self._backfill(name, commits) for name in self.machines()])  # noqa: C419 -- not the first alone
-
-    def _backfill(self, name: str, commits: Sequence[str]) -> bool:
-        before, tries = list[Shard](), 0
-        while True:
-            uuids = self._present(name)
-            if uuids is None:
-                self.say(f"{name}: all workers are gone")
-                return False
-            todo = plan.todo(Stored(folders.results(self.stored), name), commits, uuids, self.bench)
-            if not todo:
-                return True
-            before, tries = todo, tries + 1 if todo == before else 1
-            if tries > TRIES:
-                self.say(f"{name}: {len(todo)} shards came back without all that was asked for")
-                return False
-            self.measure(name, todo)
-
-    def _present(self, name: str) -> list[str] | None:
-        """The GPUs of a machine's workers; None if it has had no worker for a while, as after a restart of Dask's."""
-        until = time.monotonic() + self.patience
-        while (found := self.machines().get(name)) is None and time.monotonic() < until:
-            time.sleep(TICK)
-        return found
-
-    def measure(self, name: str, todo: Sequence[Shard]) -> None:
-        """Measure shards on a machine, and take what comes back."""
+        """Measure the commits that are not stored yet, on each kind of machine; return whether all were measured."""
         # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
-        bundle = self.client.submit(bytes, task.bundled(self.repository), pure=False)
-        waiting = {}
-        for shard in todo:
-            resources = {shard.device or name: 1}
-            waiting[self.client.submit(task.measure, shard, bundle, pure=False, resources=resources)] = shard
-        seen = dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
-        while waiting:
-            with suppress(TimeoutError, CancelledError):  # the scheduler was gone
-                wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
-            now, present = time.monotonic(), self.machines().get(name, ())
-            for future in [future for future in waiting if future.done()]:
-                said = self._taken(name, waiting.pop(future), future)
-                self.say(f"{name}: {len(todo) - len(waiting)} of {len(todo)} shards: {said}")
-                future.release()
-            seen |= {uuid: now for uuid in seen if uuid in present}
-            gone = {uuid for uuid, last in seen.items() if now - last > self.patience}
-            for future in [future for future, shard in waiting.items() if shard.device in gone]:
-                self.say(f"{waiting.pop(future).device} is gone: its series go to others")
-                future.cancel()
+        bundle = self._client.submit(bytes, task.bundled(self._repository), pure=False)
+        missed, seen = 0, time.monotonic()
+        while True:
+            present = self.workers()
+            for machine in {*present.values()} - self._left.keys():
+                self._left[machine] = set(todo(self._repository / "results", machine, commits, self._bench))
+            for future in [one for one, (address, _) in self._active.items() if address not in present]:
+                missed += self._put_back(future, "its worker is gone")
+            self._begin(present, commits, bundle)
+            seen = time.monotonic() if self._active else seen
+            left = sum(map(len, self._left.values())) if self._left else len(commits)
+            if not left and not self._active:
+                return not missed
+            if time.monotonic() - seen > PATIENCE:
+                self._say(f"{left} commits are left, and no worker is there")
+                return False
+            time.sleep(0 if self._active else TICK)
+            with suppress(TimeoutError, CancelledError, ValueError):
+                wait(list(self._active), timeout=TICK, return_when="FIRST_COMPLETED")
+            missed += sum([self._take(future, commits) for future in list(self._active) if future.done()])
 
-    def _taken(self, name: str, shard: Shard, future: Any) -> str:
-        """Take what came back, and return whose it is, or why it was not taken: it is planned anew."""
+    def _begin(self, present: dict[str, str], commits: Sequence[str], bundle: Any) -> None:
+        """Give idle workers a commit each."""
+        busy = {address for address, _ in self._active.values()}
+        for address, machine in present.items():
+            left = self._left[machine]
+            if left and address not in busy:
+                active = [place for _, (kind, place) in self._active.values() if kind == machine]
+                self._last[address] = place = choose(left, active, self._last.get(address))
+                left.remove(place)
+                given = commits[place], bundle, self._bench
+                future = self._client.submit(task.measure, *given, pure=False, workers=[address])
+                self._active[future] = address, (machine, place)
+
+    def _put_back(self, future: Any, why: str) -> bool:
+        """Have a commit measured again; return whether it is given up."""
+        _, place = self._active.pop(future)
+        future.cancel()
+        self._tries[place] += 1
+        is_given_up = self._tries[place] == TRIES
+        self._say(f"{place[0]}: a commit {'is given up' if is_given_up else 'is measured again'}: {why}")
+        if not is_given_up:
+            self._left[place[0]].add(place[1])
+        return is_given_up
+
+    def _take(self, future: Any, commits: Sequence[str]) -> bool:
+        """Store what came back; return whether it is given up."""
+        _, (machine, place) = self._active[future]
         try:
-            outcome = Outcome.read(future.result())
-            merge(outcome, name, folders.results(self.stored))
-        except UnreadableError as error:
-            return str(error)
-        except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task
-            is_pickle = any(isinstance(each, bytes) for each in error.args)
-            said = "Dask gave up: its workers ended, or sent an error, which is not read" if is_pickle else error
-            return f"{type(error).__name__}: {said}"
-        return f"{outcome.device} in {outcome.seconds:.0f} s"
+            outcome = msgspec.msgpack.decode(future.result(), type=Outcome)
+            keep(outcome, self._repository / "results")
+        except (Exception, CancelledError) as error:  # noqa: BLE001 -- whatever ended a worker or a run
+            return self._put_back(future, f"{commits[place][:8]}: {type(error).__name__}: {one_line(error)}")
+        del self._active[future]
+        future.release()
+        self._seconds.append(outcome.seconds)
+        left = sum(map(len, self._left.values())) + len(self._active)
+        rest = sum(self._seconds) / len(self._seconds) * left / max(len(self.workers()), 1)
+        self._say(
+            f"{machine}: {commits[place][:8]} by {outcome.worker} in {outcome.seconds:.0f} s; {left} left, "
+            f"about {rest:.0f} s"
+        )
+        return False
 
 
-def merge(outcome: Outcome, machine: str, stored: Path) -> None:
-    """Take a shard's outcome into the results of a machine, which may be new there.
-
-    Raises as `folders.take`, and takes nothing, if something is not as it should be.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        incoming = Path(folder).resolve()
-        for name, content in outcome.files.items():
-            path = incoming / name
-            if not path.resolve().is_relative_to(incoming):
-                raise UnreadableError(f"{name!r}: is no name for a file of results")
+def keep(outcome: Outcome, results: Path) -> None:
+    """Write the files of an outcome that are not there yet. Raises ValueError if one is to lie elsewhere."""
+    for name, content in outcome.files.items():
+        path = results / name
+        if not path.resolve().is_relative_to(results.resolve()):
+            raise ValueError(f"{name!r} is no name for a file of results")
+        if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        folders.take(incoming, stored, machine)
+            whole.write(path, content)

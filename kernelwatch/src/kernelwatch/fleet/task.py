@@ -1,66 +1,39 @@
-"""What a worker does for a shard: it runs asv as a process, in a clone of its own, and returns the files.
+"""What a worker does for a commit: it runs asv in a clone of its own, and returns the files that are new.
 
-The worker does not use CUDA. asv's measuring process does, on the GPU that CUDA_VISIBLE_DEVICES names by its UUID.
+The worker does not use CUDA. asv's measuring process does, on the GPU that CUDA_VISIBLE_DEVICES names.
 """
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import os
-import shutil
-import signal
+import subprocess
 import sys
 import tempfile
 import time
-from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
 import pynvml
 
 from kernelwatch import mortal, project
-from kernelwatch.fleet.plan import Shard
+from kernelwatch.command import one_line
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
-from kernelwatch.store.folders import RESULTS
-from kernelwatch.store.reading import UnreadableError
 
-#: The environment variable with the folder in which a worker keeps its clone and results.
-WORK = "KERNELWATCH_FLEET"
+#: The environment variables that tell a worker its folder, and the cores that its runs may use.
+WORK, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
-#: Seconds without a word from asv after which its run counts as hung. Compiling everything may take 1200.
-SILENCE = 1800.0
+#: Seconds after which the run of a commit counts as hung.
+LONGEST = 3600.0
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a worker has measured, or what its problem was."""
+class Outcome(msgspec.Struct):
+    """What a worker has measured: the new files of results/ by name, the seconds that it took, and when it ended."""
 
-    #: UUID of the GPU, or the worker's name without one.
-    device: str
-    #: The folder of results, by name.
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    problem: str = ""
-
-    def packed(self) -> bytes:
-        """Return it as it travels."""
-        return msgspec.msgpack.encode(self)
-
-    @classmethod
-    def read(cls, packed: Any) -> Outcome:
-        """Read what travelled. Raises UnreadableError, also of a problem."""
-        try:
-            found = msgspec.msgpack.decode(packed, type=cls)
-        except (msgspec.MsgspecError, TypeError) as error:
-            raise UnreadableError(f"what came back is no outcome: {error}") from None
-        if found.problem:
-            raise UnreadableError(f"{found.device}: {found.problem}")
-        return found
+    worker: str
+    files: dict[str, bytes]
+    seconds: float
 
 
 def bundled(repository: Path) -> bytes:
@@ -74,10 +47,13 @@ def bundled(repository: Path) -> bytes:
 
 
 def clone(bundle: bytes, folder: Path) -> Path:
-    """Return a clone in a folder, at the bundle's HEAD; what asv keeps in it stays for the next one.
+    """Return a clone in a folder, at the bundle's HEAD; what is in it stays if it is of this bundle, and asv's always.
 
     Of the branches, asv asks for "main" by name; all other commits are found by their hashes.
     """
+    mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
+    if mark.exists():
+        return folder
     folder.mkdir(parents=True, exist_ok=True)
     packed = folder.with_name("repository.bundle")
     packed.write_bytes(bundle)
@@ -87,61 +63,67 @@ def clone(bundle: bytes, folder: Path) -> Path:
     refs = "+HEAD:refs/fleet", "+refs/*:refs/*"
     git.text(folder, "fetch", "--quiet", "--prune", "--update-head-ok", str(packed), *refs)
     git.text(folder, "checkout", "--quiet", "--force", "--detach", "refs/fleet")
+    git.text(folder, "clean", "--quiet", "-d", "--force", "results")
+    mark.touch()
     return folder
 
 
-def measure(shard: Shard, bundle: bytes) -> bytes:
-    """Measure a shard of a repository that was `bundled`; return the outcome, packed: the driver takes only bytes.
+def measure(commit: str, bundle: bytes, bench: str) -> bytes:
+    """Measure a commit of a repository that was `bundled`.
 
-    Raises Reschedule if the GPU is gone. The worker closes then.
+    Parameters
+    ----------
+    commit : str
+        Its hash.
+    bundle : bytes
+        As `bundled` returns it.
+    bench : str
+        Regular expression: only benchmarks in whose names it is found; all if empty.
+
+    Returns
+    -------
+    bytes
+        An Outcome, as MessagePack: the driver need not import what this worker has.
+
+    Raises
+    ------
+    RuntimeError
+        asv failed; with its last lines.
+    NVMLError
+        The GPU is gone. The worker closes.
     """
-    from distributed import Reschedule, get_worker  # noqa: PLC0415 -- help needs no Dask
+    from distributed import get_worker  # noqa: PLC0415 -- help needs no Dask
 
     worker = get_worker()
-    name = str(worker.name)
     try:
         machine.nvml()
     except pynvml.NVMLError:
         worker.loop.add_callback(worker.close, reason="the GPU is gone")
-        raise Reschedule from None
-    folder, began = Path(os.environ[WORK], name), time.monotonic()
-    results = folder / "results"
-    try:
-        checkout = clone(bundle, folder / "clone")
-        shutil.rmtree(results, ignore_errors=True)  # what a killed attempt has left is not counted
-        asyncio.run(run(shard, checkout, results))
-        files = {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*.json*")}
-    except Exception as error:  # noqa: BLE001 -- whatever it is: the driver reads no errors, which are pickles
-        return Outcome(name, problem=f"{type(error).__name__}: {error}").packed()
-    return Outcome(name, files, time.monotonic() - began).packed()
+        raise
+    began = time.monotonic()
+    checkout = clone(bundle, Path(os.environ[WORK], str(worker.name).replace("/", "-"), "clone"))
+    results = checkout / "results"
+    before = set(results.rglob("*"))
+    run(commit, checkout, bench)
+    new = [path for path in results.rglob("*.json*") if path not in before]
+    files = {str(path.relative_to(results)): path.read_bytes() for path in new}
+    return msgspec.msgpack.encode(Outcome(str(worker.name), files, time.monotonic() - began))
 
 
-async def run(shard: Shard, checkout: Path, results: Path) -> list[str]:
-    """Run asv over a shard; return what it said. Raises RuntimeError with its last lines."""
-    patterns = [word for pattern in shard.patterns for word in ("--bench", pattern)]
-    words = [sys.executable, "-m", "asv", "run", "--record-samples", *patterns, "HASHFILE:-"]
+def run(commit: str, checkout: Path, bench: str) -> None:
+    """Run asv over a commit. Raises RuntimeError with its last lines."""
+    words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
     # mortal.RUN: it ends with this worker, even if that is killed.
-    told = {RESULTS: results, project.VARIABLE: checkout, mortal.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
+    told = {project.VARIABLE: checkout, mortal.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
-    environment.pop("PYTHONPATH", None)
-    options: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": STDOUT, "start_new_session": True}
-    process = await asyncio.create_subprocess_exec(*words, cwd=checkout, env=environment, limit=1 << 24, **options)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("".join(f"{commit}\n" for commit in shard.commits).encode())
-    process.stdin.close()
-    said: list[str] = []
+    cores = os.environ.get(CORES)
+    limited = ["taskset", "--cpu-list", cores] if cores else []
     try:
-        while line := await asyncio.wait_for(process.stdout.readline(), SILENCE):
-            said.append(line.decode(errors="replace").strip())
-    except BaseException as error:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        if not isinstance(error, asyncio.TimeoutError):
-            raise
-        raise RuntimeError("\n".join([f"nothing was heard for {SILENCE:g} s; the last lines:", *said[-5:]])) from None
-    finally:
-        code = await process.wait()
-    if code not in (0, 2):  # 2: some configurations failed, which is their result
-        raise RuntimeError("\n".join([f"asv ended with {code}:", *said[-20:]]))
-    return said
+        done = subprocess.run(
+            [*limited, sys.executable, "-m", *words], cwd=checkout, env=environment, input=commit, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONGEST, check=False, errors="replace",
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"asv took longer than {LONGEST:g} s") from None
+    if done.returncode not in (0, 2):  # 2: some configurations failed, which is their result
+        raise RuntimeError(f"asv ended with {done.returncode}: {one_line(done.stdout[-300:])}")

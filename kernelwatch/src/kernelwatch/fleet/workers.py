@@ -1,102 +1,122 @@
-"""Starts the workers of this host, one a GPU: `kernelwatch fleet-workers tls://HOST:PORT --tls FOLDER`.
+"""The workers of a host, one a GPU, and the ways to reach them: of this host, or over TLS those of others.
 
-Dask's resources say what a worker may measure: the machine's name, and the UUID of its GPU. Each worker has one thread
-and one unit of each, so it measures one shard at a time.
+Whoever can talk to Dask's scheduler or to a worker can run programs there. On one host, all listen at the loopback
+address only, to whoever has a certificate that lives as long as the run. Over hosts, one certificate with its key
+serves all, and is its own authority.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pynvml
+from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
-from kernelwatch.fleet import INSTALL, task, tls
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.fleet import task
 from kernelwatch.instrument import machine
 
-#: Seconds to wait for a scheduler that is gone.
+#: Files of the certificate that hosts share.
+CERTIFICATE, KEY = "cert.pem", "key.pem"
+
+#: Seconds to wait for a scheduler.
 PATIENCE = 300.0
 
-#: Servers of no pages, which Dask starts all the same, and which nobody else on this host sees.
-_NO_PAGES: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+#: Of all servers: those of pages, which Dask starts all the same, nobody else sees; what failed, the driver says.
+_SERVER: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+_WORKER: dict[str, Any] = {**_SERVER, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+
+
+class FleetError(KernelwatchError):
+    """An address is not encrypted, there is no certificate for it, or nobody answers there."""
 
 
 def devices() -> list[str]:
-    """Return the UUIDs of the GPUs that this process may use. Does not initialise CUDA."""
+    """Return the UUIDs of the GPUs, or of their MIG slices, that this process may use. Does not initialise CUDA."""
     with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0"}):
         if machine.nvml() is None:
             return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     by_place = {str(place): pynvml.nvmlDeviceGetUUID(handle) for place, handle in enumerate(handles)}
-    by_name = by_place | {uuid: uuid for uuid in by_place.values()}
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(by_place)).split(",")
-    return [by_name[word] for word in chosen if word in by_name]
+    return [by_place.get(word, word) for word in chosen if word in by_place or word.startswith(("GPU-", "MIG-"))]
 
 
-def _options(work: Path, uuids: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the options of each of this host's workers: one a GPU, or one a name where there is no GPU."""
-    for name, uuid in [(uuid, uuid) for uuid in uuids] or [(name, "") for name in names]:
-        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": uuid}):
-            kind = machine.default_name(machine.gpu())
-        # Before the worker's process starts: whatever it imports finds no other GPU.
-        told = {"CUDA_VISIBLE_DEVICES": uuid, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", task.WORK: str(work.resolve())}
-        yield _NO_PAGES | {
-            "name": name,
-            "nthreads": 1,
-            "resources": {kind: 1, **({uuid: 1} if uuid else {})},
-            "env": told,
-            "memory_limit": 0,
-            "local_directory": str(work),
-            "silence_logs": logging.WARNING,
-        }
+def specified(work: Path, names: list[str], **more: Any) -> dict[str, dict[str, Any]]:
+    """Return Dask's specification of this host's workers, by name: one a GPU, or one a name where there is no GPU.
 
-
-async def _serve(scheduler: str | None, work: Path, names: Sequence[str], **more: Any) -> None:
-    """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return.
-
-    Without an address, a scheduler is started here, and its address printed. `more` is for all of Dask's servers.
+    Dask's resources say which machine a worker measures for. Each has one thread, and an equal share of the cores.
     """
-    from distributed import Nanny, Scheduler  # noqa: PLC0415 -- help needs no Dask
+    uuids, found = devices(), {}
+    cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
+    share = max(len(cores) // len(workers), 1)
+    for place, name in enumerate(workers):
+        told = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        with mock.patch.dict(os.environ, told):
+            kind = machine.default_name(machine.gpu())
+        mine = cores[place * share : (place + 1) * share]
+        told |= {task.WORK: str(work.resolve()), task.CORES: ",".join(map(str, mine))}
+        options = {"name": name, "local_directory": str(work), "env": told, "resources": {kind: 1}}
+        found[name] = {"cls": Nanny, "options": {**_WORKER, **options, **more}}
+    return found
 
-    async with AsyncExitStack() as stack:
-        if scheduler is None:
-            scheduler = (await stack.enter_async_context(Scheduler(**_NO_PAGES, **more))).address
-            print(scheduler, flush=True)
-            os.dup2(2, 1)  # whoever reads the address need not read what workers print
-        while True:
-            every = _options(work, devices(), names)
-            nannies = [Nanny(scheduler, **each, **more, death_timeout=PATIENCE) for each in every]
+
+@contextmanager
+def embedded(work: Path, without_gpu: int) -> Iterator[Client]:
+    """Give a client of a scheduler and workers of this host, which end with it."""
+    own: dict[str, Any] = {"security": Security.temporary(), "host": "127.0.0.1"}
+    work.mkdir(parents=True, exist_ok=True)
+    workers = specified(work, [f"{os.uname().nodename}-{number}" for number in range(without_gpu)], **own)
+    scheduler = {"cls": Scheduler, "options": {**_SERVER, "protocol": "tls", **own}}
+    with (
+        SpecCluster(workers, scheduler, security=own["security"], silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connected(address: str, folder: Path | None) -> Iterator[Client]:
+    """Give a client of another host's scheduler. Raises FleetError if none answers, or it is not safe."""
+    try:
+        client = Client(address, security=security(address, folder), timeout=PATIENCE)
+    except OSError as error:
+        raise FleetError(f"no scheduler answers at {address}: {error}") from None
+    with client:
+        yield client
+
+
+async def serve(address: str, folder: Path | None, work: Path, names: list[str]) -> None:
+    """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return."""
+    work.mkdir(parents=True, exist_ok=True)
+    own = {"security": security(address, folder), "death_timeout": PATIENCE}
+    while True:
+        nannies = [Nanny(address, **each["options"]) for each in specified(work, names, **own).values()]
+        try:
             await asyncio.gather(*nannies)
-            await asyncio.gather(*(nanny.finished() for nanny in nannies))
+        except (TimeoutError, OSError) as error:
+            raise FleetError(f"no scheduler answers at {address}: {error}") from None
+        await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Serve."""
-    parser = argparse.ArgumentParser(description="Start a worker a GPU here.")
-    parser.add_argument("scheduler", nargs="?", help="address, such as tls://host:8786; else one is started here")
-    parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
-    parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")
-    parser.add_argument("--name", default=os.uname().nodename, help="what the names of those begin with")
-    parser.add_argument("--host", metavar="IP", help="listen at this address only")
-    tls.add_option(parser)
-    found = parser.parse_args(words)
-    try:
-        security = tls.security(found.scheduler or "tls://", found.tls)
-    except tls.UnsafeError as error:
-        parser.error(str(error))
-    except ModuleNotFoundError as error:
-        parser.error(f"{error}: {INSTALL}")
-    found.work.mkdir(parents=True, exist_ok=True)
-    names = [f"{found.name}-{number}" for number in range(found.without_gpu)]
-    try:
-        asyncio.run(_serve(found.scheduler, found.work, names, security=security, host=found.host))
-    except (TimeoutError, OSError) as error:
-        sys.exit(f"no scheduler at {found.scheduler}: {error}")
+def security(address: str, folder: Path | None) -> Security:
+    """Return Dask's settings for a connection with the certificate of a folder. Raises FleetError if it is not safe."""
+    if not address.startswith("tls://"):
+        raise FleetError(
+            f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let "
+            "the scheduler be at tls://HOST:PORT (docs/fleet.md)"
+        )
+    if folder is None or not all((folder / name).is_file() for name in (CERTIFICATE, KEY)):
+        where = f"{folder} has none" if folder else "say --tls FOLDER"
+        raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: {where} (docs/fleet.md has the command)")
+    paths = {"cert": str(folder / CERTIFICATE), "key": str(folder / KEY)}
+    roles = ("client", "scheduler", "worker")
+    files = {f"tls_{role}_{what}": path for role in roles for what, path in paths.items()}
+    return Security(require_encryption=True, tls_ca_file=paths["cert"], **files)

@@ -1,0 +1,349 @@
+"""A fleet of this host: who measures what, what is lost and measured again, and who may talk to it. Stubs measure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pynvml
+import pytest
+
+from kernelwatch import mortal
+from kernelwatch.fleet import command, task
+from kernelwatch.fleet.task import Outcome
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.store import git
+from tests import commits
+from tests.faults import test_orphans as orphans
+
+pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
+
+COMMITS = [f"{number}" * 40 for number in range(1, 9)]
+
+#: As docs/fleet.md has it.
+OPENSSL = (
+    "openssl req -x509 -nodes -days 365 -subj /CN=fleet -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+    "-addext keyUsage=critical,digitalSignature,keyCertSign -keyout key.pem -out cert.pem"
+)
+
+
+@pytest.mark.parametrize(("workers", "meet"), [(1, 0), (2, 1), (3, 3), (4, 3), (8, 7), (9, 7)])
+def test_who_measures_what(workers: int, meet: int) -> None:
+    """Each commit once, and neighbours by one worker but where two meet: of three, one takes the last of another's."""
+    from kernelwatch.fleet.engine import choose
+
+    left, active, by = set(range(8)), dict[int, int](), dict[int, int]()
+    while left:
+        for worker in range(workers):
+            last = active.pop(worker, None)
+            if left:
+                active[worker] = place = choose(left, active.values(), last)
+                left.remove(place)
+                by[place] = worker
+    assert by.keys() == set(range(8))
+    assert sum(by[place] != by[place + 1] for place in range(7)) == meet
+
+
+def test_what_is_left(tmp_path: Path) -> None:
+    """A commit of which this machine has results is measured again only if some benchmarks are meant."""
+    from kernelwatch.fleet.engine import todo
+
+    for name in (f"gpu/{COMMITS[1][:8]}-environment.json", f"other/{COMMITS[0][:8]}-environment.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    assert todo(tmp_path, "gpu", COMMITS[:3], "") == [0, 2]
+    assert todo(tmp_path, "gpu", COMMITS[:3], "time_") == [0, 1, 2]
+
+
+def test_what_is_kept(tmp_path: Path) -> None:
+    """New files, in results/ alone; what is there stays as it is."""
+    from kernelwatch.fleet.engine import keep
+
+    results = tmp_path / "results"
+    (results / "gpu").mkdir(parents=True)
+    (results / "gpu" / "old.json").write_text("as it was")
+    keep(Outcome("one", {"gpu/old.json": b"another", "gpu/new.json": b"new"}, 1.0), results)
+    assert {path.name: path.read_text() for path in (results / "gpu").iterdir()} == {
+        "old.json": "as it was",
+        "new.json": "new",
+    }
+    with pytest.raises(ValueError, match=r"'\.\./x' is no name for a file of results"):
+        keep(Outcome("one", {"../x": b""}, 1.0), results)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
+
+
+@pytest.mark.parametrize(
+    ("visible", "found"),
+    [
+        (None, ["GPU-a", "GPU-b"]),
+        ("1", ["GPU-b"]),
+        ("GPU-b,0", ["GPU-b", "GPU-a"]),
+        ("MIG-x,MIG-y", ["MIG-x", "MIG-y"]),
+        ("", []),
+    ],
+)
+def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker a GPU, or a slice of one, that this process may use; the cores are shared out; none means names."""
+    from kernelwatch.fleet import workers
+
+    monkeypatch.setattr(machine, "nvml", object)
+    monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X") if found else None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 2)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda place: "ab"[place])
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda handle: f"GPU-{handle}")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4, 5, 6, 7})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert workers.devices() == found
+    made = {name: each["options"] for name, each in workers.specified(tmp_path, ["host-0"]).items()}
+    assert list(made) == (found or ["host-0"])
+    assert {each["env"]["CUDA_VISIBLE_DEVICES"] for each in made.values()} == set(found or [""])
+    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(made)]
+    assert [each["env"][task.CORES] for each in made.values()] == cores
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("[ $(cat) = abc ] || exit 1", ""),
+        (f"[ ${mortal.RUN} = {os.getpid()} ] && exit 2", ""),  # it is to end with its worker: mortal.py
+        ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
+        ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
+    ],
+)
+def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails or hangs is an error; 2 says that some configurations failed."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(task, "LONGEST", 0.5)
+    if problem:
+        with pytest.raises(RuntimeError, match=problem):
+            task.run("abc", tmp_path, "")
+    else:
+        task.run("abc", tmp_path, "")
+
+
+@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
+def test_clone(tmp_path: Path, checkout: str) -> None:
+    """It has the commit, and a branch main for asv; a second one follows, after a worker was killed; asv's stays."""
+    folder, found = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
+    commits.commit(folder, {"file": "one", "results/old.json": ""})
+    git.text(folder, "branch", "other")
+    if checkout != "the repository":
+        origin, folder = folder, tmp_path / "checkout"
+        git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
+        commits.own(folder)
+        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
+    if checkout == "a clone of one commit":
+        git.text(folder, "checkout", "--quiet", "--detach")
+    bundle = task.bundled(folder)
+    assert task.clone(bundle, found) == found
+    assert (found / "file").read_text() == "one"
+    assert set(git.text(found, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
+    for name in (".asv", "results/new.json"):
+        (found / name).mkdir()
+    (found / "results" / "mine.json").touch()
+    (found / ".git" / "index.lock").touch()
+    task.clone(bundle, found)
+    assert (found / "results" / "mine.json").exists(), "of this fleet"
+    commits.commit(folder, {"file": "two"})
+    task.clone(task.bundled(folder), found)
+    assert (found / "file").read_text() == "two"
+    assert (found / ".asv").exists()
+    assert [path.name for path in (found / "results").iterdir() if path.is_file()] == ["old.json"]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of two workers of this host."""
+    from kernelwatch.fleet import workers
+
+    with workers.embedded(tmp_path_factory.mktemp("work"), 2) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def _hears(port: int, context: ssl.SSLContext) -> bool:
+    """Whether a server says something; it does not if it does not want to talk."""
+    with closing(socket.create_connection(("127.0.0.1", port), 5)) as plain:
+        try:
+            with context.wrap_socket(plain) as line:
+                return bool(line.recv(8))
+        except (ssl.SSLError, OSError):
+            return False
+
+
+def test_another_user(fleet: Any, tmp_path: Path) -> None:
+    """All listen at the loopback; who has no certificate, or one of their own making, hears nothing at any port."""
+    import psutil
+
+    these = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    found = [each for process in these for each in process.net_connections("inet") if each.status == "LISTEN"]
+    assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1"}
+    info = fleet.scheduler_info(n_workers=-1)
+    addresses = [info["address"], *info["workers"], *(each["nanny"] for each in info["workers"].values())]
+    ports = [int(address.rpartition(":")[2]) for address in addresses]
+    assert len(ports) == 5, "scheduler, two nannies and two workers"
+    subprocess.run(OPENSSL.split(), cwd=tmp_path, check=True, capture_output=True)
+    none, own = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
+    for context in (none, own):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    own.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    ours = fleet.security.get_connection_args("client")["ssl_context"]
+    assert [[_hears(port, context) for port in ports] for context in (none, own)] == [[False] * 5] * 2
+    ours.check_hostname = False
+    assert [_hears(port, ours) for port in ports] == [True] * 5
+
+
+def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
+    """Stand for a measurement: the first of COMMITS kills its worker once, the last always fails."""
+    from distributed import get_worker
+
+    folder = Path(bench)
+    if commit == COMMITS[0] and not (folder / "killed").exists():
+        (folder / "killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if commit == COMMITS[-1]:
+        raise OSError("the disk is full")
+    time.sleep(0.2)
+    name = f"gpu/{commit[:8]}-{uuid.uuid4()}.json"
+    return msgspec.msgpack.encode(Outcome(str(get_worker().name), {name: b"{}"}, 0.2))
+
+
+def test_what_is_lost(fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit of a killed worker is measured by one that is there; what fails three times is left, and said."""
+    from kernelwatch.fleet import engine
+
+    monkeypatch.setattr(task, "measure", _stub)
+    monkeypatch.setattr(task, "bundled", lambda _: b"")
+    said: list[str] = []
+    assert not engine.Fleet(fleet, tmp_path, said.append, str(tmp_path)).backfill(COMMITS)
+    assert (tmp_path / "killed").exists()
+    kept = sorted(path.name[:8] for path in tmp_path.glob("results/gpu/*"))
+    assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
+    again = [line for line in said if "again" in line or "given up" in line]
+    assert [line.endswith("its worker is gone") for line in again].count(True) == 1
+    assert [line.endswith("OSError: the disk is full") for line in again].count(True) == engine.TRIES
+    assert sum("given up" in line for line in again) == 1
+    assert sum("left, about" in line for line in said) == len(kept)
+
+
+@pytest.mark.parametrize("first", [{}, {"tls://gone:1": "gpu"}])
+def test_nobody_is_left(first: dict[str, str], fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no worker came, or all are gone, it ends after a while, and says so."""
+    from kernelwatch.fleet import engine
+
+    looks = iter([first])
+    monkeypatch.setattr(task, "bundled", lambda _: b"")
+    monkeypatch.setattr(engine, "PATIENCE", 0.5)
+    monkeypatch.setattr(engine, "TICK", 0.1)
+    monkeypatch.setattr(engine.Fleet, "workers", lambda _: next(looks, {}))
+    said: list[str] = []
+    assert not engine.Fleet(fleet, tmp_path, said.append).backfill(COMMITS)
+    assert said[-1] == "8 commits are left, and no worker is there"
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from kernelwatch.fleet import workers
+if __name__ == "__main__":
+    with workers.embedded(Path(sys.argv[1]), 1) as client:
+        client.wait_for_workers(1)
+        print("up", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_killed_driver(tmp_path: Path) -> None:
+    """Its workers end with it."""
+    (tmp_path / "driver.py").write_text(DRIVER)
+    mark = f"MARK={uuid.uuid4()}"
+    words = ["env", mark, sys.executable, str(tmp_path / "driver.py"), str(tmp_path)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=ROOT, text=True, **pipes) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "up\n"
+        assert len(orphans.processes(mark)) >= 2, "the driver with scheduler and nanny, and the worker"
+        driver.kill()
+    orphans.gone(lambda: orphans.processes(mark))
+
+
+@pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
+        (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
+        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: say --tls FOLDER"),
+        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
+    ],
+)
+def test_refused(words: list[str], more: list[str], said: str, tmp_path: Path) -> None:
+    """What is not encrypted, and what has no certificate."""
+    from kernelwatch.fleet.workers import FleetError
+
+    name, *rest = words
+    with pytest.raises(FleetError, match=said):
+        (command.main if name == "fleet" else command.serve)([*rest, *more])
+
+
+@pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
+def test_other_hosts(tmp_path: Path) -> None:
+    """The documented commands; workers wait for a scheduler that is killed, and do the work of the next one."""
+    from kernelwatch.fleet import workers
+
+    with closing(socket.socket()) as listening:
+        listening.bind(("", 0))
+        port = int(listening.getsockname()[1])
+    address, folder = f"tls://127.0.0.1:{port}", tmp_path / "tls"
+    folder.mkdir()
+    subprocess.run(OPENSSL.split(), cwd=folder, check=True, capture_output=True)
+    assert OPENSSL.split() == [
+        word for word in (ROOT / "docs" / "fleet.md").read_text("utf-8").replace("\\\n", " ").split()
+        if word in OPENSSL.split()
+    ][: len(OPENSSL.split())]  # fmt: skip
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    scheduler = ["distributed.cli.dask_scheduler", "--host=127.0.0.1", f"--port={port}", "--no-dashboard"]
+    scheduler += ["--dashboard-address=127.0.0.1:0", "--protocol=tls", f"--tls-ca-file={certificate}"]
+    scheduler += [f"--tls-cert={certificate}", f"--tls-key={key}"]
+    with ExitStack() as stack:
+        for turn in range(2):
+            process = _started(stack, *scheduler)
+            for name in ("job-7", "host") if turn == 0 else ():
+                own = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
+                _started(stack, "kernelwatch", "fleet-workers", address, *own)
+            with workers.connected(address, folder) as client:
+                client.wait_for_workers(2, timeout=60)
+                found = client.scheduler_info()["workers"].values()
+                assert {each["name"] for each in found} == {"job-7-0", "host-0"}
+                kind = {machine.default_name(None): 1}
+                assert all((each["resources"], each["nthreads"]) == (kind, 1) for each in found)
+                assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
+            process.kill()
+            process.wait()
+
+
+def _started(stack: ExitStack, module: str, *words: str) -> Any:
+    """Run a module until the end of the test."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    return process
