@@ -24,6 +24,9 @@ from kernelwatch.store import git
 #: The environment variables that tell a worker its folder, and the cores that its runs may use.
 WORK, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
+#: Files of results/ that belong to no commit.
+SHARED = ("benchmarks.json", "machine.json")
+
 #: Seconds after which the run of a commit counts as hung.
 LONGEST = 3600.0
 
@@ -102,11 +105,11 @@ def measure(commit: str, bundle: bytes, bench: str) -> bytes:
         raise
     began = time.monotonic()
     checkout = clone(bundle, Path(os.environ[WORK], str(worker.name).replace("/", "-"), "clone"))
-    results = checkout / "results"
-    before = set(results.rglob("*"))
     run(commit, checkout, bench)
-    new = [path for path in results.rglob("*.json*") if path not in before]
-    files = {str(path.relative_to(results)): path.read_bytes() for path in new}
+    results = checkout / "results"
+    new = [results / name for name in git.text(results, "ls-files", "-z", "--others").split("\0") if name]
+    own = [path for path in new if path.name in SHARED or path.name.startswith(commit[:8])]
+    files = {str(path.relative_to(results)): path.read_bytes() for path in own}
     return msgspec.msgpack.encode(Outcome(str(worker.name), files, time.monotonic() - began))
 
 
