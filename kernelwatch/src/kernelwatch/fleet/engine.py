@@ -17,6 +17,7 @@ from distributed import Client, wait
 from kernelwatch.command import one_line
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import Outcome
+from kernelwatch.store import folders
 from ptxcount import whole
 
 #: How often a commit is measured that does not come back.
@@ -71,6 +72,7 @@ class Fleet:
 
     def __init__(self, client: Client, repository: Path, say: Callable[[str], None] = print, bench: str = "") -> None:
         self._client, self._repository, self._say, self._bench = client, repository, say, bench
+        self._results = folders.results(repository / "results")
         self._left: dict[str, set[int]] = {}
         self._active: dict[Any, tuple[str, Place]] = {}
         self._last: dict[str, int] = {}
@@ -90,7 +92,7 @@ class Fleet:
         while True:
             present = self.workers()
             for machine in {*present.values()} - self._left.keys():
-                self._left[machine] = set(todo(self._repository / "results", machine, commits, self._bench))
+                self._left[machine] = set(todo(self._results, machine, commits, self._bench))
             for future in [one for one, (address, _) in self._active.items() if address not in present]:
                 missed += self._put_back(future, "its worker is gone")
             self._begin(present, commits, bundle)
@@ -135,7 +137,7 @@ class Fleet:
         _, (machine, place) = self._active[future]
         try:
             outcome = msgspec.msgpack.decode(future.result(), type=Outcome)
-            keep(outcome, self._repository / "results")
+            keep(outcome, self._results)
         except (Exception, CancelledError) as error:  # noqa: BLE001 -- whatever ended a worker or a run
             return self._put_back(future, f"{commits[place][:8]}: {type(error).__name__}: {one_line(error)}")
         del self._active[future]

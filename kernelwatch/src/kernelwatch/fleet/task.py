@@ -20,6 +20,7 @@ from kernelwatch import mortal, project
 from kernelwatch.command import one_line
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
+from kernelwatch.store.folders import RESULTS
 
 #: The environment variables that tell a worker its folder, and the cores that its runs may use.
 WORK, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
@@ -119,6 +120,7 @@ def run(commit: str, checkout: Path, bench: str) -> None:
     # mortal.RUN: it ends with this worker, even if that is killed.
     told = {project.VARIABLE: checkout, mortal.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
+    environment.pop(RESULTS, None)  # of the driver
     cores = os.environ.get(CORES)
     limited = ["taskset", "--cpu-list", cores] if cores else []
     try:
