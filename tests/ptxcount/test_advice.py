@@ -11,7 +11,7 @@ import pytest
 from ptxcount import count
 from ptxcount.arguments import arguments
 from ptxcount.gate.advice import Advice, advice
-from ptxcount.gate.findings import CODES
+from ptxcount.gate.diagnostics import CODES
 from ptxcount.given import Given
 
 PAGE = (Path(__file__).parents[2] / "docs" / "advice.md").read_text(encoding="utf-8")

@@ -21,32 +21,21 @@ from .given import Argument
 
 @dataclass
 class Kernel:
-    """What is launched.
+    """What is launched."""
 
-    Attributes
-    ----------
-    source : Path or str
-        A file or a text, of CUDA C++ or PTX.
-    entry : str or None
-        The kernel in it; None for the only one.
-    arguments : list of ndarray or NumPy scalar
-        As the kernel takes them.
-    flags : str
-        Options of nvcc.
-    block : int or None
-        The threads of a block, where the kernel was compiled for so many.
-    dynamic_shared : int
-        Bytes of dynamic shared memory that it was compiled for.
-    names : list of str
-        What errors call the arguments; none if they are called by their places.
-    """
-
+    #: A file or a text, of CUDA C++ or PTX.
     source: Path | str
+    #: The kernel in it; None for the only one.
     entry: str | None
+    #: As the kernel takes them.
     arguments: list[Argument] = field(default_factory=list)
+    #: Options of nvcc.
     flags: str = ""
+    #: The threads of a block, where the kernel was compiled for so many.
     block: int | None = None
+    #: Bytes of dynamic shared memory that it was compiled for.
     dynamic_shared: int = 0
+    #: What errors call the arguments; none if they are called by their places.
     names: list[str] = field(default_factory=list)
 
 

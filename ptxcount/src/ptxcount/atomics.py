@@ -10,7 +10,7 @@ import numpy as np
 from . import bfloat, floating
 from .directed import OPERATIONS
 from .program import Type
-from .transactions import Pattern, lane_sectors, lanes_of_bank, wavefronts, wide_turns
+from .transactions import Rule, lane_sectors, lanes_of_bank, wavefronts, wide_turns
 from .warps import Array
 
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
@@ -143,27 +143,18 @@ def _turns_together(length: Array) -> int:
 
 
 class Turns(NamedTuple):
-    """How the chip counts an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11).
+    """How the chip counts an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11)."""
 
-    Attributes
-    ----------
-    sectors, wavefronts : callable
-        Patterns of `transactions`, for global and for shared memory.
-    each : int
-        Wavefronts for each turn in shared memory.
-    free : int
-        Wavefronts where no lane meets another.
-    loops : bool
-        The chip tries until no other warp has been there meanwhile.
-    aggregates : bool
-        Lanes on an address that the compiler sees to be one are summed before.
-    """
-
-    sectors: Pattern
-    wavefronts: Pattern
+    #: Rules of `transactions`, for global and for shared memory.
+    sectors: Rule
+    wavefronts: Rule
+    #: Wavefronts for each turn in shared memory.
     each: int = 1
+    #: Wavefronts where no lane meets another.
     free: int = 1
+    #: The chip tries until no other warp has been there meanwhile.
     loops: bool = False
+    #: Lanes on an address that the compiler sees to be one are summed before.
     aggregates: bool = False
 
 

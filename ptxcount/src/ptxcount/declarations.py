@@ -21,26 +21,17 @@ _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class Declaration:
-    """A kernel in a source.
+    """A kernel in a source."""
 
-    Attributes
-    ----------
-    name : str
-        With its namespaces.
-    line : int
-        Where its name stands.
-    template : list of str
-        Its template's parameters, such as ``typename T``; none if it is none.
-    parameters : list of tuple of str
-        Type and name of each.
-    planar : bool
-        Whether its body asks for the y of a thread or a block.
-    """
-
+    #: With its namespaces.
     name: str
+    #: Where its name stands.
     line: int
+    #: Its template's parameters, such as ``typename T``; none if it is none.
     template: list[str]
+    #: Type and name of each.
     parameters: list[tuple[str, str]]
+    #: Whether its body asks for the y of a thread or a block.
     planar: bool
 
     def __str__(self) -> str:

@@ -45,25 +45,17 @@ class BasicBlock:
 
 @dataclass(frozen=True)
 class Flow:
-    """The control flow of a kernel.
+    """The control flow of a kernel."""
 
-    Attributes
-    ----------
-    blocks : list of BasicBlock
-    rank : list of int
-        The place of each block in the order of execution.
-    outliving : frozenset of str
-        The registers that some block reads without having written them.
-    beyond : callable
-        From a block to a byte for each block: whether it can be reached from there.
-    needed : callable
-        From some blocks to the registers whose values threads need that are to run them.
-    """
-
+    #:
     blocks: list[BasicBlock]
+    #: The place of each block in the order of execution.
     rank: list[int]
+    #: The registers that some block reads without having written them.
     outliving: frozenset[str]
+    #: From a block to a byte for each block: whether it can be reached from there.
     beyond: Callable[[int], bytes]
+    #: From some blocks to the registers whose values threads need that are to run them.
     needed: Callable[[frozenset[int]], frozenset[str]]
 
     def behind(self, code: list[Instruction], starts: set[int]) -> Iterator[Instruction]:

@@ -27,21 +27,14 @@ ANYTHING = "*"
 
 @dataclass(frozen=True)
 class Meeting:
-    """An access of a chunk, and all that says whether it races.
+    """An access of a chunk, and all that says whether it races."""
 
-    Attributes
-    ----------
-    time : int
-        Of the access; later ones have more.
-    threads, ordered : ndarray
-        The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
-    strict : bool
-        Whether a store that changes nothing races, too.
-    """
-
+    #: Of the access; later ones have more.
     time: int
+    #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
     threads: Array
     ordered: Array
+    #: Whether a store that changes nothing races, too.
     strict: bool
 
 

@@ -69,6 +69,8 @@ class Region:
 def _low_high(address: Value) -> tuple[int, int]:
     if isinstance(address, Sum):
         return address.bounds()
+    if address.size == 1:
+        return (int(address.item()),) * 2
     return (int(address.min()), int(address.max())) if address.size else (FIRST_ADDRESS, FIRST_ADDRESS)
 
 
@@ -257,8 +259,9 @@ class ArrayMemory:
 
     def _region(self, address: Value, width: int, report: Report) -> Region | None:
         """The one region that holds all addresses; None if several do or the check fails."""
-        region = self._around(*_low_high(address), width)
-        if region is not None and aligned(address, width):
+        low, high = _low_high(address)
+        region = self._around(low, high, width)
+        if region is not None and (low % width == 0 if low == high else aligned(address, width)):
             return region
         if isinstance(address, Sum) or address.ndim == 2:
             array = dense(address).view(np.int64)

@@ -28,21 +28,14 @@ _BETWEEN = {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "c
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Instructions that may be merged.
+    """Instructions that may be merged."""
 
-    Attributes
-    ----------
-    kind, size : str and int
-        ``load`` or ``store``, and the bytes of each.
-    base : Residue
-        What is known of the register.
-    members : dict
-        By the number that each adds to the register, in the order of the code: the identity of the instruction.
-    """
-
+    #: ``load`` or ``store``, and the bytes of each.
     kind: str
     size: int
+    #: What is known of the register.
     base: Residue
+    #: By the number that each adds to the register, in the order of the code: the identity of the instruction.
     members: dict[int, int] = field(default_factory=dict)
 
     def pieces(self) -> list[tuple[int, int]]:

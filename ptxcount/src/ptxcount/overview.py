@@ -25,27 +25,18 @@ _WHERE = {False: ("256", "256"), True: ("8,32", "32,8")}
 
 @dataclass(frozen=True)
 class Overview:
-    """A kernel and a launch of it.
+    """A kernel and a launch of it."""
 
-    Attributes
-    ----------
-    shown : str
-        The kernel as declared.
-    entry : str
-        Its name for ``--entry``.
-    line : int or None
-        Where it is declared.
-    grid, block : str
-        As on the command line.
-    arguments : list of str
-        A description each; ``?`` where only a person knows.
-    """
-
+    #: The kernel as declared.
     shown: str
+    #: Its name for ``--entry``.
     entry: str
+    #: Where it is declared.
     line: int | None
+    #: As on the command line.
     grid: str
     block: str
+    #: A description each; ``?`` where only a person knows.
     arguments: list[str]
 
     def command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:

@@ -24,33 +24,23 @@ _MOST = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """What the samples of an access show; distances are in bytes, and None where most differ, or there are none.
+    """What the samples of an access show; distances are in bytes, and None where most differ, or there are none."""
 
-    Attributes
-    ----------
-    access : Access
-        Its counts.
-    rows, lanes : ndarray
-        The addresses of each request, and its active lanes, (requests, 32).
-    lane, warp, block, step : int or None
-        From a lane to the next; of the same lane from a warp, a block and an execution to the next.
-    nearest : int
-        The least between two addresses of a request.
-    run : float
-        Lanes that follow each other in memory without a gap, on average.
-    excess : float
-        Sectors by those that the different addresses would fill.
-    """
-
+    #: Its counts.
     access: Access
+    #: The addresses of each request, and its active lanes, (requests, 32).
     rows: Array
     lanes: Array
+    #: From a lane to the next; of the same lane from a warp, a block and an execution to the next.
     lane: int | None
     warp: int | None
     block: int | None
     step: int | None
+    #: The least between two addresses of a request.
     nearest: int
+    #: Lanes that follow each other in memory without a gap, on average.
     run: float
+    #: Sectors by those that the different addresses would fill.
     excess: float
 
     @property

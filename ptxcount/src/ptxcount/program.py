@@ -130,74 +130,49 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel.
+    """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel."""
 
-    Attributes
-    ----------
-    name, space : str
-        Its name, and where it lies, for example ``shared``.
-    align : int
-        Its alignment in bytes.
-    size : int or None
-        Its bytes; None for a dynamic ``extern`` array.
-    initial : bytes
-        What it holds at first; zeros follow.
-    problem : str
-        Why it cannot be used; nothing if it can.
-    addresses : tuple
-        Addresses that it holds at first: the byte where each stands, of what, and what is added.
-    element : Type
-        The type of its elements.
-    """
-
+    #: Its name, and where it lies, for example ``shared``.
     name: str
     space: str
+    #: Its alignment in bytes.
     align: int
+    #: Its bytes; None for a dynamic ``extern`` array.
     size: int | None
+    #: What it holds at first; zeros follow.
     initial: bytes = b""
+    #: Why it cannot be used; nothing if it can.
     problem: str = ""
+    #: Addresses that it holds at first: the byte where each stands, of what, and what is added.
     addresses: tuple[tuple[int, str, int], ...] = ()
+    #: The type of its elements.
     element: Type = TYPES["b8"]
 
 
 @dataclass
 class Entry:
-    """A kernel.
+    """A kernel."""
 
-    Attributes
-    ----------
-    name : str
-        As mangled.
-    source : Source
-        Where it begins.
-    parameters : list of Variable
-        In order.
-    instructions : list of Instruction
-        In order.
-    labels : dict
-        Labels as indices into the instructions.
-    variables : dict
-        Its own variables by name.
-    problem : str
-        Why it cannot be launched; nothing if it can.
-    cluster : tuple of int
-        Blocks of a cluster, as the source says.
-    most, exact : int, tuple of int
-        Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
-    body : callable or None
-        Parses what stands between the braces into an entry; None if that is here already.
-    """
-
+    #: As mangled.
     name: str
+    #: Where it begins.
     source: Source
+    #: In order.
     parameters: list[Variable] = field(default_factory=list)
+    #: In order.
     instructions: list[Instruction] = field(default_factory=list)
+    #: Labels as indices into the instructions.
     labels: dict[str, int] = field(default_factory=dict)
+    #: Its own variables by name.
     variables: dict[str, Variable] = field(default_factory=dict)
+    #: Why it cannot be launched; nothing if it can.
     problem: str = ""
+    #: Blocks of a cluster, as the source says.
     cluster: tuple[int, int, int] = (1, 1, 1)
+    #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
     most: int = 0
     exact: tuple[int, int, int] | None = None
+    #: Parses what stands between the braces into an entry; None if that is here already.
     body: Callable[[Entry], None] | None = None
 
     def parsed(self) -> Entry:
@@ -211,18 +186,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Function:
-    """What a kernel may call.
+    """What a kernel may call."""
 
-    Attributes
-    ----------
-    results, parameters : tuple of str
-        The names of what it gives and takes.
-    body : callable
-        Parses it: an entry without parameters.
-    """
-
+    #: The names of what it gives and takes.
     results: tuple[str, ...]
     parameters: tuple[str, ...]
+    #: Parses it: an entry without parameters.
     body: Callable[[], Entry]
 
 

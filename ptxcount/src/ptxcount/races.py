@@ -21,23 +21,15 @@ _NOBODY = np.int16(32767)
 
 
 class Stored(NamedTuple):
-    """What a store writes, looked at only where its threads meet others.
+    """What a store writes, looked at only where its threads meet others."""
 
-    Attributes
-    ----------
-    data : ndarray
-        Shared memory in elements.
-    places : ndarray
-        The first element of each access: (blocks, threads), or (1, accesses).
-    values : list of ndarray
-        Its elements, of the same shape.
-    one_row : bool
-        One row of accesses stands for all blocks.
-    """
-
+    #: Shared memory in elements.
     data: Array
+    #: The first element of each access: (blocks, threads), or (1, accesses).
     places: Array
+    #: Its elements, of the same shape.
     values: list[Array]
+    #: One row of accesses stands for all blocks.
     one_row: bool
 
     def held(self) -> Array:

@@ -42,29 +42,19 @@ _CLUSTER, _SHOWN = -1, 4
 
 @dataclass(frozen=True)
 class Code:
-    """A basic block as steps, each with the registers that nobody reads afterwards, and how it ends.
+    """A basic block as steps, each with the registers that nobody reads afterwards, and how it ends."""
 
-    Attributes
-    ----------
-    steps : tuple
-        Its instructions, what they do, and which registers die there.
-    successors : tuple of int
-        The blocks that follow: the next one, then the target of a branch.
-    end : End
-        How it ends.
-    guard : Register or None
-        The predicate of a branch or of leaving.
-    source : Source
-        Its last instruction.
-    barrier : Barrier or None
-        What its threads wait for at its end, if they do.
-    """
-
+    #: Its instructions, what they do, and which registers die there.
     steps: tuple[tuple[Instruction, Step, tuple[str, ...]], ...]
+    #: The blocks that follow: the next one, then the target of a branch.
     successors: tuple[int, ...]
+    #: How it ends.
     end: End
+    #: The predicate of a branch or of leaving.
     guard: Register | None
+    #: Its last instruction.
     source: Source
+    #: What its threads wait for at its end, if they do.
     barrier: Barrier | None = None
 
 

@@ -29,7 +29,7 @@ BANKS = 32
 WORD = 4
 #: Addresses of a block's threads, for each kind of block, that are remembered.
 _MOST_KNOWN = 1 << 11
-#: Patterns further apart than this in the grouping of blocks are counted block by block.
+#: Rules further apart than this in the grouping of blocks are counted block by block.
 _PERIOD = BANKS * WORD
 
 
@@ -63,7 +63,7 @@ def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     """The sectors of each request. A lane touches one: its address is a multiple of its width, of 32 bytes at most.
 
     Addresses are bytes, (requests, 32); lanes are the active ones, of the same shape, or None for all; the width is in
-    bytes a lane. The result has a number for each request. The other patterns take and give the same.
+    bytes a lane. The result has a number for each request. The other rules take and give the same.
     """
     return _distinct(addresses >> 5, lanes)
 
@@ -187,24 +187,24 @@ def wide_turns(addresses: Array, lanes: Array | None, width: int) -> Array:
     return most * np.where(most == active, 3, 4)
 
 
-Pattern = Callable[[Array, "Array | None", int], Array]
-Patterns = Callable[[Array, "Array | None", int], Sequence[Array]]
+Rule = Callable[[Array, "Array | None", int], Array]
+Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 
 
 @cache
-def _alone(pattern: Pattern) -> Patterns:
-    return lambda addresses, lanes, width: [pattern(addresses, lanes, width)]
+def _alone(rule: Rule) -> Rules:
+    return lambda addresses, lanes, width: [rule(addresses, lanes, width)]
 
 
-def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
-    """A pattern summed over all requests of a chunk; parameters as of `totals`."""
-    return totals(_alone(pattern), address, active, shape, width)[0]
+def total(rule: Rule, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
+    """A rule summed over all requests of a chunk; parameters as of `totals`."""
+    return totals(_alone(rule), address, active, shape, width)[0]
 
 
-def totals(patterns: Patterns, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
-    """Patterns, each summed over all requests of a chunk of ``shape`` (blocks, threads).
+def totals(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
+    """Rules, each summed over all requests of a chunk of ``shape`` (blocks, threads).
 
-    No pattern changes when all addresses move by 128 bytes. So of blocks whose addresses are the same up to such moves,
+    No rule gives anything else when all addresses move by 128 bytes. So of blocks alike but for such moves,
     one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
@@ -216,15 +216,15 @@ def totals(patterns: Patterns, address: Value, active: Array, shape: tuple[int, 
         whole = dense(address)
         rows = by_warp(spread(whole.view(f"i{whole.itemsize}"), shape), threads)
         if lanes is None:
-            return _sums(patterns(rows.reshape(-1, LANES), None, width))
+            return _sums(rules(rows.reshape(-1, LANES), None, width))
         some = spread(on.warps, rows.shape[:2])
-        return _sums(patterns(rows[some], spread(lanes, rows.shape)[some], width))
+        return _sums(rules(rows[some], spread(lanes, rows.shape)[some], width))
     residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     moved = columns - columns.min() // _PERIOD * _PERIOD
     whole = (residues[:, None, None] + moved).astype(np.int64, copy=False)
     known = _known if whole.size <= _MOST_KNOWN else _known.__wrapped__
-    tables = known(patterns, width, whole.tobytes(), whole.shape, threads)
+    tables = known(rules, width, whole.tobytes(), whole.shape, threads)
     if lanes is None or active.size == 1:
         return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tables]
     of_block = spread(kind, (blocks,))
@@ -234,19 +234,19 @@ def totals(patterns: Patterns, address: Value, active: Array, shape: tuple[int, 
     block, warp = np.nonzero(on.warps & ~every)
     if len(block):
         rows = residues[of_block[block]][:, None] + columns[warp]
-        rest = patterns(rows, lanes[block, warp], width)
+        rest = rules(rows, lanes[block, warp], width)
         found = [one + int(other.sum()) for one, other in zip(found, rest, strict=True)]
     return found
 
 
 @lru_cache(maxsize=1 << 10)
-def _known(patterns: Patterns, width: int, addresses: bytes, shape: tuple[int, int, int], threads: int) -> list[Array]:
+def _known(rules: Rules, width: int, addresses: bytes, shape: tuple[int, int, int], threads: int) -> list[Array]:
     """What each kind of block has for each of its warps: loops come to the same patterns again and again."""
     whole = np.frombuffer(addresses, np.int64).reshape(shape)
     lanes = None
     if threads % LANES:
         lanes = spread(lanes_by_warp(np.ones((1, 1), bool), threads), shape).reshape(-1, LANES)
-    return [table.reshape(shape[:2]) for table in patterns(whole.reshape(-1, LANES), lanes, width)]
+    return [table.reshape(shape[:2]) for table in rules(whole.reshape(-1, LANES), lanes, width)]
 
 
 def _sums(counts: Sequence[Array]) -> list[int]:

@@ -19,8 +19,8 @@ from ..overview import kernels
 from . import changed, limits, pins, report
 from .cache import FOLDER, Cache, release
 from .counting import Counted, counts
+from .diagnostics import ADVICE, UNCLEAR, Diagnostic
 from .directives import Directives, Limit
-from .findings import ADVICE, UNCLEAR, Finding
 from .formats import FORMATS
 from .launches import FILE, launches
 
@@ -80,7 +80,7 @@ def main(words: Sequence[str]) -> int:
         where = {"init": "files", "compare": "head"}.get(options.command, "")
         where = getattr(options, where, FILE)
         file = str(where[0] if isinstance(where, list) else where)
-        _say([Finding(file, 1, "PC009", f"{type(error).__name__}: {error}")], [], options)
+        _say([Diagnostic(file, 1, "PC009", f"{type(error).__name__}: {error}")], [], options)
         return 2
     return 0
 
@@ -102,7 +102,7 @@ def _within(options: argparse.Namespace) -> Iterator[None]:
 def _pin(options: argparse.Namespace) -> int:
     given = launches(options.folder)
     found = list(counts(given, Cache(options.folder, used=not options.no_cache)))
-    wrong = [each for each in found if isinstance(each, Finding)]
+    wrong = [each for each in found if isinstance(each, Diagnostic)]
     if wrong:
         return _said(wrong, [], options)
     counted = [each for each in found if isinstance(each, Counted)]
@@ -135,12 +135,12 @@ def _readable(folder: Path) -> pins.Lock:
 
 def _check(options: argparse.Namespace) -> int:
     given = launches(options.folder)
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     lock = pins.read(options.folder)
     before = changed.since(options.changed) if options.changed else None
     pairs = []
     for launch, one in zip(given, counts(given, Cache(options.folder, used=not options.no_cache)), strict=True):
-        if isinstance(one, Finding):
+        if isinstance(one, Diagnostic):
             found.append(one)
         else:
             pairs.append((launch, one))
@@ -162,10 +162,10 @@ def _check(options: argparse.Namespace) -> int:
         found += [] if lock is None else pins.gone(counted, lock)
     kept = _once(directives.waive(found, counted=lines if whole else set()))
     if lock is None:
-        kept.append(Finding(FILE, 1, "PC005", f"no counts are pinned: run ptxcount pin, and commit {pins.FILE}"))
+        kept.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run ptxcount pin, and commit {pins.FILE}"))
     elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release() or 'none'}: what differs may be its own"
-        kept.append(Finding(pins.FILE, 1, "PC010", text, "note"))
+        kept.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
     code = _said(kept, counted, options)
     if code == 0 and lock is not None and options.update:
         pins.write(options.folder, counted, release())
@@ -178,28 +178,28 @@ def _changed(one: Counted, before: pins.Lock) -> set[tuple[str, int]]:
     return {place for each in found for place in (each.places or [(each.file, each.line)])}
 
 
-def _within_places(finding: Finding, places: set[tuple[str, int]]) -> Finding | None:
+def _within_places(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnostic | None:
     """A finding as far as it is of these places."""
     there = [each for each in ((finding.file, finding.line), *finding.also) if each in places]
     return replace(finding, file=there[0][0], line=there[0][1], also=tuple(there[1:])) if there else None
 
 
-def _once(findings: Iterable[Finding]) -> list[Finding]:
+def _once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The findings, what is no failure once: several launches of a kernel may show the same."""
-    found: dict[object, Finding] = {}
+    found: dict[object, Diagnostic] = {}
     for each in findings:
         found.setdefault(replace(each, launch="") if each.level == "warning" else each, each)
     return [*found.values()]
 
 
-def _said(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> int:
+def _said(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> int:
     _say(found, counted, options)
     if any(each.code in UNCLEAR for each in found):
         return 2
     return int(any(each.level == "error" for each in found))
 
 
-def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
+def _say(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> None:
     form = getattr(options, "format", "text")
     at = getattr(options, "said", Path())
     where = "" if at == Path() else f" {shlex.quote(str(at))}"

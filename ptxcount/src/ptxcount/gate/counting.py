@@ -21,44 +21,34 @@ from ..nvcc import Compilation, stop
 from ..typed import checked
 from . import advice
 from .cache import Cache
-from .findings import Finding
+from .diagnostics import Diagnostic
 from .launches import Launch
 from .machine_code import memory_of
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts of a launch, as plain numbers.
+    """The counts of a launch, as plain numbers."""
 
-    Attributes
-    ----------
-    file, name, key : str
-        The launch's file, what findings call it, and what the lock file does: its own name, or the description.
-    description : str
-        File, C++ name, grid, block and arguments.
-    totals : dict
-        As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
-    lines : list of dict
-        As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
-    advice : list of dict
-        The fields of warnings.
-    files : list of str
-        The files of the folder that it was compiled from.
-    """
-
+    #: The launch's file, what findings call it, and what the lock file does: its own name, or the description.
     file: str
     name: str
     key: str
+    #: File, C++ name, grid, block and arguments.
     description: str
+    #: As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
     totals: dict[str, int]
+    #: As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     lines: list[dict[str, Any]]
+    #: The fields of warnings.
     advice: list[dict[str, Any]]
+    #: The files of the folder that it was compiled from.
     files: list[str]
 
-    def warnings(self) -> list[Finding]:
+    def warnings(self) -> list[Diagnostic]:
         """The advice, and what the kernel did that it should not."""
         return [
-            Finding(**{**each, "launch": self.name, "also": tuple((file, line) for file, line in each["also"])})
+            Diagnostic(**{**each, "launch": self.name, "also": tuple((file, line) for file, line in each["also"])})
             for each in self.advice
         ]
 
@@ -71,7 +61,7 @@ class Counted:
 _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
 
-def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Finding]:
+def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Diagnostic]:
     """The counts of each launch, or why there are none: PC006, the kernel is wrong, or PC009."""
     _once.cache_clear()  # files may have changed since the last command of this process
     held = [cache.read(each) for each in launches]
@@ -80,12 +70,12 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Findi
         try:
             fields = there or _counted(launch, cache)
             one = Counted(launch.file, launch.label, launch.name or fields["description"], **fields)
-            yield one if one.accesses else Finding(one.file, 1, "PC009", _IDLE, launch=one.name)
+            yield one if one.accesses else Diagnostic(one.file, 1, "PC009", _IDLE, launch=one.name)
         except KernelFaultError as error:
             where = _below(Path(error.source.file or launch.file), launch.folder.resolve())
-            yield Finding(where, error.source.line or 1, "PC006", error.what, launch=launch.label)
+            yield Diagnostic(where, error.source.line or 1, "PC006", error.what, launch=launch.label)
         except (PtxError, OSError, MemoryError) as error:
-            yield Finding(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
+            yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
@@ -155,9 +145,9 @@ def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
     said = []
     for each in advice.advice(counters, given, launch.arguments):
         also = tuple(place(*other) for other in each.places if other != each.place)
-        said.append(Finding(*place(*each.place), each.code, each.text, "warning", also=also))
+        said.append(Diagnostic(*place(*each.place), each.code, each.text, "warning", also=also))
     said += [
-        Finding(*place(one.source.file, one.source.line), "PC006", one.message, "warning")
+        Diagnostic(*place(one.source.file, one.source.line), "PC006", one.message, "warning")
         for one in counters.findings
         if one.code != "printf"
     ]

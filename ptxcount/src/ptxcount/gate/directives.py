@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import LaunchError
-from .findings import CODES, Finding
+from .diagnostics import CODES, Diagnostic
 
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
 _LIMIT = re.compile(r"(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
@@ -50,17 +50,17 @@ class Directives:
         for file in dict.fromkeys(files):
             self._read(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
 
-    def unbound(self, bound: set[Limit]) -> Iterator[Finding]:
+    def unbound(self, bound: set[Limit]) -> Iterator[Diagnostic]:
         """The limits that no counted access is bound by."""
         for each in (each for limits in self._limits.values() for each in limits if each not in bound):
             text = f"{each.name} <= {each.number:g} binds nothing: no counted access of that kind is at its line"
-            yield Finding(each.file, each.line, "PC007", text)
+            yield Diagnostic(each.file, each.line, "PC007", text)
 
     def limits(self, file: str, line: int | None) -> list[Limit]:
         """The limits of a line."""
         return self._limits.get((file, line or 0), [])
 
-    def waive(self, findings: Iterable[Finding], *, counted: set[tuple[str, int]]) -> Iterator[Finding]:
+    def waive(self, findings: Iterable[Diagnostic], *, counted: set[tuple[str, int]]) -> Iterator[Diagnostic]:
         """The findings that no waiver takes away, and waivers without a reason, and those of no use.
 
         Which are of no use is known only of lines that were ``counted``.
@@ -75,9 +75,9 @@ class Directives:
         for each in self.waivers:
             useless = [CODES[code] for code in each.codes if (each, code) not in needed]
             if not each.reason:
-                yield Finding(each.file, each.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason")
+                yield Diagnostic(each.file, each.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason")
             elif useless and (each.file, each.holds_for) in counted:
-                yield Finding(each.file, each.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more")
+                yield Diagnostic(each.file, each.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more")
 
     def _read(self, file: str, lines: list[str]) -> None:
         for number, text in enumerate(lines, 1):

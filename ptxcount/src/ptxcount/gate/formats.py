@@ -11,18 +11,18 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from .counting import Counted
-from .findings import CODES, Finding
+from .diagnostics import CODES, Diagnostic
 
 #: The version of the JSON; `check.schema.json` describes it.
 VERSION = 2
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def _text(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
+def _text(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     return "\n".join(map(str, findings))
 
 
-def _github(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
+def _github(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     return "\n".join(
         f"::{_GITHUB[each.level]} file={_escaped(each.file, ':,')},line={each.line},title={CODES[each.code]}::"
         + _escaped(f"{each.code} {each.text}")
@@ -36,13 +36,13 @@ def _escaped(text: str, more: str = "") -> str:
     return text
 
 
-def _json(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
+def _json(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     launches = [{name: getattr(each, name) for name in ("file", "name", "key", "totals", "lines")} for each in counted]
     found = [{**asdict(each), "name": CODES[each.code]} for each in findings]
     return json.dumps({"version": VERSION, "findings": found, "launches": launches}, indent=1)
 
 
-def _sarif(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
+def _sarif(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     codes = sorted({each.code for each in findings})
     rules = [{"id": code, "name": CODES[code], "shortDescription": {"text": _words(code)}} for code in codes]
     driver = {"name": "ptxcount", "semanticVersion": version("ptxcount"), "rules": rules}
@@ -56,7 +56,7 @@ def _sarif(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
     )
 
 
-def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
+def _result(finding: Diagnostic, codes: list[str]) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,
@@ -67,7 +67,7 @@ def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
     }
 
 
-def _junit(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
+def _junit(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     """A test case for each launch, and for each file of which more is said; what does not fail is its output."""
     files = {one.name: one.file for one in counted}
     for each in findings:
@@ -91,6 +91,6 @@ def _words(code: str) -> str:
     return f"{code} {CODES[code].replace('-', ' ')}"
 
 
-FORMATS: dict[str, Callable[[Sequence[Finding], Sequence[Counted]], str]] = {
+FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[Counted]], str]] = {
     "text": _text, "json": _json, "sarif": _sarif, "github": _github, "junit": _junit,
 }  # fmt: skip

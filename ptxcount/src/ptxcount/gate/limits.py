@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import LaunchError
 from .counting import Counted
+from .diagnostics import Diagnostic
 from .directives import Directives, Limit
-from .findings import Finding
 from .launches import Launch
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
@@ -20,7 +20,7 @@ _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_)(\w+)")
 _NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
 
 
-def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
+def of_launch(launch: Launch, one: Counted) -> Iterator[Diagnostic]:
     """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = dict(one.totals)
     totals["bank_conflicts"], together = (
@@ -43,7 +43,7 @@ def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
             if places and (match or count == "bank_conflicts"):
                 file, line, here, _, requests = max(places, key=lambda each: each[2] - beside * each[3])
                 text += f"; at this line it is {here / max(requests, 1):g}" if per else ""
-            yield Finding(file, line, "PC001", text, launch=one.name)
+            yield Diagnostic(file, line, "PC001", text, launch=one.name)
 
 
 def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int]:
@@ -71,7 +71,7 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-def of_lines(one: Counted, directives: Directives, bound: set[Limit]) -> Iterator[Finding]:
+def of_lines(one: Counted, directives: Directives, bound: set[Limit]) -> Iterator[Diagnostic]:
     """The limits that stand in the source, at the lines that this launch executes; those of use join ``bound``."""
     for row in one.lines:
         for limit in directives.limits(row["file"], row["line"]):
@@ -89,4 +89,4 @@ def of_lines(one: Counted, directives: Directives, bound: set[Limit]) -> Iterato
                     value, ideal = access[name] / requests, least
             if value > limit.number * ideal:
                 text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed"
-                yield Finding(row["file"], row["line"], "PC002", text, launch=one.name)
+                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=one.name)

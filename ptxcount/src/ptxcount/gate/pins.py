@@ -13,7 +13,7 @@ from .. import whole
 from ..errors import LaunchError
 from .blocks import plain
 from .counting import Counted
-from .findings import Finding
+from .diagnostics import Diagnostic
 from .launches import FILE as LAUNCHES
 
 FILE = "ptxcount.lock"
@@ -107,31 +107,32 @@ def parsed(text: str, name: str) -> Lock:
     return lock
 
 
-def compare(one: Counted, lock: Lock) -> Iterator[Finding]:
+def compare(one: Counted, lock: Lock) -> Iterator[Diagnostic]:
     """What rose, and what fell."""
     held = lock.of(one)
     if held is None:
-        yield Finding(one.file, 1, "PC005", "no counts are pinned: run ptxcount pin", launch=one.name)
+        yield Diagnostic(one.file, 1, "PC005", "no counts are pinned: run ptxcount pin", launch=one.name)
         return
     pinned, known = (_spaces(lines) & {*MACHINE} for lines in (held, pins(one.lines)[0]))
     if pinned > known:
         text = f"the {' and the '.join(sorted(pinned))} are pinned, and there is no ptxas here to hold them"
-        yield Finding(one.file, 1, "PC009", text, launch=one.name)
+        yield Diagnostic(one.file, 1, "PC009", text, launch=one.name)
     for each in changes(one.lines, held, lock.spaces):
         what = " in lines that changed" * bool(each.places)
         if each.now > each.before:
             text = f"{each.name} rose from {each.before} to {each.now}{what}"
-            yield Finding(each.file, each.line, "PC003", text, launch=one.name)
+            yield Diagnostic(each.file, each.line, "PC003", text, launch=one.name)
         else:
             text = f"{each.name} fell from {each.before} to {each.now}{what}: ptxcount check --update pins it"
-            yield Finding(each.file, each.line, "PC004", text, "note", one.name)
+            yield Diagnostic(each.file, each.line, "PC004", text, "note", one.name)
 
 
-def gone(counted: Iterable[Counted], lock: Lock) -> Iterator[Finding]:
+def gone(counted: Iterable[Counted], lock: Lock) -> Iterator[Diagnostic]:
     """The launches that are pinned and no longer written down: who takes one away says so in the lock file, too."""
     there = {key for one in counted for key in (one.key, one.description)}
+    text = f"pinned, and in {LAUNCHES} no more: run ptxcount pin"
     for key in sorted(lock.launches.keys() - there):
-        yield Finding(FILE, 1, "PC008", f"pinned, and in {LAUNCHES} no more: run ptxcount pin", launch=plain(key, 80))
+        yield Diagnostic(FILE, 1, "PC008", text, launch=plain(key, 80))
 
 
 def changes(lines: Iterable[dict[str, Any]], before: Lines, spaces: Iterable[str] = PINNED) -> Iterator[Change]:

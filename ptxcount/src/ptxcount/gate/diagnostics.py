@@ -18,7 +18,7 @@ ADVICE = "PC1"
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnostic:
     """One line of what `check` says.
 
     ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one;
