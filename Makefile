@@ -27,13 +27,10 @@ GOOD ?=
 BAD ?= HEAD
 # For measure: the commits whose code shares a process, which measures them in turns; empty: each has one of its own.
 IN_TURNS ?= $(BASE) $(HEAD)
-# For compilers: releases of CUDA, all that are watched if empty, and the commit that they compile.
-COMPILERS ?=
-COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -63,10 +60,6 @@ measure: $(VENV)/installed
 history: $(VENV)/installed
 	git rev-list --first-parent --max-count=$(COMMITS) main | \
 	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
-
-# Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
-compilers: $(VENV)/installed
-	$(BIN)/kernelwatch compilers $(COMPILERS) --commit "$(COMMIT)" $(ARGS)
 
 $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 	$(PIP) -r requirements/fleet.txt

@@ -16,7 +16,6 @@ COMMANDS = {
     "provide": ("kernelwatch.beginning:provide", "lets an environment of asv import this library"),
     "run": ("kernelwatch.runner.command:run", "measures with asv, writes the website, prints a summary"),
     "measure": ("kernelwatch.runner.command:measure", "measures two commits in turns"),
-    "compilers": ("kernelwatch.runner.command:compilers", "compiles and counts a commit with several releases of CUDA"),
     "site": ("kernelwatch.show.site.publisher:main", "writes this project's pages of the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
     "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),

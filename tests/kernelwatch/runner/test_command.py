@@ -1,9 +1,8 @@
-"""`kernelwatch run`, `measure` and `compilers`: what they ask of asv, and how they end."""
+"""`kernelwatch run` and `measure`: what they ask of asv, and how they end."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,53 +11,35 @@ from kernelwatch.runner import command
 from kernelwatch.show import summary
 from kernelwatch.show.site import publisher
 from kernelwatch.store import git
-from kernelwatch.toolchain.releases import VARIABLE, releases
 from tests import commits
-
-COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What asv is called with: its words, with what is in a file of commits, and variables; the first call fails."""
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.delenv(VARIABLE, raising=False)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What asv is called with, with what is in a file of commits; it fails."""
+    calls: list[list[str]] = []
 
-    def run(*words: str, **variables: str) -> int:
+    def run(*words: str) -> int:
         kind, _, path = words[-1].partition(":")
-        calls.append(([*words[:-1], Path(path).read_text() if kind == "HASHFILE" else words[-1]], variables))
-        return 3 if len(calls) == 1 else 0
+        calls.append([*words[:-1], Path(path).read_text() if kind == "HASHFILE" else words[-1]])
+        return 3
 
     monkeypatch.setattr(command, "_asv", run)
-    monkeypatch.setattr(command, "_apart_from_this", run)
     return calls
 
 
-def test_measure(asked: list[Any]) -> None:
+def test_measure(asked: list[list[str]]) -> None:
     """Both commits in turns; options are asv's."""
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
-    assert asked == [(["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"], {})]
+    assert asked == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 
 
-def test_measure_takes_two(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_measure_takes_two(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     """An option's value is no revision."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "give two git revisions; given: main" in capsys.readouterr().err
     assert not asked
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted", "options", "commit"),
-    [
-        (["13.5.0", "13.0.2", "--commit", "v1", "--bench", "Blur"], ["13.5.0", "13.0.2"], ["--bench", "Blur"], "v1^!"),
-        (["--bench", "Blur"], list(releases()), ["--bench", "Blur"], "HEAD^!"),
-    ],
-)
-def test_compilers(words: list[str], wanted: list[str], options: list[str], commit: str, asked: list[Any]) -> None:
-    """A run a release, of all where none is named; one that fails does not end the others."""
-    assert command.compilers(words) == 3
-    assert asked == [([*COMPILED, *options, commit], {VARIABLE: each}) for each in wanted]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +79,7 @@ def test_what_is_measured_without_a_range(
     words: list[str],
     expected: list[str],
     state: str,
-    asked: list[Any],
+    asked: list[list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -115,6 +96,6 @@ def test_what_is_measured_without_a_range(
         for name in ("a.cu", "benchmarks/a.py"):
             (tmp_path / name).write_text("2")
     command.run(words)
-    assert [each for each, _ in asked] == [["run", "--record-samples", *expected]]
+    assert asked == [["run", "--record-samples", *expected]]
     said = "HEAD is measured, without what is not committed: a.cu\n"
     assert capsys.readouterr().err == (said if state == "dirty" and expected[0] == "HEAD^!" else "")

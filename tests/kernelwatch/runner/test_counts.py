@@ -97,6 +97,7 @@ def test_compiled() -> None:
         assert bool(one.skipped) == bool(why)
         assert set(one.numbers) == (set() if why else {f"{group}.track_{name}" for name in suite.RESOURCES})
         assert one.machine_code[1:3] == (() if why else ("offset_copy float32 -Xptxas -O3", "sm_90"))
+        assert len(one.machine_code) == (0 if why else 4)
 
 
 @pytest.mark.usefixtures("executed")

@@ -138,10 +138,6 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     CannotCompareError
         A compiler or the commit is unknown, or results are missing.
     """
-    for release in (base, head):
-        if release not in compilers.releases():
-            known_ones = ", ".join(compilers.releases())
-            raise CannotCompareError(f"{release!r} is no watched compiler; known are {known_ones}")
     names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
     known = histories(machine, root)
     both = [[each.by(name) for name in names] for each in known if {*names} <= {*each.compilers}]
@@ -156,9 +152,10 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     if not found:
         told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
         what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
+        known_ones = sorted({each or compilers.DEFAULT for history in known for each in history.compilers})
         raise CannotCompareError(
-            f"no machine has results {what}by both {base} and {head}; both compiled {told}; "
-            f"run: kernelwatch compilers {base} {head} --commit {again}"
+            f"no machine has results {what}by both {base} and {head}, only by {', '.join(known_ones)}; both compiled "
+            f"{told}; run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
         )
     return max(found, key=lambda each: min(side.results.date for side in each.both))
 

@@ -1,11 +1,10 @@
-"""`kernelwatch run`, `measure` and `compilers`: asv's own commands, with what belongs to them here."""
+"""`kernelwatch run` and `measure`: asv's own commands, with what belongs to them here."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,17 +13,13 @@ from unittest import mock
 from asv import main
 from asv.commands.run import Run
 
-from kernelwatch import mortal, settings
+from kernelwatch import settings
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
-from kernelwatch.toolchain import releases
 from ptxcount.ending import ended
 
 #: The range that has one commit.
 HEAD = "HEAD^!"
-
-#: What a usage ends with.
-_REST = " [OPTION OF asv run ...]"
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -63,7 +58,7 @@ def _changed() -> list[str]:
 
 def measure(words: Sequence[str] | None = None) -> int:
     """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
-    parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD" + _REST)
+    parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD [OPTION OF asv run ...]")
     revisions, rest = _apart(parser.parse_known_args(words)[1])
     if len(revisions) != 2:
         parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
@@ -71,18 +66,6 @@ def measure(words: Sequence[str] | None = None) -> int:
         file.writelines(f"{each}\n" for each in revisions)
         file.flush()
         return _asv("run", "--interleave-rounds", "--record-samples", *rest, f"HASHFILE:{file.name}")
-
-
-def compilers(words: Sequence[str] | None = None) -> int:
-    """Compile and count a commit with releases of CUDA, all that are watched if none is given; return as `measure`."""
-    usage, known = "%(prog)s [RELEASE ...] [--commit COMMIT]" + _REST, f"watched: {', '.join(releases.releases())}"
-    parser = argparse.ArgumentParser("kernelwatch compilers", usage=usage, epilog=known)
-    parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
-    given, others = parser.parse_known_args(words)
-    wanted, rest = _apart(others)
-    asked = ("run", "--bench", "track_compiled", "--bench", "track_counted", *rest, f"{given.commit}^!")
-    codes = [_apart_from_this(*asked, **{releases.VARIABLE: each}) for each in wanted or releases.releases()]
-    return next(filter(None, codes), 0)
 
 
 def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -104,9 +87,3 @@ def _call(*words: str) -> int:
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
-
-
-def _apart_from_this(*words: str, **variables: str) -> int:
-    """Run a command of asv in a process of its own, which ends with this one; return its exit code."""
-    environment = {**os.environ, mortal.RUN: str(os.getpid()), **variables}
-    return subprocess.run([sys.executable, "-m", "asv", *words], cwd=ROOT, env=environment, check=False).returncode

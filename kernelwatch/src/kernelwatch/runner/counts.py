@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -105,20 +104,15 @@ def compiled(task: Task, send: Sender) -> None:
     named = [tuple(map(str, points[one.place].values())) for one, _, _ in wanted]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         every = list(pool.map(_made, named, chunksize=len(sweep.axes["flags"]) * len(sweep.axes["arch"])))
-    cubins: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
     for place, (made, (one, launch, _)) in enumerate(zip(every, wanted, strict=True)):
         if isinstance(made, NotImplementedError):
             one.skipped = str(made)
         elif isinstance(made, Exception):
             one.failed = f"{type(made).__name__}: {made}"
         else:
-            arch = named[place][3]
-            one.machine_code = (made.sha256, launch.machine_code, arch)
-            cubins[arch][place] = made.data
+            *_, arch = named[place]
+            one.machine_code = (made.sha256, launch.machine_code, arch, machine_code.sha256(made.data))
             one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
-    for arch, of_it in cubins.items():
-        for place, code in machine_code.codes(of_it, arch).items():
-            wanted[place][0].machine_code += (code.sha256,)
     for one, _, _ in wanted:
         send(one)
 

@@ -1,4 +1,4 @@
-"""The compilers that are watched: which one a run uses, where its wheels are kept, and how its results are called.
+"""Releases of CUDA: which one a run compiles with, where its wheels are kept, and how its results are called.
 
 A run has one compiler, which a variable of the environment names: `CUDA_TOOLKIT=13.5.0 asv run`. asv is told of it as
 of a value of its matrix that rebuilds nothing. Without the variable it is the default, whose results asv keeps under
@@ -27,31 +27,23 @@ from kernelwatch.toolchain import nvcc
 VARIABLE = "CUDA_TOOLKIT"
 KEY = ("env_nobuild", VARIABLE)
 
-#: The release whose results have asv's plain name.
-DEFAULT = nvcc.WHEEL.rpartition("==")[2]
+#: What pip installs of a release, and the release whose results have asv's plain name.
+_WHEELS, _, DEFAULT = nvcc.WHEEL.rpartition("==")
 
-#: A file a release: its wheels, pinned by version and hash.
-PINS = Path(__file__).parent / "pins"
+#: Release of CUDA -> the version of its nvcc, by which records name it.
+NVCC = {
+    "13.0.0": "13.0.48", "13.0.2": "13.0.88", "13.1.0": "13.1.80", "13.1.1": "13.1.115", "13.2.0": "13.2.51",
+    "13.2.1": "13.2.78", "13.2.2": "13.2.86", "13.3.0": "13.3.33", "13.3.1": "13.3.73", "13.4.1.0": "13.4.59",
+    "13.4.2": "13.4.92", "13.5.0": "13.5.37",
+}  # fmt: skip
 
-_PINNED = re.compile(r"^nvidia-cuda-nvcc==(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\bV(\d[\d.]*\d)")
 
-_FILE = re.compile(rf"-{VARIABLE}(\d[\d.]*)\.json$")
+#: How releases and versions read; pip and asv's file names take it as it is.
+_RELEASE = re.compile(r"\d+(\.\d+)+")
 
 #: Lines of pip's that an error shows.
 _SHOWN = 5
-
-
-@cache
-def releases() -> dict[str, str]:
-    """Return the version of nvcc of each watched release of CUDA, oldest first."""
-    found = {path.stem: _PINNED.findall(path.read_text(encoding="utf-8"))[0] for path in PINS.glob("*.txt")}
-    return dict(sorted(found.items(), key=lambda item: order(item[0])))
-
-
-def order(release: str) -> tuple[int, ...]:
-    """Sort key of releases and of versions, oldest first."""
-    return tuple(map(int, re.findall(r"\d+", release)))
 
 
 def version(text: str | None) -> str | None:
@@ -63,16 +55,11 @@ def version(text: str | None) -> str | None:
 def name(version: str | None) -> str | None:
     """Return what the results of a version of nvcc are called; None for the default's.
 
-    That is the watched release with this nvcc, else the version itself: another compiler is another series.
+    That is its release, if the table has it, else the version itself: another compiler is another series.
     """
-    if version is None or version == releases()[DEFAULT]:
+    if version is None or version == NVCC[DEFAULT]:
         return None
-    return next((release for release, known in releases().items() if known == version), version)
-
-
-def version_of(name: str | None) -> str:
-    """Return the version of nvcc whose results are called so."""
-    return releases().get(name or DEFAULT, name or DEFAULT)
+    return next((release for release, known in NVCC.items() if known == version), version)
 
 
 def of_results(variables: Mapping[str, str]) -> str | None:
@@ -85,16 +72,10 @@ def own(names: Sequence[str | None]) -> str | None:
     return None if None in names or not names else Counter(names).most_common(1)[0][0]
 
 
-def of_file(name: str) -> str | None:
-    """Return the compiler that a file of results is called after; None for the default's."""
-    found = _FILE.search(name)
-    return found[1] if found else None
-
-
 def named(variables: Mapping[str, str] = os.environ) -> str | None:
     """Return the compiler that the variable asks for, as results are called; None for the default."""
     wanted = variables.get(VARIABLE) or DEFAULT
-    return name(releases().get(wanted, wanted))
+    return name(NVCC.get(wanted, wanted))
 
 
 @cache
@@ -112,55 +93,45 @@ def use() -> None:
     Raises
     ------
     UserError
-        No such release is watched, or its wheels cannot be had.
+        It is no release, or its wheels cannot be had.
     """
     wanted = os.environ.get(VARIABLE)
-    if not wanted:
-        return
-    if wanted not in releases():
-        from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module, too, and need no asv
-
-        known = ", ".join(releases())
-        raise UserError(f"{VARIABLE}={wanted} is not watched; known are {known}; of another nvcc, give NVCC its path")
-    if found() != name(releases()[wanted]):
+    if wanted and found() != named():
         os.environ["NVCC"] = str(fetched(wanted))
         found.cache_clear()
 
 
 def fetched(release: str) -> Path:
-    """Return nvcc of a release. Its wheels are installed once, in a folder of their own, if their hashes are right.
+    """Return nvcc of a release. Its wheels are installed once, in a folder of their own.
 
     Raises
     ------
     UserError
-        pip cannot install them; the message has its last lines.
+        It is no release, or pip cannot install it; the message has pip's last lines.
     """
-    folder = directory() / release
+    from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module, too, and need no asv
+
+    if not _RELEASE.fullmatch(release):
+        raise UserError(f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; of another nvcc, set NVCC")
+    folder = home.cache("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{release}.lock")):
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
-                _install(release, Path(unfinished, release))
+                if said := _install(release, Path(unfinished, release)):
+                    raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder}: {said}")
                 Path(unfinished, release).rename(folder)
     return folder / "nvidia" / "cu13" / "bin" / "nvcc"
 
 
-def directory() -> Path:
-    """Return the folder of the compilers' wheels."""
-    return home.cache("cuda-toolkit")
-
-
-def _install(release: str, folder: Path) -> None:
+def _install(release: str, folder: Path) -> str:
+    """Install the wheels; return what pip says if it cannot, else nothing."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     # Not into pip's own cache too: a release takes some 300 MB.
-    wheels = ["--no-cache-dir", "--no-deps", "--require-hashes", "--requirement", str(PINS / f"{release}.txt")]
-    done = subprocess.run([*pip, *wheels, "--target", str(folder)], stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        from asv.util import UserError  # noqa: PLC0415 -- as above
-
-        said = " ".join(done.stderr.splitlines()[-_SHOWN:])
-        raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder.parent.parent}: {said}")
+    words = [*pip, "--no-cache-dir", "--target", str(folder), f"{_WHEELS}=={release}"]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     expected = folder / "nvidia" / "cu13" / "nvvm" / "bin" / "cicc"
-    if not expected.exists():  # 13.0.0: nvcc does not find its own front end
+    if not done.returncode and not expected.exists():  # 13.0.0: nvcc does not find its own front end
         expected.parent.mkdir(exist_ok=True)
         expected.symlink_to("../../bin/cicc")
+    return " ".join(done.stderr.splitlines()[-_SHOWN:]) if done.returncode else ""

@@ -1,0 +1,132 @@
+"""Releases of CUDA: their names, their wheels, and asv's matrix."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv import environment
+from asv.config import Config
+from asv.util import UserError
+
+from kernelwatch import home
+from kernelwatch.project import ROOT
+from kernelwatch.review.bisect import search
+from kernelwatch.runner import compiler
+from kernelwatch.toolchain import cache, nvcc, releases
+
+V130, V135 = "13.0.88", "13.5.37"
+
+
+@pytest.fixture(autouse=True)
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds another's compiler."""
+    for name in (releases.VARIABLE, home.CACHE, "NVCC"):
+        monkeypatch.setenv(name, "")
+    releases.found.cache_clear()
+
+
+def _is_found(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    releases.found.cache_clear()
+    monkeypatch.setattr(nvcc, "find_nvcc", lambda: Path("nvcc"))
+    monkeypatch.setattr(nvcc, "version", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(None, None), (V130, None), (V135, "13.5.0"), ("13.1.80", "13.1.0"), ("12.8.93", "12.8.93")],
+)
+def test_names(version: str | None, name: str | None) -> None:
+    """The default's results have asv's plain name, those of a release its own, and any other nvcc its version."""
+    assert releases.name(version) == name
+    assert releases.named({releases.VARIABLE: name} if name else {}) == name
+
+
+@pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
+def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cache, "lookup", lambda *_: None)
+    folders, watched = (
+        set(),
+        {"env_nobuild": {releases.VARIABLE: ["13.5.0", "13.1.0"]}} if "numpy" not in matrix else {},
+    )
+    for version, name in ((V130, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):
+        _is_found(monkeypatch, version)
+        conf = Config.load(str(ROOT / "asv.conf.json"))
+        conf.matrix = {**matrix, **watched}
+        compiler.choose(conf)
+        (found,) = environment.get_environments(conf, [])
+        assert found.env_vars == ({releases.VARIABLE: name} if name else {})
+        more = "-numpy2" if matrix else ""
+        assert found.name == f"virtualenv-py3{more}" + (f"-{releases.VARIABLE}{name}" if name else "")
+        folders.add(found.dir_name)
+    assert len(folders) == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda _: releases.use(),
+        lambda _: compiler.choose(None),
+        lambda root: search.search("registers", "HEAD", "HEAD", None, root, print),
+    ],
+    ids=["by itself", "a run", "a search"],
+)
+@pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
+def test_what_is_no_release(
+    use: Callable[[Path], object], given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused wherever kernels are compiled, before pip sees it."""
+    monkeypatch.setenv(releases.VARIABLE, given)
+    monkeypatch.setattr(releases, "_install", pytest.fail)
+    with pytest.raises(UserError, match=re.escape(f"CUDA_TOOLKIT={given} is no release of CUDA, such as 13.0.2; ")):
+        use(tmp_path)
+
+
+def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the default where it is installed, nor one that NVCC names."""
+    for release, version in (("13.0.2", V130), ("13.5.0", V135)):
+        _is_found(monkeypatch, version)
+        monkeypatch.setenv(releases.VARIABLE, release)
+        monkeypatch.setattr(releases, "fetched", pytest.fail)
+        releases.use()
+        assert not os.environ["NVCC"]
+
+
+def _wheel(folder: Path, cicc: str) -> None:
+    """Write a wheel of a release that holds an nvcc and a cicc."""
+    with zipfile.ZipFile(folder / "cuda_toolkit-1.2.0-py3-none-any.whl", "w") as wheel:
+        for name in ("bin/nvcc", cicc, "nvvm/libdevice/libdevice.10.bc"):
+            wheel.writestr(f"nvidia/cu13/{name}", "")
+        for name, text in {
+            "METADATA": "Metadata-Version: 2.1\nName: cuda-toolkit\nVersion: 1.2.0\n",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }.items():
+            wheel.writestr(f"cuda_toolkit-1.2.0.dist-info/{name}", text)
+
+
+@pytest.mark.parametrize("cicc", ["bin/cicc", "nvvm/bin/cicc", ""], ids=["13.0.0", "13.1", "not there"])
+def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into a folder of their own; of a release that pip cannot install nothing is left, and the message says so."""
+    if cicc:
+        _wheel(tmp_path, cicc)
+    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path)), ("PIP_CONFIG_FILE", os.devnull)):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
+    if cicc:
+        found = releases.fetched("1.2.0")
+        assert found == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
+        assert (found.parents[1] / "nvvm/bin/cicc").exists()
+        monkeypatch.setattr(releases, "_install", pytest.fail)
+        assert releases.fetched("1.2.0") == found
+    else:
+        with pytest.raises(UserError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"):
+            releases.fetched("1.2.0")
+        assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()
