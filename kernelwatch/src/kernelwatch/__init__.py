@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kernelwatch.kernel.parameters import inputs as inputs
     from kernelwatch.kernel.parameters import outputs as outputs
     from kernelwatch.kernel.parameters import scalar as scalar
+    from kernelwatch.watching import Watched as Watched
     from kernelwatch.watching import watch as watch
 
 
@@ -20,7 +21,7 @@ _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
     "numba_arguments": "kernelwatch.kernel.numba",
-    "watch": "kernelwatch.watching",
+    **dict.fromkeys(("Watched", "watch"), "kernelwatch.watching"),
 }
 
 

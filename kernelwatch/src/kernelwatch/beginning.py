@@ -1,53 +1,54 @@
 """`kernelwatch init`: begins to watch the kernels of a git repository. What is there already stays as it is.
 
-`kernelwatch provide FOLDER`, which the configuration of asv that it writes calls, lets an environment import this
-library from where it is installed.
+`kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, lets an environment
+import this library, and the commit's packages as they lie in git: nothing is built, and nothing downloaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
+import shlex
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from kernelwatch import guesses, project
-from kernelwatch.guesses import Found
+from kernelwatch import guesses, launches, project
+from kernelwatch.finder import Finder, Found
+from kernelwatch.launches import Launch
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
 from ptxcount import whole
 
-_CONFIGURATION = """\
-{{
+_CONFIGURATION = {
     "version": 1,
-    "project": "{project}",
+    "project": "",
     "project_url": "watch/index.html",
     "show_commit_url": "watch/commit.html#",
     "repo": ".",
-    "branches": ["{branch}"],
+    "branches": [],
     "dvcs": "git",
     "plugins": [".kernelwatch.runner.plugin", ".kernelwatch.show.site.publisher"],
     "environment_type": "virtualenv",
     "pythons": ["3"],
     "build_command": [],
-    "install_command": [{install}],
+    "install_command": ["in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir} {build_dir}"],
     "uninstall_command": [],
     "launch_method": "forkserver",
     "benchmark_dir": "benchmarks",
     "env_dir": ".asv/env",
     "results_dir": "results",
-    "html_dir": "html"
-}}
+    "html_dir": "html",
+}
+
+_BENCHMARKS = """\
+\"\"\"The kernels that are watched. Names of classes and of axes are those of stored results: add, do not rename.\"\"\"
+
+import kernelwatch as kw
+
+
 """
-
-_BENCHMARKS = '''\
-"""The kernels that are watched. Names of kernels and of axes are those of stored results: add, do not rename."""
-
-from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, watch
-
-'''
 
 #: What asv and this library make in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
@@ -55,45 +56,55 @@ _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 #: The compiler that workflows install, as README.md says it.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 
+#: Parts of that, by which names of headers begin.
+_EXTRAS = "cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg|nvtx"
+
+#: What pip installs from on anybody's machine, without a key: a commit, a tag or a branch.
+_LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
+
+#: A branch whose name no shell and no YAML reads as more than a name.
+_BRANCH = re.compile(r"[\w+-][\w./+-]*")
+
 _NONE_FOUND = """\
-# No .cu or .cuh file has a kernel. A text of CUDA C++, or PTX, that a package makes is watched like this:
+# No kernel was found. A text of CUDA C++, or PTX, that a package makes is watched like this:
 #
-# blur = Kernel(
-#     "blur",
-#     text="package.module:NAME",  # a text, or a function that returns one; ptx= for PTX
-#     arguments=[outputs("out", "n", "float32"), inputs("image", "n", "float32"), "n"],
-#     block=256,
-#     over=("n",),
-# )
-# globals().update(watch(blur, {"n": [4096]}))
+# class Blur(kw.Watched):
+#     kernel = kw.Kernel(
+#         "blur",
+#         text="package.module:NAME",  # a text, or a function that returns one; ptx= for PTX
+#         arguments=[kw.outputs("out", "n", "float32"), kw.inputs("image", "n", "float32"), "n"],
+#         block=256,
+#         over=("n",),
+#     )
+#     param_names = ("n",)
+#     params = ([4096],)
 #
 # Of Numba: ptx= a function of your package that returns numba.cuda.compile_ptx(function, types, cc=..., lineinfo=True),
-# and arguments=numba_arguments(...), which kernelwatch has, too, of the same.
+# and arguments=kw.numba_arguments(...) of the same.
 """
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write what is not there yet; return 0, or 1 where this is no git repository."""
-    parser = argparse.ArgumentParser("kernelwatch init", description=__doc__)
+    """Write what is not there yet; return 0, or 1 where that would not be right, with the reason."""
+    parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(
         "--workflows",
         metavar="URL",
         help="also write workflows for GitHub, which install this library from git+https://HOST/REPOSITORY@COMMIT",
     )
     options = parser.parse_args(words)
+    if options.workflows and not _LIBRARY.fullmatch(options.workflows):
+        parser.error(
+            f"--workflows {options.workflows}: pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT"
+        )
     try:
         root = Path(git.text(Path.cwd(), "rev-parse", "--show-toplevel"))
-    except GitError:
-        print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
+        files = _files(root, shlex.split(options.flags), options.workflows or "")
+    except (GitError, ValueError) as error:
+        advice = "; run: git init" if "not a git repository" in str(error) else ""
+        print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
         return 1
-    every = {each.name: each for each in guesses.kernels(root)}.values()
-    found = [each for each in every if any(one.is_array for one in each.parameters)]
-    for each in (one for one in every if one not in found):
-        print(f"{each.file}: {each.name} takes no array by a pointer of its own: it cannot be watched")
-    files = _files(root, found)
-    if options.workflows:
-        written = _workflows(_branch(root), options.workflows)
-        files |= {f".github/workflows/{name}": text for name, text in written}
     for name, text in files.items():
         path = root / name
         if path.exists():
@@ -101,32 +112,69 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             path.parent.mkdir(exist_ok=True, parents=True)
             whole.write(path, text)
-            print(f"{name} written")
+            print(f"{path if Path.cwd() != root else name} written")
     _ignore(root / ".gitignore")
-    todo = "decide what benchmarks/kernels.py marks TODO" if found else "declare kernels in benchmarks/kernels.py"
-    print(f"{len(found)} kernels found; next: {todo}, commit, and run: asv run --record-samples HEAD^!")
+    if git.text(root, "rev-parse", "--is-shallow-repository") == "true":
+        print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
+    todo = "decide" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
+    print(f"next: {todo} in benchmarks/kernels.py, commit, and run: asv run --record-samples HEAD^!")
     return 0
 
 
-def _files(root: Path, found: Sequence[Found]) -> dict[str, str]:
-    is_package = any((root / name).is_file() for name in ("pyproject.toml", "setup.py"))
-    steps = ['"in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"']
-    if is_package:
-        steps.append('"in-dir={env_dir} python -m pip install --quiet --no-deps --force-reinstall {build_dir}"')
-    install = ",\n                        ".join(steps)
+def _files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
+    """Return what is to be written. Raises ValueError with the reason why it would be wrong."""
+    branch = _branch(root)
+    workflows = dict(_workflows(branch, library)) if library else {}
+    configuration = {**_CONFIGURATION, "project": root.name, "branches": [branch]}.items()
+    lines = (f"    {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in configuration)
     return {
-        "asv.conf.json": _CONFIGURATION.format(project=root.name, branch=_branch(root), install=install),
+        "asv.conf.json": "{\n" + ",\n".join(lines) + "\n}\n",
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _BENCHMARKS + ("\n".join(map(Found.written, found)) or _NONE_FOUND),
+        "benchmarks/kernels.py": _BENCHMARKS + ("\n\n".join(_classes(root, flags)) or _NONE_FOUND),
+        **workflows,
     }
 
 
+def _classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
+    """Yield what watches each kernel; say what is found, what is read of a text alone, and what is left out."""
+    finder = Finder(root, flags)
+    every = finder.kernels()
+    found = [each for each in every if not guesses.problem(each)]
+    left = [f"{each.file}:{each.line}: {each.name}: {guesses.problem(each)}" for each in every if each not in found]
+    for line in [*finder.left, *left]:
+        print(f"left out: {line}")
+    for line in dict.fromkeys(each.unit.problem for each in found if each.unit.problem):
+        extra = re.search(rf"error: ({_EXTRAS})\w*[.\w/]*: No such file", line)
+        advice = f"; run: pip install 'cuda-toolkit[{extra[1]}]==13.0.2'" if extra else ""
+        print(f"read from the text, since nvcc refuses it: {line}{advice}")
+    print(f"{len(found)} kernels found, {len(finder.left) + len(left)} left out")
+    known = [one for file, text in finder.texts.items() for one in launches.launches(file, text)]
+    for one, name in zip(found, guesses.names(found), strict=True):
+        yield guesses.written(one, name, _launch(one, every, known), flags)
+
+
+def _launch(one: Found, every: Sequence[Found], known: Sequence[tuple[str, Launch]]) -> Launch | None:
+    """Return the launch that says most of a kernel: of its own file, or of any if no other kernel has its name."""
+    last = one.name.rpartition("::")[2]
+    is_alone = sum(each.name.rpartition("::")[2] == last for each in every) == 1
+    fitting = [each for name, each in known if name == last and len(each.arguments) == len(one.parameters)]
+    mine = [each for each in fitting if each.file == one.file or is_alone]
+    names = tuple(each.name for each in one.parameters)
+    return max(mine, key=lambda each: sum(part is not None for part in each.geometry(names)), default=None)
+
+
 def _branch(root: Path) -> str:
-    """Return the branch whose history is kept: the remote's own, else that which is checked out, else main."""
-    for words in (("symbolic-ref", "--short", "refs/remotes/origin/HEAD"), ("symbolic-ref", "--short", "HEAD")):
-        with suppress(GitError):
-            return git.text(root, *words).removeprefix("origin/")
-    return "main"
+    """Return the branch whose history is kept: the remote's own, main or master where they are here, else that of HEAD.
+
+    Raises ValueError where HEAD is of none.
+    """
+    local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    remote = git.asked(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
+    current = git.asked(root, "symbolic-ref", "--short", "HEAD") or ""
+    known = [each for each in (remote.removeprefix("origin/"), "main", "master") if each in local]
+    if not (known or current):
+        raise ValueError("HEAD is detached, and there is no branch main or master here; run: git switch BRANCH")
+    return [*known, current][0]
 
 
 def _ignore(path: Path) -> None:
@@ -140,19 +188,26 @@ def _ignore(path: Path) -> None:
 
 
 def _workflows(branch: str, library: str) -> Iterator[tuple[str, str]]:
+    if not _BRANCH.fullmatch(branch):
+        raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
     for path in sorted((Path(__file__).parent / "workflows").glob("*.yml")):
         text = path.read_text(encoding="utf-8")
         for mark, value in {"@BRANCH@": branch, "@LIBRARY@": library, "@NVCC@": _NVCC}.items():
             text = text.replace(mark, value)
-        yield path.name, text
+        yield f".github/workflows/{path.name}", text
 
 
 def provide(words: Sequence[str] | None = None) -> int:
-    """Let an environment import what this Python does, after its own packages."""
+    """Let an environment import a commit's packages, and then what this Python does, after its own packages."""
     parser = argparse.ArgumentParser("kernelwatch provide")
-    parser.add_argument("folder", type=Path, help="the environment's")
-    folder = parser.parse_args(words).folder
-    lines = dict.fromkeys([*project.libraries(), sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]])
-    (packages,) = list(folder.glob("lib/python3*/site-packages"))[:1]
-    (packages / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    parser.add_argument("environment", type=Path, help="its folder")
+    parser.add_argument("commit", type=Path, nargs="*", help="the folder of a commit")
+    options = parser.parse_args(words)
+    own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
+    packages = [each for commit in options.commit for each in (str(commit / "src"), str(commit))]
+    folder = next(options.environment.glob("lib/python3*/site-packages"), None)
+    if folder is None:
+        parser.error(f"{options.environment} has no lib/python3*/site-packages; give the folder of an environment")
+    lines = dict.fromkeys([*packages, *project.libraries(), *own])
+    (folder / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0

@@ -1,126 +1,210 @@
-"""What `kernelwatch init` guesses: the kernels that sources declare, and the rows that watch them."""
+"""What `kernelwatch init` guesses: of each kernel that is found, the class that watches it."""
 
 from __future__ import annotations
 
+import json
+import keyword
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
-from kernelwatch.store import git
-from ptxcount.declarations import declarations
-
-_NO_TYPE = re.compile(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\[[^]]*\]")
+from kernelwatch.finder import Found, Parameter
+from kernelwatch.kernel.dtypes import CPP
+from kernelwatch.launches import Launch
+from ptxcount.names import split
+from ptxcount.typed import TYPES, VECTORS, plain
 
 #: C++ types -> NumPy's dtypes.
-_DTYPES = {
-    "float": "float32", "double": "float64", "__half": "float16", "half": "float16", "__nv_bfloat16": "bfloat16",
-    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
-    "unsigned char": "uint8", "unsigned short": "uint16", "unsigned": "uint32", "unsigned int": "uint32",
-    "unsigned long long": "uint64", "size_t": "uint64", "uint8_t": "uint8", "int32_t": "int32", "uint32_t": "uint32",
-    "int64_t": "int64",
-}  # fmt: skip
+_DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
 
 #: What integers are called that are the lengths of rows, of columns, and of arrays of one axis.
 _WIDTHS = ("w", "width", "cols", "columns", "ncols", "nx")
 _HEIGHTS = ("h", "height", "rows", "nrows", "ny")
 _LENGTHS = ("n", "size", "count", "length")
 
-_WATCHED = """\
-# TODO: shapes, dtypes, the grid and the sizes are guesses; reference=a function of NumPy arrays verifies the outputs.
-{name} = Kernel(
-    "{name}",
-    file="{file}",{more}
-    arguments=[
-        {arguments},
-    ],
-    block={block},
-    over={over},
-)
-globals().update(watch({name}, {{{axes}}}))
-"""
+#: What axes are called that are no arguments, and what a grid may ask for.
+_TAKEN = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
+
+_CLASS = '''\
+# {place}
+class {title}(kw.Watched):
+    """{shown}."""
+
+{todo}
+    kernel = kw.Kernel(
+        {kernel},
+    )
+    param_names = {axes}
+    params = {values}
+'''
 
 
-class Parameter(NamedTuple):
-    """What a kernel takes. Its dtype is NumPy's, "" where a template gives it, the C++ type where it is no number."""
-
-    name: str
-    dtype: str
-    is_number: bool
-    is_array: bool
-    is_const: bool
-
-    def written(self, shape: str) -> str:
-        """Return what declares it; an array has the shape."""
-        dtype = f', "{self.dtype if self.is_number else f"TODO: the dtype of {self.dtype}"}"' if self.dtype else ""
-        if self.is_array:
-            return f'{"inputs" if self.is_const else "in_and_out"}("{self.name}", "{shape}"{dtype})'
-        return f'"{self.name}"' if self.is_number else f'scalar("{self.name}"{dtype})'
+def problem(one: Found) -> str:
+    """Return why a kernel cannot be watched; empty if it can."""
+    arrays = [each for each in one.parameters if _is_array(each)]
+    if any("Object_t" in each.kind or "CUtensorMap" in each.kind for each in one.parameters):
+        return "it takes textures or tensor maps"
+    if not arrays:
+        return "it takes no array by a pointer of its own"
+    return "" if any(not _is_const(each) for each in arrays) else "it writes to no array that it takes"
 
 
-class Found(NamedTuple):
-    """A kernel in a file: its name with namespaces, the parameters of its template, and its own."""
+def _is_array(one: Parameter) -> bool:
+    return one.kind.count("*") + one.kind.count("[") == 1 and "(" not in one.kind
 
-    file: str
-    qualified: str
-    template: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
 
-    @property
-    def name(self) -> str:
-        """Its name without namespaces."""
-        return self.qualified.rpartition("::")[2]
+def _is_const(one: Parameter) -> bool:
+    return re.search(r"\bconst\b", one.kind.partition("*")[0]) is not None
 
-    @property
-    def over(self) -> list[str]:
-        """The lengths of its arrays, a row's first: a width and a height, or one."""
-        integers = [each.name for each in self.parameters if not each.is_array and "int" in each.dtype]
-        first = (next((one for one in integers if one.lower() in names), "") for names in (_WIDTHS, _HEIGHTS, _LENGTHS))
-        width, height, length = first
-        return [width, height] if width and height else [length or [*integers, "n"][0]]
 
-    @property
-    def more(self) -> str:
-        """Where its includes lie, if that is a folder of this name, and its entry point, if that is not its name."""
-        before, folder, _ = self.file.partition("include/")
-        include = f'\n    include=["{before}include"],' if folder else ""
-        values = [each.partition("=")[2].strip() or ("{T}" if _is_type(each) else "1") for each in self.template]
-        entry = self.qualified + (f"<{', '.join(values)}>" if values else "")
-        return include + (f'\n    entry="{entry}",' if entry != self.name else "")
-
-    def written(self) -> str:
-        """Return what watches it."""
-        shape = " ".join(reversed(self.over))
-        numbers = [each.name for each in self.parameters if each.is_number and not each.is_array]
-        sizes = {name: 256 if len(self.over) > 1 else 4096 for name in self.over}
-        return _WATCHED.format(
-            name=self.name,
-            file=self.file,
-            more=self.more,
-            arguments=",\n        ".join(each.written(shape) for each in self.parameters),
-            block=256 if len(self.over) == 1 else (32, 8),
-            over=str(tuple(self.over)).replace("'", '"'),
-            axes=", ".join(f'"{name}": [{sizes.get(name, 1)}]' for name in dict.fromkeys([*self.over, *numbers])),
+def names(found: Sequence[Found]) -> Iterator[str]:
+    """Yield a name for each kernel, and so for each class, that no other has: if need be with that of its file."""
+    short = [each.name.rpartition("::")[2] for each in found]
+    several = Counter(map(title, short))
+    taken = {"Compiled", "Suite"}
+    for one, name in zip(found, short, strict=True):
+        path = PurePosixPath(one.file)
+        stem, parent = (re.sub(r"\W", "_", each) for each in (path.stem, path.parent.name))
+        longer = (
+            f"{stem}_{name}",
+            f"{parent}_{stem}_{name}",
+            *(f"{stem}_{name}_{n}" for n in range(2, len(found) + 2)),
         )
+        chosen = next(each for each in ((name,) * (several[title(name)] == 1) + longer) if title(each) not in taken)
+        taken |= {f"{first}{title(chosen)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")}
+        yield chosen
 
 
-def kernels(root: Path) -> Iterator[Found]:
-    """Yield the kernels of all files that git tracks and nvcc compiles."""
-    listed = git.text(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
-    for file in listed.splitlines():
-        for each in declarations((root / file).read_text(encoding="utf-8", errors="replace")):
-            types = {one.partition("=")[0].split()[1] for one in each.template if _is_type(one)}
-            parameters = tuple(_parameter(*one, types) for one in each.parameters)
-            yield Found(file, each.name, tuple(each.template), parameters)
+def title(name: str) -> str:
+    """Return what the class of a kernel is called."""
+    found = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
+    return found if found.isidentifier() and not keyword.iskeyword(found) else f"Kernel{found}"
 
 
-def _is_type(each: str) -> bool:
-    return each.startswith(("typename ", "class "))
+def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] = ()) -> str:
+    """Return the class that watches a kernel, with what nobody knows in its TODO."""
+    todo = ["shapes and sizes"]
+    parameters = [each if _is_array(each) else each._replace(name=_safe(each.name)) for each in one.parameters]
+    numbers = [each for each in parameters if not _is_array(each) and plain(each.kind) in _DTYPES]
+    integers = [each.name for each in numbers if "int" in _DTYPES[plain(each.kind)]]
+    called = tuple(each.name for each in parameters)
+    grid, block, shared = launch.geometry(called) if launch else (None, None, None)
+    over = tuple(each for each in _words(*(grid or ())) if each in integers) or _over(integers)
+    entry, swept, dtypes = _entry(one, launch, todo)
+    arguments = [_argument(each, " ".join(reversed(over)), swept, todo) for each in parameters]
+    todo += ["the grid"] * (grid is None) + ["the block"] * (block is None)
+    block = block or ((32, 8) if len(over) > 1 else (min(one.most or 256, 256),))
+    if launch and shared is None:
+        todo.append(f"dynamic_shared: {launch.configuration[2]}")
+    if one.unit.problem:
+        todo.append(f"what nvcc does not compile: {one.unit.problem}")
+    lines = [
+        _text(name),
+        f"text={_text(one.unit.made)}" if one.unit.made else f"file={_text(one.unit.file)}",
+        *([f"include={_text(one.unit.include)}"] if one.unit.include else []),
+        *([f"options={_text(tuple(flags))}"] if flags else []),
+        *([f"entry={_text(entry)}"] if entry != name else []),
+        f"arguments=[\n            {f',{_NEXT}    '.join(arguments)},\n        ]",
+        f"block={_text(block) if len(block) > 1 else block[0]}",
+        f"grid={_text(grid)}" if grid else f"over={_text(over)}",
+        *([f"dynamic_shared={_text(shared)}"] if shared else []),
+    ]
+    values: dict[str, list[int] | list[str]] = {}
+    for each in (*over, *(each.name for each in numbers), *_words(*(grid or ()), shared or "")):
+        values[each] = [(256 if len(over) > 1 else 4096) if each in over else 1]
+    if dtypes not in ([], ["float32"]):
+        values["dtype"] = dtypes
+    told = f"TODO: {'; '.join(todo)}; reference=, a function of NumPy arrays, verifies the outputs."
+    return _CLASS.format(
+        place=f"{one.file}:{one.line}" + (f", launched in {launch.file}" if launch else ""),
+        title=title(name),
+        shown=name,
+        todo=textwrap.fill(told, 120, initial_indent="    # ", subsequent_indent="    # "),
+        kernel=f",{_NEXT}".join(lines),
+        axes=_text(tuple(values)),
+        values=_text(tuple(values.values())),
+    )
 
 
-def _parameter(text: str, name: str, types: set[str]) -> Parameter:
-    kind = " ".join(_NO_TYPE.sub(" ", text).split())
-    dtype = "" if kind in types else _DTYPES.get(kind, kind)
-    is_const = re.search(r"\bconst\b", text) is not None
-    is_array = "*" in text or "[" in text
-    return Parameter(name or "unnamed", dtype, kind in types or kind in _DTYPES, is_array, is_const)
+def _words(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)))
+
+
+def _over(integers: Sequence[str]) -> tuple[str, ...]:
+    """Return the lengths of arrays, a row's first: a width and a height, or one."""
+    known = (_WIDTHS, _HEIGHTS, _LENGTHS)
+    width, height, length = (next((one for one in integers if one.lower() in each), "") for each in known)
+    return (width, height) if width and height else (length or [*integers, "n"][0],)
+
+
+def _safe(name: str) -> str:
+    """Return what an argument is called that an expression and an axis can name."""
+    return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+
+
+def _argument(one: Parameter, shape: str, swept: str, todo: list[str]) -> str:
+    """Return what declares a parameter; arrays have the shape."""
+    base = plain(one.kind).rstrip("* []").strip()
+    vector = VECTORS.fullmatch(base)
+    dtype = TYPES[vector[1]] if vector else _DTYPES.get(base)
+    named = _text(one.name)
+    if _is_array(one):
+        shape = f"{shape} {vector[2]}" if vector else shape
+        typed = f", {_text(dtype or f'TODO: the dtype of {base}')}"
+        if swept and re.search(rf"\b{swept}\b", one.written):
+            typed = ""
+        elif dtype is None:
+            todo.append(f"the dtype of {one.name}, {base}")
+        return f"kw.{'inputs' if _is_const(one) else 'in_and_out'}({named}, {_text(shape)}{typed})"
+    if plain(one.kind) in _DTYPES:
+        return named if dtype not in ("float16", "bfloat16") else f"kw.scalar({named}, {_text(dtype)})"
+    todo.append(f"the value of {one.name}, {one.kind or 'a struct'}")
+    return f'kw.scalar({named}, "V{one.size or 8}", value=b"")'
+
+
+def _entry(one: Found, launch: Launch | None, todo: list[str]) -> tuple[str, str, list[str]]:
+    """Return the entry point, the type of its template that is swept, and the dtypes of that."""
+    types = [place for place, each in enumerate(one.template) if re.match(r"(typename|class)\b", each)]
+    made = [split(each.partition("<")[2][:-1]) for each in one.instances]
+    if not made:
+        if not one.template:
+            return one.entry, "", []
+        made = [_guessed(one, launch, todo)]
+    first = made[0]
+    if len(types) == 1 and len(first) == len(one.template):
+        (place,) = types
+        alike = [each for each in made if [*each[:place], *each[place + 1 :]] == [*first[:place], *first[place + 1 :]]]
+        dtypes = [_DTYPES.get(each[place], "") for each in alike]
+        if CPP.keys() >= {*dtypes}:
+            first = [*first[:place], "{T}", *first[place + 1 :]]
+            return f"{one.name}<{', '.join(first)}>", one.template[place].partition("=")[0].split()[-1], dtypes
+    return f"{one.name}<{', '.join(first)}>", "", []
+
+
+def _guessed(one: Found, launch: Launch | None, todo: list[str]) -> list[str]:
+    """Return arguments of a template that nobody has: as the host's code says, or else as they are by default."""
+    found = []
+    for place, each in enumerate(one.template):
+        head, _, default = each.partition("=")
+        name, is_type = head.split()[-1].lstrip("."), bool(re.match(r"(typename|class)\b", head))
+        given = launch.template[place] if launch and place < len(launch.template) else ""
+        known = given if given in TYPES else launch.expression(given, {}) if launch and given else None
+        is_element = any(re.search(rf"\b{name}\b[^,]*[*[]", parameter.written) for parameter in one.parameters)
+        if not (known or default or (is_type and is_element)):
+            todo.append(f"{name} of its template")
+        found.append(known or default.strip() or ("float" if is_type else "true" if head.startswith("bool") else "1"))
+    return found
+
+
+#: What stands between the arguments of a `Kernel`.
+_NEXT = "\n        "
+
+
+def _text(value: object) -> str:
+    """Return a value as Python writes it, with double quotes."""
+    if isinstance(value, tuple | list):
+        inside = ", ".join(map(_text, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -1,12 +1,13 @@
-"""What a project writes to have its kernels watched: `watch` makes asv's classes of a kernel and its sweep."""
+"""What a project writes to have its kernels watched: a class for each, a subclass of `Watched`."""
 
 from __future__ import annotations
 
 import re
 import sys
+import types
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import kernelwatch.benchmarks as kw
 from kernelwatch import settings, suite
@@ -28,35 +29,22 @@ _WHERE: dict[str, str] = {}
 _TIMED: dict[str, Sweep] = {}
 
 
-def watch(
-    kernel: Kernel,
-    axes: Mapping[str, Sequence[str | int | float]],
-    *,
-    name: str = "",
-    title: str = "",
-    archs: Sequence[str] = ARCHS,
-    timed: Mapping[str, Sequence[str | int | float]] | None = None,
-) -> dict[str, Any]:
-    """Make asv's classes of a kernel: what is counted, compiled and, on a GPU, timed of it.
+class Watched(kw.CountedWithShared):
+    """A kernel that is watched: a subclass is what is counted of it. What is compiled and timed stands beside it.
 
-    Call it in `benchmarks/kernels.py` alone, once a kernel or more often, as
-    ``globals().update(watch(kernel, {"n": [1000]}))``. Benchmarks are called `track_counted.NAME.track_...`,
+    Write subclasses in `benchmarks/kernels.py` alone. Benchmarks are called `track_counted.NAME.track_...`,
     `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
-    and, as multiples of a copy's time, `track_control...`: names under which results are stored for ever.
+    and, as multiples of a copy's time, `track_control...`. NAME is the class's. Results are stored under these names.
 
     Parameters
     ----------
     kernel : Kernel
         What is watched.
-    axes : mapping
-        What the launch gives, by name, and perhaps "dtype" and "flags" -> values. Their order is that of the results.
-    name : str
-        The class's; the kernel's in camel case if not given. Needed for a second sweep of a kernel.
-    title : str
-        What a person calls it; the kernel's name if not given.
+    param_names, params : sequence
+        The axes: what the launch gives, and perhaps "dtype" and "flags". Their order is that of the results.
     archs : sequence of str
         The architectures to compile for.
-    timed : mapping, optional
+    timed : mapping
         Other values of some axes for what is timed, which may be larger than what a CPU can count.
 
     Raises
@@ -65,36 +53,52 @@ def watch(
         The kernel takes other names than the axes have, another kernel has its name, under which results are stored,
         or it is watched in another file of the benchmarks.
     """
-    given = set(axes) - {"dtype", "flags"}
-    if given != set(kernel.parameters):
-        wanted = ", ".join(kernel.parameters) or "no axes"
-        raise ArgumentError(f"{kernel.name} takes {wanted}; the axes are {', '.join(sorted(given)) or 'none'}")
-    called = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))
-    if called == "Compiled" or (called in _SWEEPS and _SWEEPS[called].kernel != kernel.name):
-        raise ArgumentError(f"{called} is the name of other benchmarks; give watch a name")
-    _refuse_other_places(kernel, sys._getframe(1))
-    whole = {key: tuple(values) for key, values in axes.items()}
-    whole.setdefault("dtype", (DTYPE,))
-    whole.setdefault("flags", (FLAGS,))
-    large = whole | {key: tuple(values) for key, values in (timed or {}).items()}
-    if large.keys() != whole.keys():
-        raise ArgumentError(
-            f"{kernel.name}: what is timed has the axes {', '.join(large)}; {', '.join(whole)} are known"
-        )
-    _KERNELS[kernel.name] = kernel
-    common: dict[str, Any] = {"kernel": kernel.name, "__module__": sys._getframe(1).f_globals["__name__"]}
 
-    def made(base: type[kw.Benchmark], name: str, module: str, of: Mapping[str, Any], **more: Any) -> Any:
-        axes = {"params": tuple(of.values()), "param_names": tuple(of)} if of else {}
-        return type(name, (base,), {**common, "module": module, **axes, **more})
+    module = "track_counted"
+    archs: ClassVar[Sequence[str]] = ARCHS
+    timed: ClassVar[Mapping[str, Sequence[str | int | float]]] = {}
+    #: What a module of benchmarks has of it: its classes, and the suite of all that was watched until now.
+    beside: ClassVar[dict[str, Any]]
 
-    title = title or kernel.name
-    counted = made(kw.CountedWithShared, called, "track_counted", whole, title=title)
-    back_to_back = made(kw.BackToBack, called, "time_kernel", large, title=f"{title}, DRAM")
-    isolated = made(kw.Isolated, f"Isolated{called}", "time_kernel", large, title=f"{title}, DRAM")
-    _SWEEPS[called] = counted.sweep
-    _TIMED.update({called: back_to_back.sweep, f"Isolated{called}": isolated.sweep})
-    compiled = made(kw.Compiled, "Compiled", "track_compiled", _compiled_axes(archs), title="Compiled")
+    def __init_subclass__(cls, frame: FrameType | None = None) -> None:
+        """Make what stands beside the class; put it into the module, unless the frame of `watch` is given."""
+        kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
+        axes = {key: tuple(values) for key, values in zip(cls.param_names, cls.params, strict=True)}
+        given = set(axes) - {"dtype", "flags"}
+        if given != set(kernel.parameters):
+            wanted = ", ".join(kernel.parameters) or "no axes"
+            raise ArgumentError(f"{kernel.name} takes {wanted}; the axes are {', '.join(sorted(given)) or 'none'}")
+        if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
+            raise ArgumentError(f"{name} is the name of other benchmarks; give another one")
+        _refuse_other_places(kernel, caller)
+        axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
+        large = axes | {key: tuple(values) for key, values in cls.timed.items()}
+        if large.keys() != axes.keys():
+            raise ArgumentError(
+                f"{kernel.name}: what is timed has the axes {', '.join(large)}; {', '.join(axes)} are known"
+            )
+        _KERNELS[kernel.name] = kernel
+        cls.__module__ = caller.f_globals["__name__"]
+        cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
+        cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
+        super().__init_subclass__()
+        cls.beside = {"SUITE": None, name: cls, **_beside(cls, large)}
+        if frame is None:
+            caller.f_globals.update(cls.beside)
+
+
+def _beside(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    def made(base: type[kw.Benchmark], name: str, module: str, axes: Mapping[str, Any], **more: Any) -> Any:
+        places = {"params": tuple(axes.values()), "param_names": tuple(axes)} if axes else {}
+        common = {"kernel": cls.kernel, "__module__": cls.__module__, "module": module}
+        return type(name, (base,), {**common, **places, **more})
+
+    name, title = cls.__name__, f"{cls.title}, DRAM"
+    back_to_back = made(kw.BackToBack, name, "time_kernel", large, title=title)
+    isolated = made(kw.Isolated, f"Isolated{name}", "time_kernel", large, title=title)
+    _SWEEPS[name] = cls.sweep
+    _TIMED.update({name: back_to_back.sweep, f"Isolated{name}": isolated.sweep})
+    compiled = made(kw.Compiled, "Compiled", "track_compiled", _compiled_axes(cls.archs), title="Compiled")
     kernels = cast(Any, dict(_KERNELS))
     handed_over = Suite(
         kernels=lambda: kernels,
@@ -104,12 +108,33 @@ def watch(
         compiled=compiled.sweep,
     )
     suite.hand_over(handed_over)
-    found: dict[str, Any] = {"SUITE": handed_over, called: counted, "Compiled": compiled}
-    timed_ones = (back_to_back, isolated)
-    found |= {f"{one.__name__}Times": one for one in timed_ones}
-    return found | {
-        f"{one.__name__}Ratios": made(kw.Control, one.__name__, "track_control", {}, timed=one) for one in timed_ones
+    both = (back_to_back, isolated)
+    return {
+        "SUITE": handed_over,
+        "Compiled": compiled,
+        **{f"{one.__name__}Times": one for one in both},
+        **{f"{one.__name__}Ratios": made(kw.Control, one.__name__, "track_control", {}, timed=one) for one in both},
     }
+
+
+def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, name: str = "", **more: Any) -> Any:
+    """Make the classes of a kernel without writing one: ``globals().update(watch(kernel, {"n": [1000]}))``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What is watched.
+    axes : mapping
+        Names of axes -> values.
+    name : str
+        The class's; the kernel's in camel case if not given. Needed for a second sweep of a kernel.
+    **more
+        `title`, `archs` and `timed` of `Watched`, with its errors.
+    """
+    called = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))
+    held = {"kernel": kernel, "param_names": tuple(axes), "params": tuple(axes.values()), "title": kernel.name, **more}
+    made: Any = types.new_class(called, (Watched,), {"frame": sys._getframe(1)}, lambda names: names.update(held))
+    return made.beside
 
 
 def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:

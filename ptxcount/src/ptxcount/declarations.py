@@ -102,14 +102,17 @@ def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] |
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
             place = _closing(tokens, place + 1)
-        elif following == "(" and (word.isidentifier()):
-            return place, place + 1, _closing(tokens, place + 1)
+        elif following == "(" and word.isidentifier():
+            closing = _closing(tokens, place + 1)
+            if closing + 1 == len(tokens) or tokens[closing + 1][0] in "{;":
+                return place, place + 1, closing
+            place = closing  # a macro that stands for __launch_bounds__
         place += 1
     return None
 
 
 def _parameter(text: str) -> tuple[str, str]:
-    """Type and name of ``const float* __restrict__ x``; a parameter without a name has none."""
+    """Type and name of ``const float* __restrict__ x`` or ``float (*f)(float)``; what has no name has none."""
     text = text.partition("=")[0].strip()
-    match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*)", text)
+    match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*|\s*\)\s*\(.*)", text)
     return (match[1].strip() + match[3], match[2]) if match else (text, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Code:
         include: Sequence[str],
         constants: Mapping[str, Any],
         names: Sequence[str],
+        prelude: str = "",
     ) -> None:
         if sum(map(bool, (file, text, ptx))) != 1:
             raise ArgumentError(f"{name}: give one of file, text and ptx")
@@ -39,7 +41,7 @@ class Code:
         self.file, self.source = file, Path(file or f"{name}.cu")
         self.constants, self.dtypes = dict(constants), tuple(names)
         self._text, self._ptx = text, ptx
-        self._options, self._include = tuple(options), tuple(include)
+        self._options, self._include, self._prelude = tuple(options), tuple(include), prelude
 
     @property
     def place(self) -> Path:
@@ -65,10 +67,14 @@ class Code:
     def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
         """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
         if self.file:
-            return sources.of_file(self.file, self._include)
-        text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
-        folders = tuple(sources.checkout() / each for each in self._include)
-        return Source(text, folders, is_ptx=not self._text)
+            found = sources.of_file(self.file, self._include)
+        else:
+            text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
+            folders = tuple(sources.checkout() / each for each in self._include)
+            found = Source(text, folders, is_ptx=not self._text)
+        if found.is_ptx:
+            return found
+        return sources.with_options(replace(found, prelude=dtypes.filled(self._prelude, dtype)), self._options)[0]
 
     def source_text(self) -> str:
         """Return the text of its source, for float32."""

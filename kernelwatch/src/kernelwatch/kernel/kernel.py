@@ -55,9 +55,12 @@ class Kernel(Code):
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. Its name if
         not given.
     options : sequence of str
-        Options of nvcc; {T} as above, whose header is included, and {bits}, a built-in type of the same size.
+        Options of nvcc; {T} as above, whose header is included, and {bits}, a built-in type of the same size. `-I` and
+        `-include` may name folders and files of the repository.
     dtypes : sequence of str
         The swept dtypes that it is for; all if not given.
+    prelude : str
+        CUDA C++ that is compiled before the source: what a header needs that does not stand alone; {T} as above.
     include : sequence of str
         Folders of the repository or of the package that are searched for includes.
     dynamic_shared : int, str, mapping or callable
@@ -97,6 +100,7 @@ class Kernel(Code):
         options: Sequence[str] = (),
         dtypes: Sequence[str] = (),
         include: Sequence[str] = (),
+        prelude: str = "",
         dynamic_shared: Length | Mapping[int, int] = 0,
         constants: Mapping[str, Any] | None = None,
         reference: Callable[..., Any] | Kernel | None = None,
@@ -107,7 +111,7 @@ class Kernel(Code):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         said = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {}, dtypes)
+        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {}, dtypes, prelude)
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
         self.says = reference

@@ -12,8 +12,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ CHECKOUT = "KERNELWATCH_CHECKOUT"
 Made = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
+
+#: Options that may name what the repository has, with their values or before them.
+_PLACED = re.compile(r"(-I|-include)=?(.*)", re.DOTALL)
 
 #: What a compiler remarks of a header that is compiled by itself.
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
@@ -66,17 +70,25 @@ class Source:
         Which of both.
     name : str
         What a compiler's warnings and errors call it.
+    prelude : str
+        What is compiled before the text, whose lines keep their numbers.
     """
 
     text: str
     folders: tuple[Path, ...] = ()
     is_ptx: bool = False
     name: str = "kernel.cu"
+    prelude: str = ""
+
+    @property
+    def code(self) -> str:
+        """What the compiler is given."""
+        return (f"{self.prelude}\n#line 1\n" if self.prelude else "") + _ONCE.sub("", self.text)
 
     def included(self) -> dict[Path, str]:
         """Return every file that the text includes from its folders, and those that these include."""
         found: dict[Path, str] = {}
-        todo = [(self.text, self.folders)]
+        todo = [(f"{self.prelude}\n{self.text}", self.folders)]
         while todo and not self.is_ptx:
             text, folders = todo.pop()
             for name in _INCLUDE.findall(text):
@@ -90,7 +102,7 @@ class Source:
         """Return the text with everything that it includes from its folders; PTX without the folders that it names."""
         if self.is_ptx:
             return reduce(lambda text, file: text.replace(file, Path(file).name), self._files(), self.text)
-        return "".join((self.text, *self.included().values()))
+        return "".join((self.prelude, self.text, *self.included().values()))
 
     def _files(self) -> Iterable[str]:
         return parsed(self.text).files.values()
@@ -104,10 +116,26 @@ class Source:
             named = map(Path, self._files())
             own = (checkout(), Path(sys.prefix).resolve())
             return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
-        mine = {str(path): text.splitlines() for path, text in self.included().items()}
-        return lambda name: (
-            self.text.splitlines() if name.endswith("kernel.cu") else mine.get(str(Path(name).resolve()))
-        )
+        mine = self.included()
+
+        def lines(name: str) -> list[str] | None:
+            path = self.file_of(name, mine)
+            text = mine[path] if path else self.text if name.endswith("kernel.cu") else None
+            return None if text is None else text.splitlines()
+
+        return lines
+
+    def file_of(self, name: str, included: Mapping[Path, str]) -> Path | None:
+        """Return which included file a name in PTX is. From the cache, it was made where these lay elsewhere."""
+        path = Path(name)
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+        alike = [each for each, held in included.items() if each.name == path.name and text in (None, held)]
+
+        def shared(one: Path) -> int:
+            pairs = zip(reversed(one.parts), reversed(path.parts), strict=False)
+            return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+        return max(alike, key=shared, default=None)
 
 
 def of_file(name: str, include: Sequence[str]) -> Source:
@@ -208,21 +236,72 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Mo
     """
     if source.is_ptx:
         return Module(source.text, _found(source.text, name))
+    source, options = with_options(source, options)
+    return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
+
+
+def with_options(source: Source, options: Sequence[str], root: Path | None = None) -> tuple[Source, tuple[str, ...]]:
+    """Let `-I` and `-include` name what the repository has.
+
+    Parameters
+    ----------
+    source : Source
+        What is compiled.
+    options : sequence of str
+        nvcc's.
+    root : Path, optional
+        The repository; the commit that is measured if not given.
+
+    Returns
+    -------
+    tuple
+        The source with these folders and this prelude, and the other options.
+    """
+    root = checkout() if root is None else root
+    folders, lines = list(source.folders), source.prelude.splitlines()
+    others: list[str] = []
+    words = iter(options)
+    for word in words:
+        named = _PLACED.fullmatch(word)
+        path = (named[2] or next(words, "")) if named else ""
+        if named and named[1] == "-I" and (root / path).is_dir():
+            folders.append(root / path)
+        elif named and named[1] == "-include" and (root / path).is_file():
+            lines.append(f'#include "{path}"')
+            folders.append(root)
+        else:
+            others += [named[1], path] if named else [word]
+    prelude = "\n".join(dict.fromkeys(lines))
+    return replace(source, folders=tuple(dict.fromkeys(folders)), prelude=prelude), tuple(others)
+
+
+def compiled(source: Source, options: Sequence[str], arch: str, root: Path | None = None, more: str = "") -> str:
+    """Compile CUDA C++, and more behind it, to PTX.
+
+    Raises
+    ------
+    NvccNotFoundError, CompileError
+        As `build.ptx`. The first error, at the user's file, stands before and behind the text: a log has room for a
+        line.
+    """
     try:
-        return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
+        return build.ptx(
+            source.code + more,
+            options,
+            arch=arch,
+            name=source.name,
+            folders=source.folders,
+            included=tuple(source.included().values()),
+        )
     except CompileError as error:
-        raise CompileError(_with_first_error(str(error), source.name)) from None
+        text = str(error).replace(f"{checkout() if root is None else root}/", "")
+        text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: source.name, text, flags=re.MULTILINE)
+        first = _ERROR.search(text)
+        raise CompileError(f"{first[0]}\n{text}\n{first[0]}" if first else text) from None
 
 
 #: An error of nvcc's or of the host's compiler, at its file and line.
 _ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
-
-
-def _with_first_error(text: str, name: str) -> str:
-    """What nvcc said; the first error, at the user's file, stands before and behind it: a log has room for a line."""
-    text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: name, text.replace(f"{checkout()}/", ""), flags=re.MULTILINE)
-    first = _ERROR.search(text)
-    return f"{first[0]}\n{text}\n{first[0]}" if first else text
 
 
 @lru_cache(maxsize=64)
@@ -231,16 +310,14 @@ def _module(
     name: str,
     options: tuple[str, ...],
     arch: str,
-    included: tuple[str, ...],
+    _included: tuple[str, ...],
     _compiler: tuple[str, ...],
 ) -> Module:
-    how: dict[str, Any] = {"arch": arch, "name": source.name, "folders": source.folders, "included": included}
-    code = _ONCE.sub("", source.text)
     if "<" not in name:
-        text = build.ptx(code, options, **how)
+        text = compiled(source, options, arch)
         return Module(text, _found(text, name))
     try:
-        text = build.ptx(code + _ADDRESS.format(name), options, **how)
+        text = compiled(source, options, arch, more=_ADDRESS.format(name))
     except CompileError as error:
         if _NAMED not in str(error):
             raise

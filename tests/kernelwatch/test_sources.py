@@ -1,0 +1,72 @@
+"""Sources of kernels: what is compiled before them, options that name files of the repository, and lines of headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch import Kernel, outputs
+from kernelwatch.errors import CompileError
+from kernelwatch.kernel import sources
+from ptxcount.executable import parsed
+
+HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
+FILES = {"k.cuh": HEADER, "inc/real.h": "using real = float;\n", "inc/n.h": "#define N 4\n"}
+
+
+def _kernel(**more: Any) -> Kernel:
+    return Kernel("f", [outputs("x", "n", "float32")], 32, over=("n",), file="k.cuh", **more)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A commit with a header that does not stand alone."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"prelude": "using real = float;\n#define N 4"},
+        {"prelude": "using real = {T};", "options": ["-DN=4"]},
+        {"options": ["-include", "inc/real.h", "-include=inc/n.h"]},
+        {"options": ["-I", "inc", "-DN=4"], "prelude": '#include "real.h"'},
+        {"options": ["-Iinc", "-include", "inc/real.h", "-DN=4"]},
+        {"include": ["inc"], "options": ["-include", "cuda_fp16.h", "-DN=4"], "prelude": "#include <real.h>"},
+    ],
+)
+def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path) -> None:
+    """What it needs comes before it, from any folder; its lines keep their numbers, and what it includes is known."""
+    kernel = _kernel(**more)
+    text = kernel.ptx("float32", arch="sm_90")
+    assert ".loc\t1 2 " in text
+    assert kernel.at_commit("float32", "sm_90").lines_of()("kernel.cu") == HEADER.splitlines()
+    whole = kernel.at_commit("float32", "sm_90").whole()
+    assert ("using real = float;" in whole, HEADER in whole) == (True, True)
+
+
+def test_an_error_is_at_the_users_line(checkout: Path) -> None:
+    """Also behind a prelude."""
+    with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):
+        _kernel(prelude="using real = float;\n\n\n").ptx("float32", arch="sm_90")
+
+
+def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX names files where they lay when it was made: at another commit's folder they are shown all the same."""
+    shown = []
+    for name in ("one", "two"):
+        (tmp_path / name / "inc").mkdir(parents=True)
+        (tmp_path / name / "k.cuh").write_text('#include "inc/f.cuh"\n')
+        (tmp_path / name / "inc" / "f.cuh").write_text(f"// {tmp_path}\n{HEADER}")
+        monkeypatch.setenv(sources.CHECKOUT, str(tmp_path / name))
+        kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
+        (file,) = (each for each in parsed(kernel.ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each)
+        shown.append((kernel.at_commit("float32", "sm_90").lines_of()(file) or ["nothing"])[-1])
+        (tmp_path / name / "inc" / "f.cuh").unlink()
+    assert shown == [HEADER.splitlines()[-1]] * 2
