@@ -144,7 +144,7 @@ def test_lines_of_todays_counter_are_read(
     files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever machine has them; of one counter the first, and without any of today's the one that came last."""
-    monkeypatch.setattr(fingerprint, "counter", lambda: "new")
+    monkeypatch.setattr(fingerprint, "VERSION", "new")
     for machine, entries in files.items():
         lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
         (tmp_path / machine).mkdir()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import inspect
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +12,9 @@ import pytest
 
 from gpu_kernels import catalog
 from kernelwatch import suite
+from kernelwatch.counting import transactions
 from kernelwatch.instrument import fingerprint, reached
 from kernelwatch.instrument.job import Job
-from kernelwatch.project import ROOT
 from tests import served
 
 #: Every field of a job that says what is launched, on what, and how it is measured -> another value.
@@ -81,82 +78,14 @@ def test_unknown_gpu() -> None:
     assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
 
 
-#: Fingerprint, module that its numbers pass through, and the folders that count of what this loads. The package that is
-#: unpacked for a commit is known by its machine code; asv's process knows ptxcount's metrics, but has no times of them.
-_LIBRARY = "kernelwatch/src/kernelwatch"
-ROOMS = ("toolchain", "kernel", "instrument", "counting", "benchmarks", "sweep.py", "suite.py", "errors.py")
-PASSED = [
-    (
-        "counter",
-        "kernelwatch.runner.counts",
-        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "runner/counts.py")), "ptxcount/"),
-    ),
-    ("instrument", "kernelwatch.instrument.measuring", ("benchmarks/", f"{_LIBRARY}/instrument", "ptxcount/")),
-    (
-        "instrument",
-        "kernelwatch.runner.times",
-        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "runner/times.py"))),
-    ),
-]
-
-
-def _files(what: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The files of a fingerprint."""
-    read: list[Path] = []
-
-    def code(paths: Iterable[Path], root: Path) -> str:
-        read.extend(paths)
-        return ""
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fingerprint, "code", code)
-        inspect.unwrap(getattr(fingerprint, what))()
-    return {path.as_posix() for path in read}
-
-
-#: Where the code is that measures: names in `fingerprint`.
-PLACES = {"ROOT": ".", "_LIBRARY": _LIBRARY, "_PTXCOUNT": "ptxcount/src/ptxcount"}
-
-
-@pytest.mark.parametrize(("what", "module", "folders"), PASSED)
-def test_all_that_a_number_passes_through(
-    what: str, module: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every module that is loaded for it, by its path: two may have one name."""
-    program = f"import sys, {module}; print(*(vars(each).get('__file__') for each in sys.modules.values()))"
-    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    loaded = set(said.split())
-    assert str(ROOT / _LIBRARY / "instrument" / "inputs.py") in loaded
-    counting = tuple(str(ROOT / folder) for folder in folders)
-    assert {name for name in loaded if name.startswith(counting)} <= _files(what, monkeypatch)
-
-
-@pytest.mark.parametrize("what", ["counter", "instrument"])
-def test_one_byte_of_any_file(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever file changes, the fingerprint does."""
-    for folder in ("benchmarks", "ptxcount", "kernelwatch"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for place, folder in PLACES.items():
-        monkeypatch.setattr(fingerprint, place, tmp_path / folder)
-    print_of = inspect.unwrap(getattr(fingerprint, what))
-    known, unseen = print_of(), []
-    assert any(name.endswith("tools.cu") for name in _files(what, monkeypatch)) == (what == "instrument")
-    for name in sorted(_files(what, monkeypatch)):
-        assert name.startswith((str(tmp_path), str(ROOT / "ptxcount")))  # instrument: those that are loaded
-        if not name.startswith(str(tmp_path)):
-            continue
-        before = Path(name).read_bytes()
-        Path(name).write_bytes(before + b"0")
-        unseen += [name] if print_of() == known else []
-        Path(name).write_bytes(before)
-    assert (unseen, print_of()) == ([], known)
-
-
-def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another release of what drives the GPU measures by other code."""
-    known = fingerprint.instrument()
-    monkeypatch.setattr(fingerprint, "version", lambda name: "9" if name == "pycuda" else "1")
-    assert fingerprint.instrument() != known
+def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another instrument nothing is equal: no time, and no count."""
+    launch = suite.current().counted[0].launch(next(iter(suite.current().counted[0].points())))
+    known = fingerprint.conditions(GPU), transactions.fingerprints([launch])
+    monkeypatch.setattr(fingerprint, "VERSION", "another")
+    assert fingerprint.conditions(GPU) != known[0]
+    assert transactions.fingerprints([launch]).keys() == known[1].keys() == {str(launch)}
+    assert transactions.fingerprints([launch]) != known[1]
 
 
 #: A package with a reference whose module imports in every way that Python has.

@@ -13,7 +13,7 @@ from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.counting import transactions
 from kernelwatch.counting.metrics import METRICS, Metric
 from kernelwatch.counting.transactions import CountOutcome
-from kernelwatch.instrument import fingerprint, prebuild, skips
+from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel import Launch
 from kernelwatch.sweep import Sweep
 
@@ -75,7 +75,6 @@ for _name, _metric in METRICS.items():
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     """Count launches in parallel; return what became of each by its text."""
-    fingerprint.counter()  # once, before the fork, and not in each process
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         return in_groups(pool, transactions.outcomes, launches)
 

@@ -184,7 +184,7 @@ def _fingerprint(kernel: Kernel, one: Launch) -> str:
     entry = kernel.module(element, one.flags, arch=ARCH, lines=True).entry
     return fingerprint.of(
         fingerprint.ptx(text, entry),
-        fingerprint.counter(),
+        fingerprint.VERSION,
         [fingerprint.function(each) for each in kernel.functions()],
         says.module(element, one.flags, arch=ARCH).ptx if isinstance(says, Kernel) else "",
         [shape.grid, shape.block, shape.dynamic_shared],

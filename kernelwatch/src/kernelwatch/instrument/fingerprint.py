@@ -1,27 +1,25 @@
 """Fingerprints of measurements: all that a number depends on, as a short text. Equal fingerprints, equal measurements.
 
-Whatever is not known to be without effect is part of it. A fingerprint that changes without need costs a measurement;
-one that does not change where it should would show an old number for a new one.
+A fingerprint holds the machine code, the launch, the reference, the conditions on a GPU, and the instrument's version.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kernelwatch import settings, suite
+from kernelwatch import suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
-from kernelwatch.project import ROOT
 from ptxcount.parser import essence
+
+#: The instrument's version. Raise it with each change of kernelwatch or ptxcount after which a number may be another:
+#: of how kernels are compiled, executed, counted, timed or verified. Then no number of before is taken over.
+VERSION = "1"
 
 #: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
 DIGITS = 16
@@ -43,22 +41,10 @@ _OF_GPU = (
     "application_memory_clock_mhz",
 )
 
-#: The code that measures, of this library and of ptxcount, wherever they are installed; and in this library what counts
-#: of it: files of Python, and of CUDA.
-_LIBRARY = Path(__file__).parents[1]
-_PTXCOUNT = Path(str(getattr(find_spec("ptxcount"), "origin", ""))).parent
-_ROOMS = ("toolchain", "kernel", "instrument", "counting", "benchmarks")
-_FILES = ("suite.py", "sweep.py", "settings.py", "errors.py", "runner/counts.py", "runner/times.py")
-
 
 def of(*parts: object) -> str:
     """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
-
-
-def code(paths: Iterable[Path], root: Path) -> str:
-    """Return the fingerprint of source files, each by its path below a folder."""
-    return of({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
 
 
 @cache
@@ -69,45 +55,13 @@ def function(one: Callable[..., Any]) -> str:
     """
     found, package = reached.files(one), suite.folder()
     if found is None:
-        return code(package.rglob("*.py"), package)
+        found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     return of({module: path.read_bytes() for module, path in found.items()})
 
 
-@cache
-def counter() -> str:
-    """Return the fingerprint of everything that a counted number passes through, from inputs to what asv stores."""
-    counting = (path for path in _PTXCOUNT.rglob("*.py") if path.parent.name != "gate")
-    return of(*_measuring(".py"), code(counting, _PTXCOUNT))
-
-
-def _measuring(*kinds: str) -> list[str]:
-    """The fingerprints of the library's rooms that measure, and of the suite."""
-    own = {path for room in _ROOMS for path in (_LIBRARY / room).rglob("*") if path.suffix in kinds}
-    handed_over = ROOT / settings.suite_folder()
-    return [
-        code(own | {_LIBRARY / name for name in _FILES}, _LIBRARY),
-        code((path for path in handed_over.rglob("*") if path.suffix in kinds), handed_over),
-    ]
-
-
-def instrument() -> str:
-    """Return the fingerprint of what a time passes through, from inputs to what asv stores, and of two packages."""
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    loaded = {Path(file) for file in files if file and Path(file).is_relative_to(_PTXCOUNT)}
-    versions = [_version(name) for name in ("pycuda", "cuda-bindings")]
-    return of(*_measuring(".py", ".cu"), code(loaded, _PTXCOUNT), versions)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
-
-
 def conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of this process's instrument and a GPU; empty if nothing says which GPU it is."""
-    return of(instrument(), {name: gpu.get(name) for name in _OF_GPU}) if gpu.get("uuid") else ""
+    """Return the fingerprint of the instrument and a GPU; empty if nothing says which GPU it is."""
+    return of(VERSION, {name: gpu.get(name) for name in _OF_GPU}) if gpu.get("uuid") else ""
 
 
 def job(one: Job, *more: object) -> str:

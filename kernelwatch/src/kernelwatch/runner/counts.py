@@ -13,7 +13,7 @@ from kernelwatch.benchmarks.counted import in_groups
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import fingerprint, skips
+from kernelwatch.instrument import skips
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.messages import Sender, Task
@@ -57,7 +57,6 @@ def counted(task: Task, send: Sender) -> None:
         found = done[str(launches[id(one)])].metrics
         return {f"{one.group}.track_{metric}": found[metric] for metric in metrics[one.group] if metric in found}
 
-    fingerprint.counter()  # once, before the fork, and not in each process
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
 
         def measure(checks: Sequence[Check]) -> list[float | None]:
