@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -72,5 +71,5 @@ def test_machine_has_a_name() -> None:
 
 def test_a_run_has_a_home_folder(user: str) -> None:
     """For pip, which does not begin without one."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as short, scratch.of_a_run(Path(short, "scratch")) as folder:
+    with scratch.of_a_run() as folder:
         assert (os.environ["HOME"] == str(folder)) == (user == "none")

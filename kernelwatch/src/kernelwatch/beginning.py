@@ -29,7 +29,7 @@ _CONFIGURATION = {
     "repo": ".",
     "branches": [],
     "dvcs": "git",
-    "plugins": [".kernelwatch.runner.plugin", ".kernelwatch.show.site.publisher"],
+    "plugins": [".kernelwatch.runner.plugin"],
     "environment_type": "virtualenv",
     "pythons": ["3"],
     "build_command": [],

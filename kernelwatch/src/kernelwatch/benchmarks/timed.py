@@ -11,13 +11,16 @@ temperature. Lower is better; 1 is as fast as a copy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.instrument import alone, exchange, jobs, prebuild, sampling
+from kernelwatch.instrument import exchange, prebuild, sampling
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.sweep import Sweep
+
+if TYPE_CHECKING:
+    from kernelwatch.instrument import jobs
 
 #: Digits of a ratio behind the point: two runs agree in three (docs/evidence/agreement.md); asv prints all there are.
 DIGITS = 5
@@ -54,7 +57,7 @@ class Timed(Benchmark):
     def setup(self, *params: Any) -> None:
         """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            samples = alone.ask(self.described(self.point(params))).samples
+            samples = _alone(self.described(self.point(params))).samples
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
@@ -110,7 +113,7 @@ class Control(Benchmark):
 
     def setup(self, *params: Any) -> None:
         """Time the launch and the copy in turns."""
-        self.ratios = ratios(alone.ask(described(self.sweep, self.point(params))))
+        self.ratios = ratios(_alone(described(self.sweep, self.point(params))))
 
     @measures("time in copies of the same bytes", "copies")
     def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
@@ -124,7 +127,16 @@ def ratios(*outcomes: Outcome) -> list[float]:
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
+def _alone(what: jobs.Description) -> Outcome:
+    """Measure in this process, as plain asv's have to."""
+    from kernelwatch.instrument import alone  # noqa: PLC0415 -- who counts and compiles does without
+
+    return alone.ask(what)
+
+
 def described(sweep: Sweep, params: Mapping[str, Any]) -> jobs.Description:
     """Return the description of a sweep's configuration for the measuring process. Raises as `jobs.of`."""
+    from kernelwatch.instrument import jobs  # noqa: PLC0415 -- as above
+
     how = {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": sweep.in_l2, "isolated": sweep.isolated}
     return jobs.of(sweep.launch(params), **how)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from kernelwatch import suite
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import machine, tools
+from kernelwatch.instrument import machine
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
@@ -66,6 +66,8 @@ def for_device() -> None:
     """Compile what is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
     gpu = machine.gpu()
     if gpu is not None:
+        from kernelwatch.instrument import tools  # noqa: PLC0415 -- of what times alone
+
         sweeps = (sweep for kind, sweep in suite.BENCHMARKS.values() if kind is suite.Kind.TIMED)
         launches = [sweep.launch(point) for sweep in sweeps for point in sweep.points()]
         everywhere([gpu.arch], {(each.kernel, each.dtype, each.flags) for each in launches})

@@ -57,7 +57,7 @@ def _told(error: BaseException) -> str:
 
 def _work(task: Task, send: Sender) -> None:
     """Measure; compile and count meanwhile, in a process that is forked before this one has threads."""
-    from kernelwatch.runner import counts, times  # noqa: PLC0415 -- the suite says first what is wrong with it
+    from kernelwatch.runner import counts  # noqa: PLC0415 -- the suite says first what is wrong with it
 
     beside: list[BaseProcess] = []
 
@@ -71,7 +71,10 @@ def _work(task: Task, send: Sender) -> None:
         beside.append(multiprocessing.get_context("fork").Process(target=count))
         beside[0].start()
 
-    times.send_all(task, send, os.environ.get(exchange.ADDRESS), begin)
+    if any(group.startswith("time") for group in task.places):
+        from kernelwatch.runner import times  # noqa: PLC0415 -- who counts and compiles does without
+
+        times.send_all(task, send, os.environ.get(exchange.ADDRESS), begin)
     if not beside:
         counts.send_all(task, send)
     for process in beside:

@@ -1,7 +1,7 @@
 """The one seam to asv: `asv run`, `asv continuous` and `asv update` call the runner, where asv is as it needs it.
 
-asv.conf.json names this module among its plugins. With another release that lacks something, one line says so, and asv
-runs the same classes the plain way, in its own processes.
+asv.conf.json names this module among its plugins. `asv publish` adds the project's pages to its own. With another
+release of asv that lacks something, one line says so, and asv runs the same classes the plain way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from typing import Any
 import asv
 from asv.commands.run import Run
 from asv.console import log
+from asv.publishing import OutputPublisher
+from asv.util import UserError
 
 from kernelwatch import mortal, project  # noqa: F401 -- a run that a fleet has begun ends with its worker
+from kernelwatch.errors import KernelwatchError
 from ptxcount import git
 
 #: What the runner calls of asv; the first is replaced -> the parameters that it gives.
@@ -55,6 +58,24 @@ def setup() -> None:
         return
     if not hasattr(Run.run.__func__, "__wrapped__"):
         Run.run = classmethod(replaced(Run.run.__func__))
+
+
+class WatchPages(OutputPublisher):  # type: ignore[misc]
+    """The project's pages; asv finds this class by its base."""
+
+    name = "watch"
+    button_label = "Kernels"
+    description = "Verdicts by commit, bandwidth, memory transactions and resources"
+
+    @classmethod
+    def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
+        """Add the pages to the site that asv is making."""
+        from kernelwatch.show.site import publisher  # noqa: PLC0415 -- other commands of asv's do without
+
+        try:
+            publisher.write_all(conf, repo)
+        except KernelwatchError as error:  # asv shows an error of its own in a line
+            raise UserError(str(error)) from None
 
 
 def problem(where: str, names: str) -> str:

@@ -25,8 +25,8 @@ from asv.runner import run_benchmarks
 from asv.util import ProcessError, UserError
 
 from kernelwatch import scratch
-from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.runner import commits, compiler, process, turns
+from kernelwatch.instrument import machine
+from kernelwatch.runner import commits, compiler, process
 from kernelwatch.runner.commit import Commit, RunContext
 from kernelwatch.runner.messages import Suite
 from kernelwatch.runner.process import CommitProcess, PackageError
@@ -62,10 +62,8 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
         _terminated(),
         folders.alone(results),
         scratch.of_a_run() as folder,
-        measuring.running() as facts,
+        _measuring(in_turns, device) as facts,
     ):
-        if in_turns:
-            turns.describe(in_turns, os.environ[exchange.ADDRESS])
         conf.results_dir = stage.name if stage else str(folder / "stage")  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return Run(conf, repo, machine_of(options, device), options, results, folder, facts).measure(chosen, several)
@@ -80,6 +78,21 @@ def machine_of(options: Mapping[str, Any], device: machine.Gpu | None) -> Machin
     except UserError:
         vars(found).update(machine.stable(name, device))
     return found
+
+
+@contextmanager
+def _measuring(in_turns: Sequence[str], device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
+    """Run a measuring process on a GPU, if there is one, and describe to it what it measures in turns."""
+    if device is None:
+        yield {}
+        return
+    from kernelwatch.instrument import exchange, measuring  # noqa: PLC0415 -- without a GPU nobody needs them
+    from kernelwatch.runner import turns  # noqa: PLC0415
+
+    with measuring.running() as facts:
+        if in_turns:
+            turns.describe(in_turns, os.environ[exchange.ADDRESS])
+        yield facts
 
 
 @contextmanager

@@ -13,13 +13,11 @@ from unittest import mock
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.console import log
-from asv.publishing import OutputPublisher
 from asv.repo import get_repo
-from asv.util import UserError
 
 from kernelwatch.command import without_traceback
-from kernelwatch.errors import KernelwatchError
 from kernelwatch.project import ROOT
+from kernelwatch.runner.plugin import WatchPages  # noqa: F401 -- older configurations of asv name this module as a plugin
 from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
 from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
@@ -34,22 +32,6 @@ _COPIED = ("static", "vendor")
 
 #: Where `make docs` writes the documentation: the site takes it along if it was built.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
-
-
-class WatchPages(OutputPublisher):  # type: ignore[misc]
-    """The project's pages; asv finds this class by its base."""
-
-    name = FOLDER
-    button_label = "Kernels"
-    description = "Verdicts by commit, bandwidth, memory transactions and resources"
-
-    @classmethod
-    def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Add the pages to the site that asv is making."""
-        try:
-            write_all(conf, repo)
-        except KernelwatchError as error:  # asv shows an error of its own in a line
-            raise UserError(str(error)) from None
 
 
 def write_all(conf: Any, repo: Any) -> Path:
