@@ -20,7 +20,6 @@ from asv.util import UserError
 from filelock import FileLock, Timeout
 
 from kernelwatch.store import git, jsonl, reading, rows
-from kernelwatch.store.record import RECORDS
 from ptxcount import whole
 
 #: The environment variable that names another folder of results than the project's.
@@ -132,25 +131,3 @@ def describe(folder: Path, came: Path, machine: str) -> None:
         if not path.exists() or reading.parsed(path) != new:
             path.parent.mkdir(parents=True, exist_ok=True)
             whole.write(path, (came / name).read_bytes())
-
-
-def take(came: Path, folder: Path, machine: str) -> None:
-    """Take a machine's results from another folder of results: all of them, or none.
-
-    Raises
-    ------
-    UnreadableError
-        A file is not as its model has it, or the machine is another than the one of that name.
-    """
-    with alone(folder):
-        found = [(path, *rest) for path, *rest in reading.files(came / machine, strict=True)]
-        lines = {
-            path: {
-                file: [json.loads(line) for line, _ in reading.lines(path.with_suffix(f".{file}"), model)]
-                for file, model in RECORDS.items()
-            }
-            for path, _, _ in found
-        }
-        describe(folder, came, machine)
-        for path, document, typed in found:
-            CommitFiles(folder / machine, typed.commit_hash, typed.env_name).save(document, lines[path])

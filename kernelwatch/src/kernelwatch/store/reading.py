@@ -62,19 +62,14 @@ def listed(folder: Path, pattern: str) -> list[Path]:
     return sorted(folder.glob(pattern))
 
 
-def files(folder: Path, commit: str = "", *, strict: bool = False) -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield asv's files of a machine, or of those of a commit: the path, the JSON, and what the model has of it.
-
-    What does not fit is left out, or else raises UnreadableError.
-    """
+def files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
+    """Yield asv's files of a machine, or of those of a commit: the path, the JSON, and what the model has of it."""
     for path in listed(folder, f"{commit[:8] or '????????'}-*.json"):
         if models.RESULT.fullmatch(path.name):
             try:
                 found = parsed(path)
                 yield path, found, convert(found, models.Document, path)
             except UnreadableError as error:
-                if strict:
-                    raise
                 leave_out(str(error))
 
 
