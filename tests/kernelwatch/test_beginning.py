@@ -211,7 +211,7 @@ def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path)
     beginning.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.own(repository))
-    for words in (["kernelwatch", "run"], ["kernelwatch", "counters", "x n=1 float32"], ["asv", "run", "HEAD^!"]):
+    for words in (["kernelwatch", "run"], ["kernelwatch", "count", "x n=1 float32"], ["asv", "run", "HEAD^!"]):
         done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
         assert done.returncode
         (told,) = (done.stdout + done.stderr).splitlines()
