@@ -205,3 +205,39 @@ KERNEL layer(const float* w, const float* x, float* y, int n, int k)
     for (int j = 0; j < k; j++) s += w[j] * v;
     y[r] = s;
 }
+KERNEL parted_barriers(int* out)
+{
+    __shared__ volatile int s;
+    if (blockIdx.x) return;
+    if (threadIdx.x == 5) s = 1;
+    __syncthreads();
+    if (threadIdx.x == 3) {
+        s = 2;
+        out[0] = s;
+    }
+}
+KERNEL behind_a_barrier(int* x)
+{
+    __syncthreads();
+    if (blockIdx.x == 1) x[0] = 5;
+    if (blockIdx.x == 0) x[1] = x[0];
+}
+KERNEL last_reader_writes(int* x)
+{
+    const int v = x[0];
+    if (threadIdx.x == 31) x[0] = v + 1;
+    x[1 + threadIdx.x] = v;
+}
+KERNEL read_twice(int* x)
+{
+    __shared__ volatile int s[32];
+    x[threadIdx.x] = s[threadIdx.x];
+    x[threadIdx.x] += s[threadIdx.x];
+}
+KERNEL pieces_of_the_heap(int* x) { x[threadIdx.x] = (size_t)malloc(5 + threadIdx.x) % 16; }
+KERNEL warps_leave(int* x, int n)
+{
+    int s = 0;
+    for (int i = 0; i < n * (threadIdx.x / 32); ++i) s += x[i];
+    x[64 + threadIdx.x] = s;
+}

@@ -33,7 +33,7 @@ READ = [
 ]
 
 
-def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32) -> dict[str, int]:
+def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
     """The totals of a kernel whose threads do an atomic, and use what they get."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
@@ -47,7 +47,7 @@ def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32)
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
     """
     memory = np.zeros(2048, np.uint32)
-    return run(module(body, 1), "snippet", (1, 1, 1), (threads, 1, 1), [memory]).totals()
+    return run(module(body, 1), "snippet", (blocks, 1, 1), (threads, 1, 1), [memory]).totals()
 
 
 @pytest.mark.parametrize("space", ["global", "shared"])
@@ -58,6 +58,8 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
         totals = _launched(atomic, code, width, space)
         if read is not None:
             assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
+        if space == "shared" and read is not None and wavefronts[1] is not None:  # of neighbours none meets another
+            assert totals["shared_atomic_bank_conflicts"] == read - wavefronts[1], place
         together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
@@ -68,9 +70,9 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
 ])  # fmt: skip
 def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
     """Sums of integers are made within the warp before, and so is a maximum that nobody reads."""
-    code = "mov.u32 %r1, 0;"
-    assert _launched(atomic, code, 4, "global")["atomic_sectors"] == sectors
-    assert _launched(atomic, code, 4, "shared")["shared_atomic_wavefronts"] == wavefronts
+    for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one for each block
+        assert _launched(atomic, code, 4, "global", blocks=3)["atomic_sectors"] == 3 * sectors
+        assert _launched(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 
 def test_lanes_that_there_are_not() -> None:

@@ -18,9 +18,9 @@ SOURCE = r"""
 #include <cstdio>
 extern "C" __global__ void say(int* a, double* d)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = blockIdx.x * blockDim.x + threadIdx.x; long far = -(5l << 40);
     const char* when = i > 2 ? "late" : "early";
-    if (i % 2) printf("%3d|%-4u|%+.2f|%s|%c|%%|%llx|%*d\n", a[i], i, d[i], when, 65 + i, 1ull << 40, 5, i);
+    if (i % 2) printf("%3d|%-4u|%+.2f|%s|%c|%%|%llx|%*d|%ld\n", a[i], i, d[i], when, 65 + i, 1ull << 40, 5, i, far);
     else printf("even\n");
     a[i] = printf("%d %d;", i, -i);
 }
@@ -33,7 +33,7 @@ def test_printf() -> None:
     a, d = np.arange(4, dtype=np.int32) * 7, np.linspace(0, 1.5, 4)
     counters = ptxcount.count(SOURCE, "say", 2, 2, [a, d])
     expected = [
-        f"{7 * i:3}|{i:<4}|{i / 2:+.2f}|{'late' if i > 2 else 'early'}|{chr(65 + i)}|%|{1 << 40:x}|{i:5}\n"
+        f"{7 * i:3}|{i:<4}|{i / 2:+.2f}|{'late' if i > 2 else 'early'}|{chr(65 + i)}|%|{1 << 40:x}|{i:5}|{-5 << 40}\n"
         for i in (1, 3)
     ]
     assert sorted(counters.printed) == sorted([*expected, "even\n", "even\n", *(f"{i} {-i};" for i in range(4))])

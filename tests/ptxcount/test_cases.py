@@ -52,6 +52,12 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
      {0: np.where(T % 2, T ^ 2, 1000 + (T ^ 2))}, []),
     ("histogram", 4, 64, [np.arange(256, dtype=INT), _zeros(16)], {}, ["global-race"]),
     ("neighbours", 4, 64, [np.arange(257, dtype=F)], {}, ["global-race"]),
+    ("parted_barriers", 2, 64, [_zeros(1)], {0: [2]}, []),
+    ("behind_a_barrier", 2, 1, [_zeros(2)], {}, ["global-race"]),
+    ("last_reader_writes", 1, 32, [_zeros(33)], {}, ["global-race"]),
+    ("read_twice", 1, 32, [_zeros(32)], {}, ["unwritten-read"]),
+    ("pieces_of_the_heap", 2, 32, [np.ones(32, INT)], {0: _zeros(32)}, []),
+    ("warps_leave", 1, 64, [np.ones(128, INT), INT(3)], {0: [1] * 64 + [0] * 32 + [3] * 32}, []),
     ("column_sums", 1, 32, [_zeros(32, dtype=F), COLUMNS, INT(5), INT(32)], {0: COLUMNS.sum(axis=0)}, []),
 ]  # fmt: skip
 
@@ -66,6 +72,7 @@ def test_case(
     for place, held in wanted.items():
         np.testing.assert_array_equal(given[place], held)
     assert [each.code for each in counters.findings] == found
+    assert not (kernel == "warps_leave" and counters.caveats()), "whole warps leave the loop"
 
 
 def test_no_progress() -> None:

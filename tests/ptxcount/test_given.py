@@ -10,6 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.arguments import arguments, variables
 from ptxcount.nvcc import compile_cuda
+from tests.ptxcount.snippets import module
 
 SOURCE = """
 struct Row { const float* x; int n; };
@@ -92,6 +93,23 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
     assert flat[to].tolist() == expected.tolist()
     with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the array around argument 0 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [fixed, flat[8:40]])
+
+
+def test_part_of_an_input(ptx: str) -> None:
+    """A part that may be written is an output, also of an array that may not be any more."""
+    whole = np.ones(64, np.float32)
+    part = whole[32:]
+    whole.flags.writeable = False
+    ptxcount.count(ptx, "shift", 1, 32, [part, np.arange(64, dtype=np.float32)[1:33]])
+    assert part.tolist() == [*range(32)]
+
+
+@pytest.mark.parametrize("kind", ["u64", "b64", "s64"])
+def test_race_behind_a_pointer(kind: str) -> None:
+    """What a pointer from memory reaches may be any array."""
+    body = f"ld.param.u64 %rd1, [p0]; ld.global.{kind} %rd2, [%rd1]; st.global.u32 [%rd2], %r0;"
+    found = ptxcount.count(module(body, 1), None, 1, 32, [{"*": {"x": np.zeros(1, np.uint32)}}]).findings
+    assert [each.code for each in found] == ["global-race"]
 
 
 def test_first_part(ptx: str) -> None:

@@ -121,6 +121,8 @@ CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
      lambda n, a, b, c, e: (c * e >> n) + 5 + (((a % 2**n) + (b % 2**n)) >> n)),
     ("u32 u64", "add.cc.{t} {{d}}, {{a}}, {{b}}; addc.cc.{t} {{d}}, {{c}}, {{e}}", "addc.{t} {{d}}, 7, 0",
      lambda n, a, b, c, e: 7 + (((c << n) + a + (e << n) + b) >> 2 * n)),
+    ("u32 u64", "sub.cc.{t} {{d}}, {{a}}, {{b}}; subc.cc.{t} {{d}}, {{c}}, {{e}}", "subc.{t} {{d}}, 7, 0",
+     lambda n, a, b, c, e: 7 + (((c << n) + a - (e << n) - b) >> 2 * n)),
 ]  # fmt: skip
 
 

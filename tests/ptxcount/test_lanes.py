@@ -10,6 +10,7 @@ import pytest
 
 from ptxcount.execute import run
 from tests.ptxcount import lanes
+from tests.ptxcount.snippets import evaluate
 
 READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8"))["cases"]
 
@@ -33,6 +34,19 @@ def test_elect(group: str, told: tuple[int, int], monkeypatch: pytest.MonkeyPatc
     run(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
     lowest = [told[0]] * 8 + [told[1]] * 24
     assert out.tolist() == [[each, each == lane] for lane, each in enumerate(lowest)]
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32"])
+@pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
+def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
+    """Lanes that are not there change nothing, whatever lies at the ends of the type."""
+    reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+              "xor": np.bitwise_xor}[name]  # fmt: skip
+    for first in (-9, 5, -(2**31), 2**31 - 20):
+        given = (first + np.arange(20)).astype(np.int64).astype(f"{kind[0].replace('s', 'i')}4")
+        word = "b32" if name in ("and", "or", "xor") else kind
+        found = evaluate(f"redux.sync.{name}.{word} {{d}}, {{a}}, -1", [given], given.dtype)
+        assert {*found.tolist()} == {int(reduce.reduce(given, dtype=given.dtype))}
 
 
 def test_message() -> None:

@@ -139,6 +139,16 @@ def _clamped(value: int, bits: int) -> int:
     return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
 
 
+def _parts(operation: Callable[[int, int], int], count: int, signed: bool) -> Callable[..., int]:
+    def made(a: int, b: int, c: int) -> int:
+        bits = 32 // count
+        both = [[_signed(x >> bits * k, bits) if signed else x >> bits * k & (1 << bits) - 1 for x in (a, b)]
+                for k in range(count)]  # fmt: skip
+        return sum((operation(x, y) & (1 << bits) - 1) << bits * k for k, (x, y) in enumerate(both))
+
+    return made
+
+
 def _bytes(word: int) -> list[int]:
     return [_signed(word >> 8 * k, 8) for k in range(4)]
 
@@ -167,6 +177,10 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("prmt.b32.rc16", 3, _prmt(lambda place, n: place % 2 + 2 * (n % 2))),
     ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _of_bytes([_clamped(_signed(x, 32), 8) for x in (b, a)])
      | (c & 0xFFFF) << 16),
+    *((f"v{name}{count}.{kind}.{kind}.{kind}", 3, _parts(operation, count, kind == "s32"))
+      for name, operation in (("add", operator.add), ("sub", operator.sub), ("absdiff", lambda x, y: abs(x - y)),
+                              ("avrg", lambda x, y: (x + y + 1) >> 1), ("min", min), ("max", max))
+      for count in (2, 4) for kind in ("u32", "s32")),
     ("vadd4.s32.s32.s32.sat", 3, lambda a, b, c: _of_bytes(
         [_clamped(x + y, 8) for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
     ("vabsdiff4.s32.s32.s32.add", 3, lambda a, b, c: c + sum(

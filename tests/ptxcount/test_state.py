@@ -288,6 +288,11 @@ SPECIAL: dict[str, Any] = {
     **{f"%ctaid.{axis}": lambda at, place=place: at["block"][place] for place, axis in enumerate("xyz")},
     **{f"%ntid.{axis}": lambda at, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
     **{f"%nctaid.{axis}": lambda at, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
+    **{f"%cluster_ctaid.{axis}": lambda at, n=n: at["block"][n] % (1, 3, 2)[n] for n, axis in enumerate("xyz")},
+    **{f"%clusterid.{axis}": lambda at, n=n: at["block"][n] // (1, 3, 2)[n] for n, axis in enumerate("xyz")},
+    **{f"%nclusterid.{axis}": lambda at, n=n: (2, 1, 1)[n] for n, axis in enumerate("xyz")},
+    "%cluster_ctarank": lambda at: at["block"][1] + 3 * at["block"][2],
+    "%cluster_nctarank": lambda at: 6,
     "%laneid": lambda at: at["t"] % 32,
     "%warpid": lambda at: at["t"] // 32,
     "%nwarpid": lambda at: 2,
@@ -302,7 +307,7 @@ SPECIAL: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_registers(name: str) -> None:
-    """Each thread of a grid of blocks in three dimensions."""
+    """Each thread of a grid of blocks, in clusters, in three dimensions."""
     body = f"""
         mov.u32 %r1, %tid.y; mad.lo.u32 %r0, %r1, 5, %r0; mov.u32 %r1, %tid.z; mad.lo.u32 %r0, %r1, 20, %r0;
         mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 60, %r0; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r0, %r1, 120, %r0;
@@ -310,7 +315,7 @@ def test_special_registers(name: str) -> None:
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; mov.u32 %r2, {name}; st.global.u32 [%rd1], %r2;
     """
     out = np.zeros(2 * 3 * 2 * 60, np.uint32)
-    run(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out])
+    run(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out], cluster=(1, 3, 2))
     for index, found in enumerate(out.tolist()):
         number, t = divmod(index, 60)
         at = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}

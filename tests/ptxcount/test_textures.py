@@ -88,6 +88,17 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
     assert counters.totals()["texture_load_requests"] == COUNT // 4
 
 
+@pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
+def test_places(shape: tuple[int, ...]) -> None:
+    """Each byte has a place of its own, with the others of its sector; layers lie one behind the other."""
+    layered, size = len(shape) > 2, int(np.prod(shape))
+    place = ptxcount.Surface(np.zeros(shape, np.uint8)).place(np.arange(size), layered=layered)
+    assert len({*place.tolist()}) == size
+    x, y = np.arange(size) % shape[-1], np.arange(size) // shape[-1]
+    pieces = np.stack([place // 32, x // 16, y % shape[-2] // 2, y // shape[-2]])
+    assert np.unique(pieces, axis=1).shape[1] == len({*(place // 32).tolist()})
+
+
 @pytest.mark.parametrize(("entry", "shape"), [("layer1", (3, 19)), ("layer2", (3, 7, 19))])
 def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     """Layers are not filtered, and those beyond are the nearest."""

@@ -49,6 +49,15 @@ def test_comparisons(name: str, kind: str) -> None:
     assert decided > 50
 
 
+@pytest.mark.parametrize("kind", ["s32", "s64"])
+def test_sums_at_the_end_of_a_type(kind: str) -> None:
+    """The greatest number is exact, and the next one has wrapped."""
+    sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
+    for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
+        one = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
+        assert (values.exact(one, sort) is not None) == is_exact
+
+
 ORACLES = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,

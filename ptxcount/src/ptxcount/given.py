@@ -119,7 +119,8 @@ class Layout:
         key = (around.ctypes.data, around.nbytes, writable)
         if key not in self._mapped:
             whole = around.reshape(-1, order="A").view()
-            whole.flags.writeable = writable
+            if not writable:
+                whole.flags.writeable = False
             self._mapped[key] = self._memory.add(
                 whole, name if around.nbytes == array.nbytes else f"the array around {name}"
             )
