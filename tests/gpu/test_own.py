@@ -13,8 +13,9 @@ from kernelwatch import Kernel, suite
 from kernelwatch.instrument import alone, measuring
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.kernel import Launch, sources
+from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ArrayArgument
+from kernelwatch.project import CHECKOUT
 from tests.own_kernels import CASES, Case
 
 pytestmark = pytest.mark.gpu
@@ -41,7 +42,7 @@ def test_timed_verified_refused(
     A launch in a row waits until as much has been written back as it writes; alone, up to an L2 cache of that stays.
     """
     case = CASES[name]
-    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
     right = case.kernel(case.text, tmp_path)
     outcomes = [_measured(right, case, monkeypatch, isolated=isolated) for isolated in (False, True)]
     row, alone, copy = map(np.median, (outcomes[0].samples, outcomes[1].samples, outcomes[0].copies))

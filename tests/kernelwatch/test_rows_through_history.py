@@ -9,7 +9,8 @@ import pytest
 
 from kernelwatch import Kernel, inputs, outputs, scalar
 from kernelwatch.errors import ArgumentError, UnknownKernelError
-from kernelwatch.kernel import history, sources
+from kernelwatch.kernel import history
+from kernelwatch.project import CHECKOUT
 from tests.kernelwatch.strangers import Project
 from tests.stored import documents
 
@@ -80,7 +81,7 @@ def test_one_series(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     found = {
         one["commit_hash"]: value
-        for one in documents(project.path / "results-local").values()
+        for one in documents(project.path / "results").values()
         for (value,), *_ in one["results"].values()
     }
     numbers = [found[each] for each in hashes]
@@ -113,7 +114,7 @@ def test_constants_of_a_source(text: str) -> None:
 
 def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest is asked for, unless one of them does not compile: the compiler is heard."""
-    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
     arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):

@@ -9,7 +9,7 @@ import pytest
 
 from kernelwatch import Kernel, outputs
 from kernelwatch.errors import CompileError
-from kernelwatch.kernel import sources
+from kernelwatch.project import CHECKOUT
 from ptxcount.executable import parsed
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
@@ -26,7 +26,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
     return tmp_path
 
 
@@ -64,7 +64,7 @@ def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / name / "inc").mkdir(parents=True)
         (tmp_path / name / "k.cuh").write_text('#include "inc/f.cuh"\n')
         (tmp_path / name / "inc" / "f.cuh").write_text(f"// {tmp_path}\n{HEADER}")
-        monkeypatch.setenv(sources.CHECKOUT, str(tmp_path / name))
+        monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
         (file,) = (each for each in parsed(kernel.ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each)
         shown.append((kernel.at_commit("float32", "sm_90").lines_of()(file) or ["nothing"])[-1])

@@ -15,6 +15,9 @@ VARIABLE = "KERNELWATCH_ROOT"
 #: The variable by which asv tells it the processes of its environments, also where it runs without the plugin.
 OF_ASV = "ASV_CONF_DIR"
 
+#: The variable with the folder of the commit that is measured; asv says it by one of its own.
+CHECKOUT = "KERNELWATCH_CHECKOUT"
+
 #: The variable by which a run tells its own processes where its libraries are.
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 

@@ -14,7 +14,8 @@ from kernelwatch.instrument import buffers
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.kernel import Launch, sources
+from kernelwatch.kernel import Launch
+from kernelwatch.project import CHECKOUT
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import SECONDS, fake_gpu, measured
 from tests.own_kernels import CASES
@@ -23,7 +24,7 @@ from tests.own_kernels import CASES
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """One that executes PTX, for which a folder stands in the place of a checkout."""
-    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
     with fake_gpu(monkeypatch) as made:
         yield made
 

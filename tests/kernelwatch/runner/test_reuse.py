@@ -28,6 +28,8 @@ TIME, RATIO = suite.TOGETHER[NAME]
 CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
+#: The same in milliseconds, as asv stores it.
+BEGAN = int(MEASURED.timestamp() * 1000)
 ENVIRONMENT = "virtualenv-py3"
 #: When a run that stored fingerprints began and ended.
 MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00+00:00"}
@@ -107,9 +109,11 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
         "reused": {},
     }
-    line |= {"run": changes["run"]} if "run" in changes else {}
-    with (folder / "gpu" / record.FINGERPRINTS_FILE).open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    line["run"] = f"run {commit}"
+    run = {**MOMENTS, "run": line["run"], "commits": [commit], "began": {commit: {TIME: BEGAN}}}
+    for file, each in ((record.FINGERPRINTS_FILE, line), (record.FILE, run)):
+        with (folder / "gpu" / file).open("a") as text:
+            text.write(json.dumps(each) + "\n")
 
 
 Entries = Callable[..., dict[str, Entry]]
@@ -120,8 +124,7 @@ def entries(tmp_path: Path) -> Entries:
     """What a run of NEW is told."""
 
     def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, Entry]:
-        history = stored.History(tmp_path, "gpu", ENVIRONMENT, groups or {NAME: [TIME, RATIO]}, {NAME: 2})
-        return history.stored(commit).entries
+        return stored.known(tmp_path / "gpu", ENVIRONMENT, commit, groups or {NAME: [TIME, RATIO]}, {NAME: 2}).entries
 
     return found
 
@@ -174,33 +177,6 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
     assert entries(groups={group: [name]}) == {reuse.key(group, "print"): Entry(NEW, {name: 4.0})}
-
-
-#: When asv began with what is stored, in milliseconds.
-BEGAN = int(MEASURED.timestamp() * 1000)
-
-
-def _record(run: str, began: int = BEGAN, *cases: str) -> dict[str, Any]:
-    selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
-    return {"run": run, "commits": [OLD], "began": {OLD: {TIME: began}}, **selected}
-
-
-@pytest.mark.parametrize(
-    ("runs", "expected"),
-    [
-        pytest.param([_record("a")], ["one", "two"], id="its numbers are stored"),
-        pytest.param([_record("a", BEGAN - 1), _record("b")], [], id="a run of the same second has replaced them"),
-        pytest.param([_record("a"), _record("b", BEGAN + 1)], ["one", "two"], id="results of a later one are not here"),
-        pytest.param([_record("a", BEGAN - 1), _record("b", BEGAN, "two")], ["one"], id="one of them was replaced"),
-        pytest.param([_record("a", BEGAN - 1, "one"), _record("b", BEGAN, "two")], ["one"], id="one was its part"),
-        pytest.param([_record("b")], [], id="no record of it"),
-    ],
-)
-def test_identity(runs: list[Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
-    """A fingerprint is of a stored number if the run that wrote the one wrote the other, whatever the time was."""
-    _store(tmp_path, run="a")
-    (tmp_path / "gpu" / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
-    assert set(entries()) == set(map(_key, expected))
 
 
 @pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])

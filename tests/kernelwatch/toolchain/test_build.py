@@ -20,7 +20,7 @@ from kernelwatch.errors import (
     UnknownKernelError,
 )
 from kernelwatch.instrument import prebuild
-from kernelwatch.kernel import sources
+from kernelwatch.project import CHECKOUT
 from kernelwatch.toolchain import nvcc, nvcc_call, resources
 
 
@@ -183,7 +183,7 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another content of a header is another PTX, though the kernel's own text is the same."""
-    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
     text = (
         '#include "value.h"\n__global__ void fill(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = VALUE; }'
     )

@@ -21,15 +21,12 @@ from typing import Any
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Taken
-from kernelwatch.project import ROOT
+from kernelwatch.project import CHECKOUT, ROOT
 from kernelwatch.toolchain import build
 from ptxcount import listing
 from ptxcount.errors import PtxError
 from ptxcount.executable import parsed
 from ptxcount.names import find_entry, source_name
-
-#: The folder of the commit that is measured; asv says it by its own variable.
-CHECKOUT = "KERNELWATCH_CHECKOUT"
 
 #: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
 Made = str | Callable[..., str]

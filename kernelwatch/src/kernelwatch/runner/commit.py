@@ -147,8 +147,7 @@ class Commit:
             for group, names in self._groups.items()
             if not group.startswith("track_compiled.")
         }
-        history = stored.History(run.results, run.machine.machine, self._results.env_name, groups, rounds)
-        return history.stored(commit)
+        return stored.known(run.results / run.machine.machine, self._results.env_name, commit, groups, rounds)
 
     def _listen(self, child: CommitProcess, progress: Progress) -> None:
         """Take what the commit's process says."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelwatch import project, settings
-from kernelwatch.kernel import sources
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 
@@ -70,4 +69,4 @@ def environment(folder: Path) -> dict[str, str]:
     """Return the environment in which Python imports the package in a folder, and this checkout's modules behind it."""
     # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
     path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT), sources.CHECKOUT: str(folder)}
+    return os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT), project.CHECKOUT: str(folder)}
