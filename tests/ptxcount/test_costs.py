@@ -109,6 +109,8 @@ def test_sectors(width: int, seed: int) -> None:
     assert len(made.now) == len(rows)
     assert len(made.best) == -(-len({*addresses[lanes]}) * width // 32)
     assert (made.best.sum(axis=0) == lanes).all()
+    order = list(dict.fromkeys(addresses[lanes].tolist()))  # at best, what the first lane takes lies first
+    assert all(made.best[order.index(addresses[lane]) * width // 32, lane] for lane in np.flatnonzero(lanes))
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])

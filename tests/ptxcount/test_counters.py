@@ -193,7 +193,17 @@ MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 add.u32%r3,%r1,0; 8 12": (1, 4),
     "0 4 mov.u32%r1,%r2; 8 12": (2, 8),
     "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
-    "0 4 bar.sync0; 8 12": (2, 8),
+    **{
+        f"0 4 {between} 8 12": (2, 8)
+        for between in (
+            "bar.sync0;",
+            "fence.acq_rel.gpu;",
+            "membar.cta;",
+            "cp.async.commit_group;",
+            "red.shared.add.u32[%r2],1;",
+            "atom.shared.add.u32%r8,[%r2],1;",
+        )
+    },
     "%r7 0 4 8 12": (1, 2),  # all lanes there
     "%r6 0 4": (1, 2),  # lanes in pairs
     "%r6 0 4 8 12": (1, 2),

@@ -10,7 +10,6 @@ import numpy as np
 
 from . import (
     bfloat,
-    bind_address,
     bind_atomic,
     bind_block,
     bind_call,
@@ -32,7 +31,7 @@ from .warps import Array
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
-_CORE = (bind_address, bind_atomic, bind_block, bind_call, bind_extended, bind_memory, bind_move, bind_warp)
+_CORE = (bind_atomic, bind_block, bind_call, bind_extended, bind_memory, bind_move, bind_warp)
 _LATER = {
     **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "matrices.bind"),
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.bind"),

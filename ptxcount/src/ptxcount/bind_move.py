@@ -1,4 +1,4 @@
-"""``mov`` and ``cvt``: values from register to register, packed and converted (PTX ISA, ``mov``, ``cvt``)."""
+"""``mov``, ``cvt`` and ``cvta``: from register to register, packed, converted, as addresses of another space."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from .binding import Step, binds, op, step_of
 from .chunk import Chunk
 from .convert import ROUNDINGS, TO_INTEGER, convert
 from .floating import positive
-from .operands import as_array, expect_count, split_name, unsupported
+from .operands import as_array, expect_count, plus, split_name, unsupported
 from .program import TYPES, Group, Instruction, Register, Type
 from .small_float import PAIRS, decoded, encoded
+from .spaces import SPACES, WINDOW_BITS, WINDOWS, window
 from .values import Value, convert_sum
 from .warps import Array
 
@@ -142,3 +143,25 @@ def _move(instruction: Instruction) -> Step:
 def _unpacked(whole: Array, part: Type) -> list[Array]:
     pieces = np.ascontiguousarray(whole)[..., None].view(part.dtype)
     return [np.ascontiguousarray(pieces[..., place]) for place in range(pieces.shape[-1])]
+
+
+_SPACE = "|".join(SPACES)
+
+
+@op(f"cvta(.to)?.({_SPACE}).u64", "u64 = u64", sums=True)
+def _addressed(to: str | None, space: str, chunk: Chunk, value: Value) -> list[Value]:
+    """Between generic addresses and those of a state space."""
+    start = window(space)
+    return [plus(TYPES["u64"], value, np.full((1, 1), -start if to else start, np.int64)) if start else value]
+
+
+@op(f"isspacep.({_SPACE})", "pred = s64")
+def _is_within(space: str, chunk: Chunk, value: Array) -> list[Array]:
+    return [value >> WINDOW_BITS == WINDOWS.index(SPACES[space])]
+
+
+@binds("createpolicy")
+def _policy(instruction: Instruction) -> Step:
+    """A number that only the L2 cache understands."""
+    target = (instruction.operands[0], TYPES["u64"])
+    return step_of(instruction, [target], [], lambda chunk: [np.zeros((1, 1), np.uint64)])

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .functions import registers_in
-from .program import Address, Instruction, Symbol
+from .program import Address, Instruction, Symbol, registers_in
 from .warps import Array
 
 _TIME, _THREAD = 32, (1 << 32) - 1

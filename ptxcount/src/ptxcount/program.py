@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -203,3 +203,15 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
+
+
+def registers_in(operands: Iterable[Operand | None]) -> list[str]:
+    """The names of the registers in operands, also those of addresses."""
+    found: list[str] = []
+    for each in operands:
+        base = each.base if isinstance(each, Address) else each
+        if isinstance(base, Register):
+            found.append(base.name)
+        elif isinstance(base, Group):
+            found += registers_in(base.items)
+    return found
