@@ -278,40 +278,38 @@ def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
         return None
 
 
+def _of_kernel(
+    found: Launch | None, ask: Callable[[Kernel, Launch], T], of_copy: Callable[[Launch], T | None] = lambda _: None
+) -> T | None:
+    """Ask a launch's kernel; None where it is another suite's, or takes other arguments or dtypes."""
+    try:
+        if found is not None and found.kernel == matrix_copy.NAME:
+            return of_copy(found)
+        return None if found is None else ask(row(found.kernel), found)
+    except (TypeError, KernelwatchError):
+        return None
+
+
 @_once
 def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None where they are not known here."""
-    found = launch(benchmark, params)
-    if found is None:
-        return None
-    try:
-        if found.kernel == matrix_copy.NAME:
-            return matrix_copy.useful_bytes(found.dtype, **found.arguments)
-        return row(found.kernel).useful_bytes(found.dtype, **found.arguments)
-    except (TypeError, KernelwatchError):  # a kernel, arguments or a dtype of another suite's
-        return None
+    return _of_kernel(
+        launch(benchmark, params),
+        lambda kernel, one: kernel.useful_bytes(one.dtype, **one.arguments),
+        lambda one: matrix_copy.useful_bytes(one.dtype, **one.arguments),
+    )
 
 
 @_once
 def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
-    found = launch(benchmark, params)
-    if found is None or found.kernel == matrix_copy.NAME:
-        return None
-    try:
-        return row(found.kernel).flops(**found.arguments) or None
-    except KernelwatchError:  # a kernel or arguments of another suite's
-        return None
+    return _of_kernel(launch(benchmark, params), lambda kernel, one: kernel.flops(**one.arguments)) or None
 
 
 @_once
 def verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
-    found = launch(benchmark, params)
-    try:
-        return found is None or found.kernel == matrix_copy.NAME or row(found.kernel).says is not None
-    except KernelwatchError:  # a kernel of another suite's
-        return True
+    return _of_kernel(launch(benchmark, params), lambda kernel, _: kernel.says is not None) is not False
 
 
 @_once

@@ -11,32 +11,9 @@ from kernelwatch.kernel.launch import Launch, read
 
 @dataclass(frozen=True)
 class Sweep:
-    """Launches over which a kernel is measured: one class of asv's.
+    """A class of `benchmarks`, as readers of results ask for it: its fields are the attributes of `Benchmark`.
 
-    Parameters
-    ----------
-    name : str
-        The class's, for ever.
-    title : str
-        What a person calls it.
-    axes : dict of str to tuple
-        Name -> values, texts and integers: kernel, dtype, flags, lengths such as "rows x columns", or any argument. asv
-        finds stored values by these: append and reorder as you like, but another axis or another name begins a new
-        history.
-    module : str
-        The module of `benchmarks` that holds a timed class.
-    kernel : str
-        The kernel where it is no axis.
-    fixed : dict of str to int
-        Arguments that are no axis.
-    shown : dict
-        The value that summaries show, for some axes. For all others it is the first.
-    note : str
-        What readers of its numbers should know.
-    in_l2, isolated : bool
-        Of a timed sweep: whether launches find their data in the L2 cache, and whether each runs by itself.
-    shared : bool
-        Of a counted sweep: whether its kernels use shared memory, so that bank conflicts are counted.
+    `axes` has `params` by `param_names`.
     """
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
@@ -39,6 +40,10 @@ class Benchmark:
         The module in the names of stored results; the one that the class stands in if not given.
     title : str
         In place of the docstring's first line.
+    in_l2, isolated : bool
+        Of what is timed: whether launches find their data in the L2 cache, and whether each runs by itself.
+    shared : bool
+        Of what is counted: whether kernels use shared memory, which has metrics of its own.
     """
 
     params: ClassVar[Sequence[Sequence[Any]]] = ()
@@ -66,9 +71,9 @@ class Benchmark:
     @classmethod
     def made_sweep(cls) -> Sweep:
         """Return the launches that the class's attributes describe."""
+        told = {each.name: getattr(cls, each.name) for each in fields(Sweep) if hasattr(cls, each.name)}
         axes = {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
-        told = ("module", "kernel", "fixed", "shown", "note")
-        return Sweep(cls.__name__, cls.title, axes, **{name: getattr(cls, name) for name in told})
+        return Sweep(**{**told, "name": cls.__name__, "axes": axes})
 
     @classmethod
     def _named(cls, name: str, method: Any) -> FunctionType:

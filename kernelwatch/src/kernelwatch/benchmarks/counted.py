@@ -15,7 +15,6 @@ from kernelwatch.counting.metrics import METRICS, Metric
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel import Launch
-from kernelwatch.sweep import Sweep
 
 T = TypeVar("T")
 
@@ -41,11 +40,6 @@ class Counted(Benchmark):
         if outcome.failure:
             raise RuntimeError(outcome.failure)
         self.metrics = outcome.metrics
-
-    @classmethod
-    def made_sweep(cls) -> Sweep:
-        """Return the launches that the class's attributes describe."""
-        return Sweep(**{**vars(super().made_sweep()), "shared": cls.shared})
 
     @classmethod
     def pretty(cls, method: Any) -> str:

@@ -27,10 +27,7 @@ DIGITS = 5
 
 
 class Timed(Benchmark):
-    """Seconds a launch, read on the GPU: `BackToBack` and `Isolated` are the two ways.
-
-    `in_l2` says whether launches find their data in the L2 cache.
-    """
+    """Seconds a launch, read on the GPU: `BackToBack` and `Isolated` are the two ways."""
 
     version = "3"
 
@@ -61,11 +58,6 @@ class Timed(Benchmark):
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
-
-    @classmethod
-    def made_sweep(cls) -> Sweep:
-        """Return the launches that the class's attributes describe."""
-        return Sweep(**{**vars(super().made_sweep()), "in_l2": cls.in_l2, "isolated": cls.isolated})
 
     @classmethod
     def described(cls, params: Mapping[str, Any]) -> jobs.Description:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.errors import UnknownDtypeError
 from kernelwatch.kernel import dtypes, expressions, sources
 from kernelwatch.kernel.arguments import Array, Taken, dtype_of
 from kernelwatch.kernel.launch import DTYPE, FLAGS, words
@@ -22,26 +22,21 @@ from kernelwatch.toolchain.build import Cubin
 class Code:
     """The part of a `Kernel` that is compiled. Parameters as there."""
 
-    def __init__(
-        self,
-        name: str,
-        file: str,
-        text: Made,
-        ptx: Made,
-        entry: str,
-        options: Sequence[str],
-        include: Sequence[str],
-        constants: Mapping[str, Any],
-        names: Sequence[str],
-        prelude: str = "",
-    ) -> None:
-        if sum(map(bool, (file, text, ptx))) != 1:
-            raise ArgumentError(f"{name}: give one of file, text and ptx")
-        self.name, self.entry = name, entry
-        self.file, self.source = file, Path(file or f"{name}.cu")
-        self.constants, self.dtypes = dict(constants), tuple(names)
-        self._text, self._ptx = text, ptx
-        self._options, self._include, self._prelude = tuple(options), tuple(include), prelude
+    name: str
+    file: str
+    entry: str
+    dtypes: tuple[str, ...]
+    constants: dict[str, Any]
+    _text: Made
+    _ptx: Made
+    _options: tuple[str, ...]
+    _include: tuple[str, ...]
+    _prelude: str
+
+    @property
+    def source(self) -> Path:
+        """Its file, or one called like it."""
+        return Path(self.file or f"{self.name}.cu")
 
     @property
     def place(self) -> Path:
@@ -91,16 +86,7 @@ class Code:
         return self.module(dtype, flags, arch=arch, lines=True).ptx
 
     def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
-        """Compile it to machine code.
-
-        Parameters
-        ----------
-        dtype : dtype
-            The swept one.
-        flags : str
-            nvcc's flags, as typed.
-        arch : str
-            For example "sm_90".
+        """Compile it to machine code: of a swept dtype, with nvcc's flags as typed, for an `arch` such as "sm_90".
 
         Raises
         ------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,19 +37,8 @@ class Geometry:
     dynamic_shared: int = 0
 
 
-@dataclass(frozen=True)
-class Side:
-    """One side of what a grid covers.
-
-    Parameters
-    ----------
-    argument : str
-        The kernel's argument that says how long it is.
-    length : int
-        Elements.
-    tile : int
-        Elements that a block covers.
-    """
+class Side(NamedTuple):
+    """One side of what a grid covers: the argument that says how long it is, elements, and elements a block covers."""
 
     argument: str
     length: int
@@ -103,9 +92,9 @@ def cover_or_finer(
         tile = tuple(each.tile for each in sides)
         is_ragged = any(each.length % multiple for each in sides)
         tile = ragged[tile] if is_ragged else tile
-        tiled = [replace(each, tile=extent) for each, extent in zip(sides, tile, strict=True)]
+        tiled = [each._replace(tile=extent) for each, extent in zip(sides, tile, strict=True)]
         if math.prod(each.tiles for each in tiled) < (least_ragged if is_ragged else least):
-            tiled = [replace(each, tile=min(side, each.tile)) for each in tiled]
+            tiled = [each._replace(tile=min(side, each.tile)) for each in tiled]
         return cover(kernel, tiled, multiprocessors)
 
     return grid
@@ -122,17 +111,13 @@ def persistent(per_multiprocessor: int) -> Grid:
 
 
 def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return what holds for elements of so many bytes: a mapping's entry, or what is no mapping for all of them.
-
-    Raises
-    ------
-    UnknownDtypeError
-        The mapping has none.
-    """
-    if isinstance(value, Mapping) and itemsize not in value:
+    """Return a mapping's entry for elements of so many bytes, or what is no mapping. Raises UnknownDtypeError."""
+    if not isinstance(value, Mapping):
+        return value
+    if itemsize not in value:
         sizes = ", ".join(map(str, value))
         raise UnknownDtypeError(f"an element of {itemsize} bytes has no geometry; those of {sizes} bytes have")
-    return value[itemsize] if isinstance(value, Mapping) else value
+    return value[itemsize]
 
 
 def three(given: Any, extents: Mapping[str, Any]) -> Extent:

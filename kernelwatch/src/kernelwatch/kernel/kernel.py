@@ -111,7 +111,11 @@ class Kernel(Code):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         said = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {}, dtypes, prelude)
+        if sum(map(bool, (file, text, ptx))) != 1:
+            raise ArgumentError(f"{name}: give one of file, text and ptx")
+        self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
+        self._text, self._ptx, self._prelude = text, ptx, prelude
+        self._options, self._include = tuple(options), tuple(include)
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
         self.says = reference
@@ -119,10 +123,8 @@ class Kernel(Code):
         names = [each.name for each in self.declared]
         if len(set(names)) < len(names):
             raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
-        self.over, self.grid = tuple(over), grid
-        self.read, self.where = tuple(read), where
-        self.block: Any = block
-        self.tile: Any = tile
+        self.over, self.read, self.where, self.constants = tuple(over), tuple(read), where, dict(constants or {})
+        self.block, self.tile, self.grid = block, tile, grid
         self.dynamic_shared: Any = dynamic_shared
         self._useful, self._flops = useful_bytes, flops
         if not self._outputs:
@@ -192,7 +194,7 @@ class Kernel(Code):
             )
         found = {name: each.item() if isinstance(each, np.generic) else each for name, each in extents.items()}
         for each in self.declared:
-            if isinstance(each, ScalarParameter) and each.least is not None:
+            if isinstance(each, ScalarParameter) and each.least is not None and each.name in found:
                 found[each.name] = integer(self.name, each.name, found[each.name], each.least)
         text = self.at_commit(DTYPE, "sm_90").whole() if self.read else ""
         return found | {name: history.constant(name, text) for name in self.read}

@@ -21,14 +21,7 @@ def driver_problem(driver: int, compiler: tuple[int, int]) -> str | None:
     """Say why a driver cannot load what a compiler makes, or None if it can.
 
     Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
-    Compatibility").
-
-    Parameters
-    ----------
-    driver : int
-        The driver's CUDA version as the driver API gives it, for example 13000.
-    compiler : tuple of int
-        nvcc's release, for example (13, 0).
+    Compatibility"). The driver is as its API says it, such as 13000, the compiler nvcc's release, such as (13, 0).
     """
     if driver // 1000 >= compiler[0]:
         return None
@@ -102,25 +95,8 @@ def prepared(
 ) -> Any:
     """Return a function of machine code in the current context, ready to be launched; it keeps its module alive.
 
-    Parameters
-    ----------
-    cuda : module
-        `pycuda.driver`.
-    cubin : bytes
-        The machine code.
-    entry : str
-        Its entry point.
-    signature : str
-        The arguments' types, as PyCUDA's `prepare` takes them.
-    dynamic_shared : int
-        Bytes of dynamic shared memory a block, which it is allowed.
-    variables : sequence of tuple
-        What variables of the module hold, by their names there.
-
-    Raises
-    ------
-    ValueError
-        A variable has another size.
+    `cuda` is `pycuda.driver`, the signature as its `prepare` takes it, and `variables` what those of the module hold.
+    Raises ValueError where one has another size.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:
