@@ -190,11 +190,106 @@ def test_what_cannot_be_watched(
         watching.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
 
 
+URL = "git+https://example.org/a/b@v1.0"
+
+#: Commands of git in a repository with a commit; words of `init` -> the branch, or why nothing is written.
+SITUATIONS = {
+    "a branch of any name": ("", [], "trunk"),
+    "a branch beside main": ("branch main\nswitch -qc work", [], "main"),
+    "master": ("branch -m master\nswitch -qc work", [], "master"),
+    "the remote's own": ("branch main\nsymbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/trunk", [], "trunk"),
+    "a remote's that is not here": ("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/other", [], "trunk"),
+    "detached": ("branch main\nswitch -q --detach", [], "main"),
+    "detached, without main": ("switch -q --detach", [], "HEAD is detached, and there is no branch main or master"),
+    "without a commit": ("update-ref -d HEAD", [], "trunk"),
+    "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
+    "a name that a shell runs": (
+        "branch -m $(id)",
+        ["--workflows", URL],
+        "the branch '$(id)' can stand in no workflow",
+    ),
+    "a name with a slash": ("branch -m feature/a-1", ["--workflows", URL], "feature/a-1"),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_situations(
+    name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a subfolder: what is written at the top is right, or nothing is, with the reason."""
+    commits.commit(commits.own(repository))
+    commands, words, said = SITUATIONS[name]
+    for command in commands.splitlines():
+        subprocess.run(["git", *command.split(" ")], cwd=repository, check=True)
+    monkeypatch.chdir(repository / "include")
+    code = beginning.main(words)
+    if (repository / "asv.conf.json").exists():
+        configuration = json.loads((repository / "asv.conf.json").read_text(encoding="utf-8"))
+        assert (code, configuration["branches"], configuration["project"]) == (0, [said], repository.name)
+    else:
+        assert code == 1
+        assert said in capsys.readouterr().err
+        assert not (repository / "benchmarks").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org/a/b", "git+https://example.org/a/b", "git+ssh://git@example.org/a/b@v1", "../library",
+        "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
+    ],
+)  # fmt: skip
+def test_what_pip_cannot_install(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written; it says what is allowed."""
+    with pytest.raises(SystemExit):
+        beginning.main(["--workflows", url])
+    assert "pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
+    assert not (repository / "benchmarks").exists()
+
+
+def test_a_shallow_clone_in_a_folder_with_quotes(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The project has the folder's name; it says how older commits come."""
+    commits.commit(commits.own(repository))
+    clone = tmp_path / 'a "b" ß'
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
+    monkeypatch.chdir(clone)
+    assert beginning.main([]) == 0
+    configuration = json.loads((clone / "asv.conf.json").read_text(encoding="utf-8"))
+    assert (configuration["project"], configuration["branches"]) == ('a "b" ß', ["trunk"])
+    assert "git fetch --unshallow" in capsys.readouterr().out
+
+
+def test_what_git_says(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In its own words, where it refuses a folder of somebody else's."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("HOME", str(repository))
+    assert beginning.main([]) == 1
+    said = capsys.readouterr().err
+    assert ("dubious ownership" in said, "safe.directory" in said, "git init" in said) == (True, True, False)
+
+
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Says what to do."""
     monkeypatch.chdir(tmp_path)
     assert beginning.main([]) == 1
     assert "git init" in capsys.readouterr().err
+
+
+def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It imports a commit's packages, then this library's and what the system has; a folder that is none is refused."""
+    monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    assert beginning.provide([str(tmp_path), "commit"]) == 0
+    lines = (packages / "kernelwatch.pth").read_text().splitlines()
+    assert lines[:2] == ["commit/src", "commit"]
+    assert "/usr/lib/python3/dist-packages" in lines
+    assert "/usr/lib/python3.11" not in lines
+    with pytest.raises(SystemExit):
+        beginning.provide([str(packages)])
+    assert "give the folder of an environment" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

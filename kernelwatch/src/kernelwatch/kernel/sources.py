@@ -150,7 +150,7 @@ def of_file(name: str, include: Sequence[str]) -> Source:
         if path.is_file():
             root = path.parents[len(rest)]
             folders = (path.parent, *(root / each for each in include), *(checkout() / each for each in include))
-            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx", name)
+            return Source(path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name)
     raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout()}")
 
 
