@@ -51,7 +51,7 @@ def test_what_is_written(repository: Path, capsys: pytest.CaptureFixture[str]) -
     text = (repository / "benchmarks" / "kernels.py").read_text()
     text = re.sub(r"(?<=\[) | (?=\])", "", " ".join(text.split()))
     for part in (
-        '# include/a.cu:3 class Scale(kw.Watched): """scale.""" # TODO: shapes and sizes; N of its template; the grid;',
+        '# include/a.cu:3 class Scale(kw.Watched): """scale.""" # TODO: shapes and sizes; the grid; the block; N of',
         'entry="scale<{T}, 1>"',
         '[kw.in_and_out("out", "n"), kw.inputs("in", "n"), "n", "by",]',
         '# include/a.cu:4, launched in include/a.cu class Sum(kw.Watched): """sum.""" # TODO: shapes and sizes; ',

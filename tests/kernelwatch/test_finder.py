@@ -129,6 +129,7 @@ HOST = """
 #define CEIL_DIV(M, N) (((M) + (N)-1) / (N))
 #define BLOCK 128
 constexpr int kTile{16};
+typedef double real;
 void go(float* a, float* b, int n, int rows, int threads_) {
     dim3 block(32, 8), unused;
     dim3 grid(CEIL_DIV(n, block.x), (rows + 7u) / 8);
@@ -146,6 +147,7 @@ LAUNCHES = {
     ("k<<<(int)std::ceil(rows / 256.0), static_cast<int>(BLOCK)>>>(rows)", "n"): (
         ("(n + 256 - 1) // 256",), (128,), ""),
     ("k<<<pick(n), {4, 4}, bytes>>>(n)", "n"): (None, (4, 4), None),
+    ("k<<<1, 64, 64 * sizeof(real)>>>(n)", "n"): (("1",), (64,), "512"),
     ("k<<<rows, 1>>>(n)", "n"): (None, (1,), ""),
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import PurePosixPath
 
 from kernelwatch.finder import Found, Parameter
@@ -23,6 +24,9 @@ _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
 _WIDTHS = ("w", "width", "cols", "columns", "ncols", "nx")
 _HEIGHTS = ("h", "height", "rows", "nrows", "ny")
 _LENGTHS = ("n", "size", "count", "length")
+
+#: Threads that a CPU counts in a moment.
+_MOST = 1 << 16
 
 #: What axes are called that are no arguments, and what a grid may ask for.
 _TAKEN = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
@@ -91,11 +95,16 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     integers = [each.name for each in numbers if "int" in _DTYPES[plain(each.kind)]]
     called = tuple(each.name for each in parameters)
     grid, block, shared = launch.geometry(called) if launch else (None, None, None)
-    over = tuple(each for each in _words(*(grid or ())) if each in integers) or _over(integers)
+    todo += ["the grid"] * (grid is None) + ["the block"] * (block is None)
+    threads = prod(map(int, grid)) * prod(block) if grid and block and not _words(*grid) else 0
+    if threads > _MOST:
+        todo.append(f"the grid: in the host's code {_text(grid)}, for larger arrays")
+        grid = None
+    sides = tuple(each for text in grid or () for each in _words(text)[:1] if each in integers)
+    over = sides or _over(integers)
+    block = block or ((32, 8) if len(over) > 1 else (min(one.most or 256, 256),))
     entry, swept, dtypes = _entry(one, launch, todo)
     arguments = [_argument(each, " ".join(reversed(over)), swept, todo) for each in parameters]
-    todo += ["the grid"] * (grid is None) + ["the block"] * (block is None)
-    block = block or ((32, 8) if len(over) > 1 else (min(one.most or 256, 256),))
     if launch and shared is None:
         todo.append(f"dynamic_shared: {launch.configuration[2]}")
     if one.unit.problem:
@@ -113,7 +122,7 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     ]
     values: dict[str, list[int] | list[str]] = {}
     for each in (*over, *(each.name for each in numbers), *_words(*(grid or ()), shared or "")):
-        values[each] = [(256 if len(over) > 1 else 4096) if each in over else 1]
+        values[each] = [(256 if len(over) > 1 else max(4096, threads if grid else 0)) if each in over else 1]
     if dtypes not in ([], ["float32"]):
         values["dtype"] = dtypes
     told = f"TODO: {'; '.join(todo)}; reference=, a function of NumPy arrays, verifies the outputs."

@@ -69,7 +69,7 @@ class Launch:
             return None
 
     def _expanded(self, text: str, known: Mapping[str, str], depth: int) -> str:
-        text = _NOT_COUNTED.sub("", _SIZE.sub(lambda found: str(np.dtype(TYPES[found[1]]).itemsize), text))
+        text = _NOT_COUNTED.sub("", _SIZE.sub(lambda found: str(self._size(found[1])), text))
         text = _MEMBER.sub(lambda found: f"({self._extents(found[1])['xyz'.index(found[2])]})", text)
         if depth == 0:
             raise ArgumentError(text)
@@ -84,6 +84,11 @@ class Launch:
             return f"({self._expanded(self._definition(found[0]), known, depth - 1)})"
 
         return re.sub("/+", "//", _WORD.sub(value, text)).strip()
+
+    def _size(self, kind: str) -> int:
+        """Return the bytes of a type, or of what it stands for. Raises KeyError."""
+        other = re.findall(rf"\btypedef\s+([\w ]+?)\s+{kind}\s*;|\busing\s+{kind}\s*=\s*([\w ]+?)\s*;", self.before)
+        return np.dtype(TYPES[kind] if kind in TYPES or not other else TYPES["".join(other[-1])]).itemsize
 
     def _definition(self, name: str) -> str:
         """Return what a name stands for: the last value that the text gives it. Raises KeyError."""
