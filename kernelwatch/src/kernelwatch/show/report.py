@@ -130,7 +130,7 @@ def _differing(rows: Sequence[Row]) -> str:
 
 def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
     """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
-    rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change]
+    rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         found = [row for row in times or rows if row.judgement.verdict is verdict]
