@@ -72,7 +72,8 @@ STORED = [
     (NO_GPU, "98a96e0", "740a787", SAME),  # instructions are evidence
     (NO_GPU, "a0cc781", "ee4e49a", Verdict.TRADE),  # transactions of some sizes, not of others
     (GPU, "4df5b48", "a962974", Verdict.TRADE),  # two of its times are faster by less than 1 %
-    (NO_GPU, "4d2e91a", "ab7cbc0", SLOW),  # occupancy
+    (NO_GPU, "4d2e91a", "ab7cbc0", Verdict.TRADE),  # occupancy, and fewer wavefronts
+    (NO_GPU, "f30f4e4", "4df5b48", SLOW),  # spills
     (GPU, "952ced2", "f30f4e4", UNDECIDED),  # nothing in both
     (GPU, "62e95db", "ee4e49a", FAST),  # one undecided, faster in any case
     (GPU, "740a787", "740a787", SAME),
