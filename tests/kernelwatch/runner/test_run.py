@@ -79,16 +79,16 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
         "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
-        f"· project {commits[2][:8]} <main~2>: 23 benchmarks",
+        f"· project {commits[2][:8]} <main~2>: 38 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
-        "· track_compiled: 6 measured",
-        "· track_counted: 12 measured",
-        f"· project {commits[1][:8]} <main~3>: 23 benchmarks",
+        "· track_compiled: 8 measured",
+        "· track_counted: 26 measured",
+        f"· project {commits[1][:8]} <main~3>: 38 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
-        "· track_compiled: 6 measured",
-        "· track_counted: 12 measured",
+        "· track_compiled: 8 measured",
+        "· track_counted: 26 measured",
     ]
     before, after = results(project, commits[1]), results(project, commits[2])
     assert [before[STORES]["result"], after[STORES]["result"]] == [[4.0], [32.0]]
@@ -155,6 +155,15 @@ def test_typed(what: str, repository: tuple[Project, list[str]]) -> None:
     assert all(each <= {"track_counted.Brighten"} for each in counted)
     mine = project.path / "results" / "mine"
     assert (mine / "machine.json").exists() == (what == "another machine")
+
+
+def test_variables_of_an_environment(repository: tuple[Project, list[str]]) -> None:
+    """What asv's matrix sets reaches the compiler: with this, the last commit's kernel compiles."""
+    project, commits = repository
+    conf = json.loads((project.path / "asv.conf.json").read_text())
+    project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
+    done = project.run("asv", "run", "--bench", STORES, f"{commits[4]}^!")
+    assert (done.returncode, results(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
 
 
 def test_existing_ones_are_skipped(repository: tuple[Project, list[str]]) -> None:

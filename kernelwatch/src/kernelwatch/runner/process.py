@@ -100,7 +100,7 @@ def begun(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) ->
             try:
                 folder = closing.enter_context(package.unpacked(commit, ROOT))
                 yield closing.enter_context(
-                    _process(sys.executable, folder, package.environment(folder), conf, scratch)
+                    _process(sys.executable, folder, package.environment(folder) | environment.env_vars, conf, scratch)
                 )
                 return
             except GitError as error:
@@ -133,7 +133,7 @@ def _installed(conf: Any, environment: Any, repo: Any, commit: str, scratch: Pat
         raise PackageError(f"it cannot be installed: {one_line(said.strip().rpartition(chr(10))[2])}") from None
     told = {project.VARIABLE: str(ROOT), project.LIBRARIES: os.pathsep.join(project.libraries())}
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | told
-    with _process(python, scratch, variables, conf, scratch) as process:
+    with _process(python, scratch, variables | environment.env_vars, conf, scratch) as process:
         yield process
 
 
