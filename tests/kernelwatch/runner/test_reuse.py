@@ -18,7 +18,8 @@ from kernelwatch import suite
 from kernelwatch.runner import reuse, stored
 from kernelwatch.runner.reuse import Check, Entry, Stored
 from kernelwatch.store import folders, record
-from kernelwatch.store.outcomes import Checked, Configuration
+from kernelwatch.store.models import Checked
+from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.record import measurement
 from kernelwatch.store.run_record import RunRecord
 from tests.stored import documents
@@ -229,7 +230,7 @@ def test_record() -> None:
     ]
     for place, each in enumerate(told):
         kept.note(Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
-    kept.note_checks([Checked(f"{NAME}(p1)", 1.02, 0.01)])
+    kept.note_checks([Checked(configuration=f"{NAME}(p1)", ratio=1.02, threshold=0.01)])
     lines = kept.lines()
     (line,), (found,) = lines[record.FINGERPRINTS_FILE], lines[record.FILE]
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p1": "p1"}}, {NAME: {OLD: ["p0"]}})

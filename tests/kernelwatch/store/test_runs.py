@@ -12,7 +12,8 @@ import pytest
 from kernelwatch.show.site import data
 from kernelwatch.store import record
 from kernelwatch.store.folders import CommitFiles
-from kernelwatch.store.outcomes import Checked, Configuration
+from kernelwatch.store.models import Checked
+from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.results import History
 from kernelwatch.store.run_record import RunRecord
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
@@ -132,7 +133,7 @@ def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
         made.note(Configuration(group="a.A", place=3, params="4", skipped=skipped, failed=failed), ["a.time_b"])
     code = ("a" * 64, "k float32", "sm_90", "b" * 64)
     made.note(Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code), [])
-    made.note_checks([Checked("a.A(one)", 1.0, 0.01)])
+    made.note_checks([Checked(configuration="a.A(one)", ratio=1.0, threshold=0.01)])
     CommitFiles(tmp_path / "m", HEAD, "py3").save({"results": {}}, made.lines())
     lines = {file: record.read(tmp_path, "m", file) for file in made.lines()}
     (line,), (cubins,), (fingerprints,), _ = lines.values()

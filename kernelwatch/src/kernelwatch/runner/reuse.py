@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernelwatch.store.outcomes import Checked, Configuration
+from kernelwatch.store.models import Checked
+from kernelwatch.store.outcomes import Configuration
 
 #: Of a class's numbers that could be reused, the share that is measured all the same. A run takes those that were
 #: measured longest ago: each is measured again within 1 / SHARE runs.
@@ -71,7 +72,7 @@ def decide(
             groups.setdefault(one.group, []).append(Check(one, entry))
     checks = [check for group in groups.values() for check in chosen(group)]
     checked = [
-        Checked(f"{one.group}({one.params})", ratio, entry.threshold)
+        Checked(configuration=f"{one.group}({one.params})", ratio=ratio, threshold=entry.threshold)
         for (one, entry), ratio in zip(checks, measure(checks), strict=True)
     ]
     if not any(each.differs for each in checked):

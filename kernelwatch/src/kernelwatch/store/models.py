@@ -110,11 +110,17 @@ class Skip(Record):
 
 
 class Checked(Record):
-    """Of a check: a configuration, and what was measured over what is stored."""
+    """Of a check: a configuration, and what was measured over what is stored; None if it could not be measured."""
 
     configuration: Text
     ratio: Seconds | None
+    #: Relative difference up to which both are the same.
     threshold: Seconds
+
+    @property
+    def differs(self) -> bool:
+        """Whether the stored number does not hold."""
+        return self.ratio is None or abs(self.ratio - 1) > self.threshold
 
 
 class Check(Record):

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from kernelwatch.store.models import Checked
+
 
 class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     """What became of a configuration: its numbers, or why there are none.
@@ -51,21 +53,6 @@ class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     stopped: list[str] = []
     held_back: list[str] = []
     spent: dict[str, float] = {}
-
-
-class Checked(msgspec.Struct):
-    """A configuration that was measured although its number is stored, by its class and parameters."""
-
-    configuration: str
-    #: What was measured over what is stored; None if it could not be measured.
-    ratio: float | None
-    #: Relative difference up to which both are the same.
-    threshold: float
-
-    @property
-    def differs(self) -> bool:
-        """Whether the stored number does not hold."""
-        return self.ratio is None or abs(self.ratio - 1) > self.threshold
 
 
 class Checks(msgspec.Struct, tag=True):

@@ -9,13 +9,14 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import Any
 
-from msgspec import structs, to_builtins
+from msgspec import to_builtins
 
 from kernelwatch.command import one_line
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
 from kernelwatch.store import models, record
-from kernelwatch.store.outcomes import Checked, Configuration
+from kernelwatch.store.models import Checked
+from kernelwatch.store.outcomes import Configuration
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
 
@@ -96,8 +97,7 @@ class RunRecord:
     def note_checks(self, checked: Sequence[Checked]) -> None:
         """Record what was measured to see whether stored numbers hold."""
         if checked:
-            told = [models.Checked(**structs.asdict(each)) for each in checked]
-            self._run.checks.append(models.Check(commit=self._commit, checked=told))
+            self._run.checks.append(models.Check(commit=self._commit, checked=list(checked)))
 
     def note_line(self, line: dict[str, Any]) -> None:
         """Record what each source line of a kernel costs."""
