@@ -99,7 +99,7 @@ SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc
 
 # What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
 drift: $(VENV)/installed
-	@$(BIN)/kernelwatch drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+	@$(BIN)/kernelwatch regressions --drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed

@@ -58,3 +58,9 @@ def _told(error: Exception) -> str:
         return one_line(error)
     *_, place = traceback.extract_tb(error.__traceback__)
     return f"{type(error).__name__}: {one_line(error)} (unforeseen, at {place.filename}:{place.lineno})"
+
+
+def cannot(do: str, error: object) -> int:
+    """Say that something cannot be done, and why; return the exit code."""
+    print(f"cannot {do}: {error}", file=sys.stderr)
+    return UNFORESEEN

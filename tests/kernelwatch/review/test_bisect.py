@@ -1,73 +1,45 @@
-"""The search for a culprit without commits, compilers and GPUs: sides, METRIC, times, and what is printed."""
+"""The search for a culprit: METRIC, the judge, and what is printed of searches in one made-up repository."""
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import machine
-from kernelwatch.review import commands
-from kernelwatch.review.bisect import report, times
-from kernelwatch.review.bisect.commits import Commit
-from kernelwatch.review.bisect.culprit import Culprit, Line, moved
-from kernelwatch.review.bisect.judging import Step, side
-from kernelwatch.review.bisect.metric import UnknownMetricError, configurations, matching
-from kernelwatch.review.bisect.search import Search
-from kernelwatch.review.bisect.times import command
-from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
+from kernelwatch import command_line
+from kernelwatch.review.bisect.metric import configurations, matching
+from kernelwatch.show import bisect as commands
+from kernelwatch.store import git
 from kernelwatch.suite import Kind
+from tests import six_commits
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, HEAD, write
+from tests.repository import Repository
+from tests.stored import Outcome, Suite, samples, write
 
-TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
+GOLDEN = Path(__file__).parents[2] / "data" / "bisect"
 
-
-def _row(base: float, head: float, verdict: str = "") -> Row:
-    judgement = Judgement(Verdict(verdict), ratio(base, head), 0.01) if verdict else exact(base, head)
-    return Row(TIME, "timed", "seconds", base, head, judgement)
-
-
-@pytest.mark.parametrize(
-    ("good", "value", "bad", "verdict"),
-    [
-        (4, 4, 8, "good"), (4, 8, 8, "bad"), (4, 2, 8, "good"), (4, 9, 8, "bad"), (0, 0, 5, "good"), (0, 5, 5, "bad"),
-        (4, 5, 8, "good"), (4, 7, 8, "bad"),  # the nearer one decides; in the middle it is not yet bad
-        (4, 6, 8, "good"),
-        (8, 4, 4, "bad"), (8, 8, 4, "good"),  # an improvement is searched like a regression
-    ],
-)  # fmt: skip
-def test_side_of_exact_numbers(good: float, value: float, bad: float, verdict: str) -> None:
-    """Equal to one end, or nearer to it."""
-    assert side(_row(good, value), _row(value, bad)) == verdict
-
-
-@pytest.mark.parametrize(
-    ("from_good", "to_bad", "verdict"),
-    [
-        ("SAME", "SLOWER", "good"), ("SLOWER", "SAME", "bad"), ("SLOWER", "FASTER", "bad"), ("SLOWER", "SLOWER", "bad"),
-        ("SAME", "SAME", "skip"), ("UNDECIDED", "SAME", "skip"), ("SLOWER", "UNDECIDED", "skip"),
-        ("ACKNOWLEDGED", "SAME", "bad"),  # accepted, and still the change that is searched
-    ],
-)  # fmt: skip
-def test_side_by_verdicts(from_good: str, to_bad: str, verdict: str) -> None:
-    """The review's word counts. A time of 1.9 between 1 and 2."""
-    assert side(_row(1.0, 1.9, from_good), _row(1.9, 2.0, to_bad)) == verdict
+BENCHMARK = "time_transpose.Transpose.time_back_to_back"
+CASE = "transpose_read_write_coalesced, 5003x2999, float32, -Xptxas -O3"
+TIME = f"{BENCHMARK}({CASE})"
+MISALIGNED = "load_sectors offset_copy offset=0 float32 -O3"
+HUNGRY = "registers stride_copy float32 -O3 sm_90"
 
 
 @pytest.mark.parametrize(
     ("words", "count", "every"),
     [
         (TIME, 1, {"time"}),
-        ("time transpose_read_coalesced 256x256 int8 back to back -O3", 0, set()),
         ("time transpose_read_coalesced 256x256 int8 -O3", 2, {"time"}),
         ("registers transpose_read_coalesced float32 -O3 sm_90", 1, {"registers"}),
         ("load sectors transpose_read_coalesced rows=1000 columns=700 float32 -Xptxas -O3", 1, {"load_sectors"}),
-        ("load_sectors offset_copy offset=3 float32 -O3", 0, set()),
         ("load_sectors offset_copy offset=2 float32 -O3", 1, {"load_sectors"}),
         ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, {"load_sectors"}),
         ("spill_bytes -O0 sm_80", 95, {"spill_bytes"}),
@@ -75,20 +47,16 @@ def test_side_by_verdicts(from_good: str, to_bad: str, verdict: str) -> None:
 )
 def test_metric(words: str, count: int, every: set[str]) -> None:
     """By its stored name, or by words of it in any order; a left out word stands for all."""
-    try:
-        found = matching(words)
-    except UnknownMetricError:
-        found = []
+    found = matching(words)
     assert (len(found), {each.metric for each in found}) == (count, every)
 
 
 def test_words_are_of_the_suite() -> None:
-    """A whole name is the words of one configuration alone, of every benchmark; without a kind, any but controls."""
+    """A whole name means one configuration, of every benchmark; without a kind, any but controls."""
     last = {each.benchmark: each.name for each in configurations()}
     assert [[each.name for each in matching(name)] for name in last.values()] == [[name] for name in last.values()]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
     assert {each.kind for each in matching("transpose_write_coalesced -O0")} == kinds
-    assert {each.kind for each in configurations()} == kinds
 
 
 @pytest.mark.parametrize(
@@ -97,102 +65,180 @@ def test_words_are_of_the_suite() -> None:
         ("load_sector transpose_read_coalesced", "'load_sector' names nothing that is measured; the nearest words are"),
         ("registers transpose_red_coalesced", "transpose_read_coalesced"),
         ("qqqq", "the metrics are time, load_sectors"),
-        ("", "METRIC is empty; give words of a configuration"),
-        ("registers transpose_serial int8 rows=40", "no configuration has all of registers, transpose_serial"),
+        ("", "no configuration has all words of METRIC, ''; give words of a configuration"),
+        ("registers transpose_serial int8 rows=40", "no configuration has all words"),
+        ("transpose_write_coalesced -O0", "METRIC means times and other numbers"),
     ],
 )
-def test_unknown_metric(words: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The message names what is allowed, and the exit code is that of a question which cannot be asked."""
-    assert commands.bisect([words, "good"], tmp_path) == 2
+def test_what_cannot_be_asked(words: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The message names what is allowed; exit code 2, and of the judge 128, which no verdict has."""
+    ends = [commit(begin(tmp_path)), commit(tmp_path)]
+    assert commands.bisect([words, *ends], tmp_path) == 2
     said = capsys.readouterr().err
     assert said.startswith("cannot search: ")
     assert told in said
 
 
-def test_commits_without_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They have none of the numbers, and why is told."""
-    begin(tmp_path)
-    ends = [commit(tmp_path, {"README.md": text}) for text in "ab"]
-    assert commands.bisect(["registers transpose_read_coalesced float32 -O3", *ends], tmp_path) == 2
-    assert re.search(r"no number of \S+\(.*\) in common: it has no gpu_kernels$", capsys.readouterr().err.strip())
-
-
-def test_what_asv_is_told_measures_one_configuration_and_its_copies() -> None:
-    """Of all that asv knows, by the names that it matches."""
-    words = command(matching(TIME))
-    patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
-    chosen = set()
-    for each in configurations():
-        quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
-        names = (each.benchmark, f"track_control.{each.benchmark.split('.')[1]}.track_copy_ratio")
-        chosen |= {f"{one}({quoted})" for one in names if any(re.search(p, f"{one}({quoted})") for p in patterns)}
-    params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
-    benchmarks = ("time_transpose.Transpose.time_back_to_back", "track_control.Transpose.track_copy_ratio")
-    assert chosen == {f"{benchmark}{params}" for benchmark in benchmarks}
-    assert {"--interleave-rounds", "--record-samples", "HASHFILE:-"} < set(words)
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "found"),
+    ("good", "value", "bad", "code"),
     [
-        ("x4", "x4", ""),
-        ("x4", "x8", "-x4 +x8"),
-        ("x4", "renamed4", ""),
-        ("x4 y4", "y4 x8", "-x4 +x8"),
-        ("x4 x4", "x4", "-x4"),
+        (4, 4, 8, 0), (4, 8, 8, 1), (4, 2, 8, 0), (4, 9, 8, 1), (0, 0, 5, 0), (0, 5, 5, 1),
+        (4, 5, 8, 0), (4, 7, 8, 1), (4, 6, 8, 0),  # the nearer end decides; in the middle it is not yet bad
+        (8, 4, 4, 1), (8, 8, 4, 0),  # an improvement is searched like a regression
+        (4, None, 8, 125), (4, math.nan, 8, 125),
     ],
-)
-def test_lines_whose_cost_moved(before: str, after: str, found: str) -> None:
-    """Those of the same text are paired first, then those of the same cost: a new name is no new cost."""
-    sides = (
-        [Line(n > 0, 1, each[:-1], (each[-1],)) for each in side.split()] for n, side in enumerate((before, after))
+)  # fmt: skip
+def test_judge(
+    good: float, value: Outcome, bad: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the nearer of both ends, as git bisect run takes it."""
+    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
+    write(tmp_path, {commits[1]: {BENCHMARK: {CASE: value}}})
+    git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
+    monkeypatch.chdir(tmp_path)
+    assert commands.judge([TIME, "--machine", "gpu", "--between", str(good), str(bad)], tmp_path) == code
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (125, 125), (2, 128)])
+def test_exit_codes(code: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any code below 128 would be a verdict where none can be given."""
+    monkeypatch.setattr(commands, "judge", lambda: code)
+    assert command_line.main(["judge", "x"]) == expected
+
+
+#: The commits behind the first, by name: the file, the old text and the new text; without an old one, it is appended.
+STRIDE = "gpu_kernels/kernels/stride_copy.cu"
+RIGHT = "output[index * stride] = input[index * stride];"
+#: Many values alive at once: more registers a thread. The output is what it was.
+MANY = """ELEMENT values[16];
+        #pragma unroll
+        for (int i = 0; i < 16; ++i) values[i] = input[(index + i) % size * stride];
+        #pragma unroll
+        for (int i = 15; i >= 0; --i) output[(index + i) % size * stride] = values[i];"""
+CHANGES = {
+    "beside": ("README.md", "", "a remark"),
+    "a comment": (STRIDE, "", "// a remark"),
+    "misaligned": (six_commits.COPY, six_commits.ALIGNED, six_commits.MISALIGNED),
+    "a name": ("gpu_kernels/operations.py", "", "_REMARK = 1"),
+    "does not build": (STRIDE, "", "#error"),
+    "hungry": (STRIDE, RIGHT, MANY),
+    "builds again": (STRIDE, "#error\n", ""),
+    "beside, too": ("README.md", "", "another remark"),
+}
+FIRST = "as it is"
+NAMES = [FIRST, *CHANGES]
+GOOD, BAD = NAMES[0], NAMES[-1]
+
+#: What a machine's time was at NAMES, in ms; None where it was not measured.
+TIMES: dict[str, list[float | None]] = {
+    "two steps": [2.0, None, 1.6, 1.6, 1.6, 1.6, 1.0, 1.0, 1.0],
+    "not all stored": [1.0, None, 1.0, None, None, 2.0, 2.0, 2.0, 2.0],
+    "small steps": [1.0 + 0.008 * place for place in range(9)],
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
+    """The repository with the times of several machines, and its commits by name."""
+    folder = tmp_path_factory.mktemp("searched")
+    values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
+    made = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
+    commits = {FIRST: made.commit(FIRST)}
+    for name, (file, old, new) in CHANGES.items():
+        path = made.path / file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(old, new) if old else f"{text}{new}\n", encoding="utf-8")
+        commits[name] = made.commit(name)
+    (folder / "stored").mkdir()
+    for machine, times in TIMES.items():
+        suite: Suite = {
+            commits[name]: {BENCHMARK: {CASE: samples(each / 1e3, seed=place)}}
+            for place, (name, each) in enumerate(zip(NAMES, times, strict=True))
+            if each is not None
+        }
+        write(folder / "stored", suite, machine)
+    shutil.copytree(folder / "stored" / "results", made.path / "results")
+    return made, commits
+
+
+def _held(made: Repository) -> list[str]:
+    return [made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
+
+
+#: A search's name -> METRIC, GOOD and BAD, the machine, and the exit code.
+SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
+    "counted": (MISALIGNED, GOOD, BAD, "", 0),
+    "where nothing builds": (HUNGRY, "a name", BAD, "", 125),
+    "steady": (TIME, "builds again", BAD, "two steps", 1),
+    "two steps": (TIME, GOOD, BAD, "two steps", 0),
+    "not all stored": (TIME, GOOD, BAD, "not all stored", 125),
+    "small steps": (TIME, GOOD, BAD, "small steps", 125),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
+    """What is printed, with commits by their names, of the review its first line; no checkout and no ref changes."""
+    (made, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
+    before = _held(made)
+    words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine] if machine else [])]
+    done = made.run(sys.executable, "-m", "kernelwatch", *words)
+    assert _held(made) == before
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    text = re.sub(r"date     \S+", "date     DATE", done.stdout)
+    text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
+    for each, commit_hash in commits.items():
+        text = text.replace(commit_hash, f"<{each}>").replace(commit_hash[:8], f"<{each}>")
+    path = GOLDEN / f"{name}.txt"
+    if "WRITE_GOLDEN" in os.environ:
+        path.write_text(text, encoding="utf-8")
+    assert (done.returncode, text) == (code, path.read_text(encoding="utf-8")), done.stderr
+
+
+def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
+    """The same as data, with the review as `compare` has it."""
+    made, commits = repository
+    words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
+    done = made.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
+    found = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert (found["exit_code"], found["culprit"], found["log"]) == (0, commits["hungry"], [])
+    assert found["review"]["conclusion"] == "FASTER"
+    assert found["review"]["rows"][0]["ratio"] == pytest.approx(0.625, rel=1e-3)
+    assert found["change"]["base"] == pytest.approx(1.6e-3, rel=1e-3)
+
+
+def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]]) -> None:
+    """The search is git's own, the judge is ours; in a worktree of its own, for other tests search here, too."""
+    made, commits = repository
+    made.git(
+        "bisect", "start", "--no-checkout", "--first-parent", commits["a name"], commits["beside"], "--", "gpu_kernels"
     )
-    assert " ".join(f"{'-+'[each.is_after]}{each.text}{each.costs[0]}" for each in moved(*sides)) == found
+    try:
+        found = made.run("git", "bisect", "run", sys.executable, "-m", "kernelwatch", "judge", MISALIGNED)
+        refused = [
+            made.run(sys.executable, "-m", "kernelwatch", "judge", each) for each in ("registers", "--no-option")
+        ]
+    finally:
+        made.git("bisect", "reset")
+    assert f"{commits['misaligned']} is the first bad commit" in found.stdout, found.stdout + found.stderr
+    assert re.findall(r"^(good|bad): \d+$", found.stdout, re.MULTILINE) == ["bad", "good"]
+    refused.append(made.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED))
+    assert [each.returncode for each in refused] == [128, 128, 128]
+    for each, told in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
+        assert told in each.stderr
 
 
-def _search(**more: Any) -> Search:
-    subjects = {"b" * 40: "A subject of many words, " * 8}
-    return Search("words", "a" * 40, "b" * 40, 3, 1, subjects=subjects, **more)
-
-
-def _found() -> Search:
-    lines = [Line(False, 1, "input[" + "i * " * 40 + "1]", ("load: 32.00 sectors a request, ideal 4.00",))]
-    said = "author   A\n" * 20
-    culprit = Culprit("b" * 40, said, _row(0, 32), lines, "kernel rows=3", ["a note"])
-    return _search(change=_row(0, 32), culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
-
-
-@pytest.mark.parametrize(
-    ("search", "code", "begins"),
-    [
-        (_search(reason="10 compared, and all are the same"), 1, "NO DIFFERENCE"),
-        (_search(change=_row(1, 2), reason="1 is left", suspects=["b" * 40]), 125, "UNDECIDABLE"),
-        (_found(), 0, "FOUND"),
-    ],
-)
-def test_printed(search: Search, code: int, begins: str) -> None:
-    """The outcome comes first, no line is wider than 100 columns, and the JSON is strict."""
-    shown = report.text(search)
-    assert shown.startswith(begins)
-    assert max(map(len, shown.splitlines())) <= 100
-    document = json.loads(report.as_json(search), parse_constant=pytest.fail)
-    assert search.exit_code == document["exit_code"] == code
-    changes = [each["change"] for each in (document, document["culprit"]) if each and each["change"]]
-    assert [each["judgement"]["ratio"] for each in changes] == {1: [], 125: [2.0], 0: [None, None]}[code], (
-        "32 of 0 is no ratio"
-    )
-
-
-def test_whose_results_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the only machine with a GPU that has both; of a commit without any, those of the very same package."""
-    monkeypatch.setattr(machine, "gpu", lambda: None)
-    known = {BASE: "a", HEAD: "b", "d" * 40: "b"}
-    monkeypatch.setattr(times, "packages", lambda commits, _: {commit: known[commit] for commit in commits})
-    for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
-        write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known}, name)
-    write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}, "half")
-    stored = times.Times(tmp_path)
-    stored.choose(None, Commit(BASE, "a"), Commit(HEAD, "b"))
-    assert (stored.machine, stored.can_measure) == ("gpu", False)
-    asked = (Commit("e" * 40, "b"), Commit("d" * 40, "b"), Commit("e" * 40, "c"), Commit("e" * 40, ""))
-    assert [stored.stored(each) for each in asked] == [[HEAD, "d" * 40], ["d" * 40, HEAD], [], []]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path) -> None:
+    """Nothing is left in git, nothing in the folder for temporary files, and no process."""
+    made, commits = repository
+    before, here = _held(made), made._environment | {"TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
+    with subprocess.Popen(words, cwd=made.path, env=here, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("running ") for line in process.stderr)
+        process.send_signal(number)
+        process.stderr.read()  # until whatever writes to it has ended
+    assert process.returncode == 128 + number
+    assert _held(made) == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("bisect-")]

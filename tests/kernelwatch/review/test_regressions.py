@@ -1,32 +1,44 @@
-"""Which regressions stand, which commit brought them, and what the issue says."""
+"""Which regressions stand, which commit brought them, what drifts, and what the report says."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from kernelwatch.review import issue
-from kernelwatch.review.commands import regressions as main
+from kernelwatch.review import acknowledged
 from kernelwatch.review.consecutive import consecutive
+from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.regressions import standing
+from kernelwatch.show.regressions import main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
-from tests.stored import COUNT, TIME, Outcome, samples, write
+from tests.stored import COUNT, TIME, Outcome, Suite, samples, write
 
-COMMITS = [letter * 40 for letter in "abcde"]
-A, B, C, D, E = COMMITS
+COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
+A, B, C, D, E = COMMITS[:5]
+
+#: Base, head, ratio, and whether it is a drift.
+Stands = list[tuple[str, str, float, bool]]
 
 
-def stands(root: Path) -> list[tuple[str, str, float]]:
-    """Base, head and ratio of what stands."""
-    history = History("gpu", root)
-    found = standing("gpu", consecutive(history))
-    return [(each.base, each.head, round(row.judgement.ratio, 2)) for each in found for row in each.rows]
+def stands(root: Path) -> Stands:
+    """What stands."""
+    found = standing(History("gpu", root))
+    return [(each.base, each.head, round(row.judgement.ratio, 2), each.is_drift) for each in found for row in each.rows]
+
+
+def runs(root: Path, uuids: list[str]) -> None:
+    """Write the runs of COMMITS by these GPUs."""
+    lines = [
+        json.dumps({"commits": [one], "before": {"uuid": uuid}}) for one, uuid in zip(COMMITS, uuids, strict=False)
+    ]
+    (root / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
 #: A number or a time over the commits, None where it was not measured, and what stands.
@@ -54,14 +66,12 @@ def test_standing(
 ) -> None:
     """Until a later commit takes it back; a time within its threshold, a number wholly."""
     timed = benchmark == TIME
-    write(
-        tmp_path,
-        {
-            commit: {benchmark: {"one": samples(value / 1e4, seed=place) if timed else value}} if value else {}
-            for place, (commit, value) in enumerate(zip(COMMITS, values, strict=False))
-        },
-    )
-    assert stands(tmp_path) == expected
+    suite: Suite = {
+        each: {benchmark: {"one": samples(value / 1e4, seed=place) if timed else value}} if value else {}
+        for place, (each, value) in enumerate(zip(COMMITS, values, strict=False))
+    }
+    write(tmp_path, suite)
+    assert stands(tmp_path) == [(*each, False) for each in expected]
 
 
 #: A number over the commits, None where it failed, and between which commits what stands came.
@@ -87,17 +97,72 @@ def test_what_fails_stands(
         tmp_path,
         {each: {name: {"one": value} for name in names} for each, value in zip(COMMITS, values, strict=False)},
     )
-    found = standing("gpu", consecutive(History("gpu", tmp_path)))
+    found = standing(History("gpu", tmp_path))
     assert [(each.base, each.head) for each in found if each.rows] == worse
     assert [(each.base, each.head) for each in found if each.broken] == broken
-    assert main([], tmp_path) == 0
+    assert main([], tmp_path) == bool(found)
     told = capsys.readouterr().out
-    assert (told.count("### "), "No regression stands" in told) == (len(found), not found)
     assert told.count("BROKEN: 1 count failed in head alone") == 2 * len(broken)  # two benchmarks, thus two kernels
 
 
+PLACES = np.arange(24)
+DRIFT = 0.03 * PLACES / 23
+HALVES = ["GPU-a"] * 12 + ["GPU-b"] * 12
+
+#: Changes of a time over the commits, the GPUs, and the ends of the drift or None.
+DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
+    "nothing": (0 * DRIFT, None, None),
+    "a drift": (DRIFT, None, (0, 23)),
+    "in two steps": (0.008 * (PLACES >= 8) + 0.008 * (PLACES >= 16), None, (0, 23)),
+    "less than the threshold": (0.3 * DRIFT, None, None),
+    "a speed-up": (-DRIFT, None, None),
+    "by one GPU": (DRIFT, ["GPU-a"] * 24, (0, 23)),
+    "by another GPU each time": (DRIFT, ["GPU-a", "GPU-b"] * 12, None),
+    "another GPU from the middle on": (0.005 * PLACES / 23 + 0.03 * (PLACES > 11), HALVES, None),
+    "by the second GPU alone": (0.03 * (PLACES - 12) / 11 * (PLACES > 11), HALVES, (12, 23)),
+    "behind a step that the review told": (np.where(PLACES < 12, -0.2, DRIFT), None, (12, 23)),
+    "before a step that took it back": (np.where(PLACES < 18, 0.03 * PLACES / 17, -0.2), None, None),
+    "gone again": (DRIFT * (PLACES < 12) + 0.03 * (23 - PLACES) / 23 * (PLACES >= 12), None, None),
+    "three commits": (np.array([0, 0.008, 0.016]), None, (0, 2)),
+    "two commits": (np.array([0, 0.008]), None, None),
+}
+
+
+def drifting(root: Path, changes: Any) -> Path:
+    """Write a configuration's times over COMMITS."""
+    noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
+    each = zip(COMMITS, changes, noise, strict=False)
+    times = {one: samples(1e-3 * float(np.exp(change + off)), seed=at) for at, (one, change, off) in enumerate(each)}
+    return write(root, {one: {TIME: {"one": time}} for one, time in times.items()})
+
+
+@pytest.mark.parametrize(("changes", "uuids", "ends"), DRIFTS.values(), ids=DRIFTS)
+def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | None, tmp_path: Path) -> None:
+    """From the first commit to the last of those that do not differ from their neighbours, nor by another GPU."""
+    drifting(tmp_path, changes)
+    runs(tmp_path, uuids or [])
+    found = [each for each in stands(tmp_path) if each[3]]
+    assert [(base, head) for base, head, *_ in found] == ([(COMMITS[ends[0]], COMMITS[ends[1]])] if ends else [])
+    assert all(1.01 <= ratio < 1.035 for _, _, ratio, _ in found)
+
+
+def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an entry that came between its ends."""
+    entry = acknowledged.Entry(TIME, "time", "accepted")
+    monkeypatch.setattr(acknowledged, "at", lambda _, each: [entry] * (each >= COMMITS[12]))
+    assert main([], drifting(tmp_path, DRIFT)) == 0
+
+
+def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drift ends with a commit that was measured."""
+    monkeypatch.setattr(Evidence, "is_one_measurement", lambda _, base, head: base.samples == head.samples)
+    times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
+    write(tmp_path, {each: {TIME: {"one": time}} for each, time in zip(COMMITS, times, strict=False)})
+    assert stands(tmp_path) == [(B, D, 1.02, True)]
+
+
 def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a branch won and does not bring is not lost by the next commit of main; drifts follow main alone, too."""
+    """What a branch won and does not bring is not lost by the next commit of main."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -115,73 +180,83 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "left out: eeeeeeee, which git does not know here" in capsys.readouterr().err
 
 
-def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """What came with or before the entry does not stand; what came later does, though the file still has it."""
-    root, commits = project
-    entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
-    accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
-    assert [head for _, head, _ in stands(root)] == [commits[4], commits[1]]
-    write(root, {accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
-    assert stands(root) == [(accepted, later, 1.25)]
-
-
-def test_a_time_is_not_mended_by_another_gpu(tmp_path: Path) -> None:
-    """A change that two GPUs may make is no change: what was told before stands."""
-    write(tmp_path, {commit: {TIME: {"one": samples(1e-3 * ratio)}} for commit, ratio in ((A, 1), (B, 1.05), (C, 1.0))})
-    runs = [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in ((A, "x"), (B, "x"), (C, "y"))]
-    (tmp_path / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
-    assert stands(tmp_path) == [(A, B, 1.05)]
-
-
-def test_an_undecided_time_mends_nothing(tmp_path: Path) -> None:
-    """A time of which nobody can tell whether it changed, here one without samples, leaves what was told before."""
-    write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": 1e-3}}})
-    assert stands(tmp_path) == [(A, B, 1.05)]
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
     """A repository of five commits, of which the first, the second and the last are measured, each slower."""
     begin(tmp_path, author="A @person")
-    commits = [commit(tmp_path, message=f"change {number} <b>") for number in range(5)]
+    commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
     write(tmp_path, {each: {COUNT: {"one": value}} for each, value in values.items()})
     return tmp_path, commits
 
 
-def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """The commit by name where it is known, else both ends; names are no markup, and nobody is mentioned."""
+def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
+    """What came with or before the entry does not stand; what came later does, though the file still has it."""
     root, commits = project
-    assert main([], root) == 0
+    entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
+    accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
+    assert [head for _, head, *_ in stands(root)] == [commits[4], commits[1]]
+    write(root, {accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
+    assert stands(root) == [(accepted, later, 1.25, False)]
+
+
+@pytest.mark.parametrize(("last", "uuids"), [(samples(1e-3), ["x", "x", "y"]), (1e-3, [])])
+def test_a_time_that_nobody_can_tell_mends_nothing(last: Outcome, uuids: list[str], tmp_path: Path) -> None:
+    """One by another GPU, or without samples: what was told before stands."""
+    write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
+    runs(tmp_path, uuids)
+    assert stands(tmp_path) == [(A, B, 1.05, False)]
+
+
+def test_text(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """The commit alone where it is known, else both ends; what to do; in a fence, in which nothing is markup."""
+    root, commits = project
+    assert main([], root) == 1
+    a, b, e = (commits[place][:8] for place in (0, 1, 4))
+    assert (
+        capsys.readouterr().out
+        == f"""\
+```
+REGRESSION  {b} -> {e}, gpu
+one of 3 commits; the last is “change 4 '''”, by A @person
+{COUNT}: 1 more; most: sectors case one: 12 -> 15, +25 %
+  kernelwatch compare {b} {e} --machine gpu
+  kernelwatch bisect '{COUNT}(one)' {b} {e} --machine gpu
+
+REGRESSION  {b}, gpu
+“change 1 '''”, by A @person
+{COUNT}: 1 more; most: sectors case one: 10 -> 12, +20 %
+  kernelwatch compare {a} {b} --machine gpu
+```
+To accept a regression, name it in `acknowledged.toml`: docs/acknowledge.md.
+"""
+    )
+
+
+def test_text_of_a_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both commands that confirm it; the same as data."""
+    drifting(tmp_path, DRIFT)
+    ends = f"{COMMITS[0][:8]} {COMMITS[23][:8]}"
+    assert main(["--drift"], tmp_path) == 1
     text = capsys.readouterr().out
-    headings = re.findall("^### (.*)", text, re.MULTILINE)
-    ends = [f"<code>{commits[place][:8]}</code>" for place in (1, 4)]
-    assert headings == [f"Between {ends[0]} and {ends[1]} on <code>gpu</code>", f"{ends[0]} on <code>gpu</code>"]
-    assert "One of 3 commits; the last is “change 4 " in text
-    assert "“change 1 &#60;b&#62;”, by A &#64;&#8288;person" in text
-    assert "| 12 | 15 | &#43;25 % |" in text.replace("+", "&#43;")
-    assert f"kernelwatch compare {commits[1][:8]} {commits[4][:8]} --machine gpu" in text
-    bisect = f"kernelwatch bisect &#39;{COUNT}(one)&#39; {commits[1][:8]} {commits[4][:8]} --machine gpu"
-    assert bisect in text.replace("&#8288;", "")
-    assert text.count("kernelwatch bisect") == 1
-
-
-def test_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The text says so."""
-    write(tmp_path, {A: {COUNT: {"one": 1.0}}, B: {COUNT: {"one": 1.0}}})
-    assert main([], tmp_path) == 0
+    assert text.startswith(f"```\nDRIFT  {ends.replace(' ', ' -> ')}, gpu\n")
+    assert f"\n  kernelwatch measure {ends} --attribute rounds=4 --bench {TIME}\n" in text
+    assert f"\n  kernelwatch compare {ends} --machine gpu\n" in text
+    assert main(["--json"], tmp_path) == 1
+    (found,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
+    assert (found["is_drift"], found["rows"][0]["name"]) == (True, f"{TIME}(one)")
+    write(tmp_path, {A: {COUNT: {"one": 1.0}}, B: {COUNT: {"one": 2.0}}}, machine="other")
+    assert main(["--drift", "--machine", "other"], tmp_path) == 0
     assert capsys.readouterr().out == "No regression stands: each was mended or acknowledged.\n"
+    assert main(["--machine", "none"], tmp_path) == 2
 
 
-def test_a_long_issue_fits(tmp_path: Path) -> None:
+def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """However many regressions and rows there are, and whatever names hold."""
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
-    commits = [f"{number:02x}" * 20 for number in range(1, 13)]
-    write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
-    found = standing("gpu", consecutive(History("gpu", tmp_path)))
-    text = issue.render(found, tmp_path)
-    assert len(found) == 11
+    write(tmp_path, {one: {name: {"@" * 230: 1.0 + age} for name in names} for age, one in enumerate(COMMITS[:16])})
+    assert main([], tmp_path) == 1
+    text = capsys.readouterr().out
     assert len(text) <= LIMIT
-    assert re.search(r"\*\*\d+ more rows\*\* are left out", text)
-    assert f"**{11 - issue._TOLD} more** are on the page Regressions" in text
-    assert text.count("### ") == issue._TOLD
+    assert (text.count("REGRESSION"), text.count("\n48 more lines are left out\n")) == (12, 12)
+    assert "\n3 more: kernelwatch regressions --json\n" in text

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from kernelwatch.review.acknowledged import beside
 from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
-from kernelwatch.store.graph import Graph
 from kernelwatch.store.results import History
 
 #: By asv's environment, the configurations that have a value or failed -> whether they failed.
@@ -18,43 +18,52 @@ Measured = Mapping[str, Mapping[str, bool]]
 
 @dataclass(frozen=True)
 class Step:
-    """A measured commit `head`, and what the review says of it.
+    """A measured commit `head` of a history, and what it is compared with.
 
     `previous` is its nearest measured ancestor, whatever that measured; so many configurations are `new`, of which no
-    ancestor has any. `comparisons` are with each ancestor that was the nearest to measure some of the others, of those
-    alone; `notes` say why some could not be compared.
+    ancestor has any. `shared` has the others by ancestor and asv's environment, the nearest that measured them.
     """
 
+    history: History
     head: str
     previous: str
     new: int
-    comparisons: list[Comparison]
-    notes: list[str]
+    shared: Mapping[tuple[str, str], set[str]]
 
+    @cached_property
+    def _reviewed(self) -> tuple[list[Comparison], list[str]]:
+        made, notes = list[Comparison](), list[str]()
+        for (base, environment), names in self.shared.items():
+            try:
+                made.append(between(self.history, base, self.head, environment, names))
+            except CannotCompareError as error:
+                notes.append(str(error))
+        return made, notes
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be compared for a `Step`: `shared` has the configurations by ancestor and asv's environment."""
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The reviews with each of these ancestors, of the shared configurations alone."""
+        return self._reviewed[0]
 
-    head: str
-    previous: str
-    new: int
-    shared: dict[tuple[str, str], set[str]]
+    @property
+    def notes(self) -> list[str]:
+        """Why some could not be compared."""
+        return self._reviewed[1]
 
 
 def consecutive(history: History) -> Iterator[Step]:
     """Yield the steps along the published branches of a machine's history, oldest first."""
     line = set(history.graph.line)
-    every = tasks(history.graph, lambda commit: measured(history, commit))
-    return (step(history, task) for task in every if task.head in line)
+    return (step for step in steps(history, partial(measured, history)) if step.head in line)
 
 
-def tasks(graph: Graph, measured: Callable[[str], Measured]) -> Iterator[Task]:
-    """Yield what is to be compared, oldest first, of all commits that have measured ancestors.
+def steps(history: History, measured: Callable[[str], Measured]) -> Iterator[Step]:
+    """Yield the steps to all commits that have measured ancestors, oldest first; `measured` says what each measured.
 
     A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
     it, and if that failed there, with the nearest that has a value, too.
     """
+    graph = history.graph
     names = {commit: measured(commit) for commit in graph.commits}
     for head in graph.commits:
         previous = next(graph.ancestors(head), None)
@@ -73,18 +82,7 @@ def tasks(graph: Graph, measured: Callable[[str], Measured]) -> Iterator[Task]:
                 if not unseen | valued:
                     break
             new += len(unseen)
-        yield Task(head, previous, new, dict(bases))
-
-
-def step(history: History, task: Task) -> Step:
-    """Compare what a task says."""
-    made = Step(task.head, task.previous, task.new, [], [])
-    for (base, environment), names in task.shared.items():
-        try:
-            made.comparisons.append(between(history, base, task.head, environment, names))
-        except CannotCompareError as error:
-            made.notes.append(str(error))
-    return made
+        yield Step(history, head, previous, new, dict(bases))
 
 
 def between(history: History, base: str, head: str, environment: str, names: set[str]) -> Comparison:
@@ -95,7 +93,7 @@ def between(history: History, base: str, head: str, environment: str, names: set
 
 
 def measured(history: History, commit: str) -> dict[str, dict[str, bool]]:
-    """What a commit measured."""
+    """Return what a commit measured."""
     names = history.benchmarks("time") + history.benchmarks("track")
     return {
         environment: {

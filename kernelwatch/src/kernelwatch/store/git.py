@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from ptxcount import git as caller
@@ -43,6 +46,16 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
         said = done.stderr.decode(errors="replace").strip()
         raise GitError(f"git {words[0]} in {folder} ended with {done.returncode}: {said}")
     return done.stdout
+
+
+def shown(folder: Path, *words: str) -> None:
+    """Run git for people to see: all that it says goes to standard error, and all that it began ends with it."""
+    process = subprocess.Popen(["git", *words], cwd=folder, env=caller.environment(), stdout=2, start_new_session=True)
+    try:
+        process.wait()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 def text(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> str:

@@ -1,1 +1,1 @@
-"""The commit that moved a number, by git bisect: `kernelwatch bisect METRIC GOOD BAD`."""
+"""The commit that moved a number, by `git bisect run kernelwatch judge`."""

@@ -1,173 +1,162 @@
-"""The search: the configuration that good and bad differ most in, git's search with its judge, and what is found."""
+"""The search: what good and bad differ most in, git's search with its judge, and the review of what it found."""
 
 from __future__ import annotations
 
+import os
 import re
-import textwrap
-from collections.abc import Callable, Sequence
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
-from kernelwatch import settings
-from kernelwatch.review.bisect.commits import Commit, between, described, suspects
-from kernelwatch.review.bisect.culprit import Culprit, examine
-from kernelwatch.review.bisect.judging import Exact, Numbers, Step, Timed, differs
-from kernelwatch.review.bisect.metric import Configuration, matching
-from kernelwatch.review.bisect.times import Times
-from kernelwatch.review.commits import CannotCompareError, resolve
+from kernelwatch import mortal, project, settings
+from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.review.bisect.lines import Line, counted_launch, moved_lines
+from kernelwatch.review.bisect.metric import Configuration, configurations
+from kernelwatch.review.bisect.numbers import Numbers
+from kernelwatch.review.commits import CannotCompareError
+from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show.text import plain, quantity
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
-from kernelwatch.toolchain import releases as compilers
-
-#: What knows one configuration's number at any commit, or what the review says of two.
-Judge = Exact | Timed
-
-#: Takes a line about the progress.
-Say = Callable[[str], None]
-
-#: Characters of a reason in the line of a step.
-_REASON = 60
-
-
-class NoDifferenceError(CannotCompareError):
-    """The review does not tell good and bad apart; the message says why."""
 
 
 @dataclass
 class Search:
-    """What was asked, what was looked at, and what came out: what `--json` prints.
+    """What was asked, what git looked at, and what came out.
 
-    `matched` says how many configurations METRIC means, `commits` how many behind good touch the package, first parents
-    only. `change` is the review of good and bad; None if they do not differ. One of the `suspects` is the culprit.
-    Without one, `reason` says why.
+    METRIC means so many configurations, `matched`; `change` is the row that good and bad differ most in, None if in
+    none. `log` has each commit that was judged and its verdict, as git calls it. One of the `suspects` is the culprit.
+    Without one, `reason` says why. Of the culprit, `review` is that of its parent and it, and `lines` have the source
+    lines whose cost moved in the launch `counted`.
     """
 
     metric: str
     good: str
     bad: str
-    matched: int = 0
+    matched: int
     commits: int = 0
     change: Row | None = None
-    steps: list[Step] = field(default_factory=list)
+    log: list[tuple[str, str]] = field(default_factory=list)
     suspects: list[str] = field(default_factory=list)
-    culprit: Culprit | None = None
+    culprit: str = ""
     reason: str = ""
-    subjects: dict[str, str] = field(default_factory=dict)
+    review: Comparison | None = None
+    counted: str = ""
+    lines: list[Line] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
         """0: found; 1: good and bad do not differ; 125: it cannot be decided, as `git bisect run` has it."""
-        return 0 if self.culprit else 125 if self.change else 1
+        return 0 if self.culprit else 125 if self.suspects else 1
 
 
-def search(metric: str, good: str, bad: str, machine: str | None, root: Path, say: Say) -> Search:
-    """Search the commit that moved a number, as the command is told.
+def differs(row: Row) -> bool:
+    """Return whether the review tells the two apart. A regression that is acknowledged is one all the same."""
+    return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
+
+
+def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, numbers: Numbers) -> Search:
+    """Search the commit that moved one of the wanted numbers most.
 
     Raises
     ------
     CannotCompareError
-        The words name no configuration, good and bad cannot be judged, or one of them does not build.
+        Good is no ancestor of bad, one of them has no number, or git's search stopped.
     """
-    wanted = matching(metric)
-    compilers.use()
-    times = Times(root)
-    good, bad = (resolve(each, root, times.commits) for each in (good, bad))
-    commits = between(good, bad, root)
-    subjects = {commit.hash: commit.subject for commit in commits}
-    found = Search(metric, good, bad, len(wanted), len(commits) - 1, subjects=subjects)
-    try:
-        judge = _judge(wanted, commits, times, machine, root, say)
-    except NoDifferenceError as error:
-        found.reason = str(error)
-        return found
-    found.change = judge.change
-
-    def judged(commit: Commit) -> str:
-        found.steps.append(judge.step(commit))
-        say(f"  {told(found.steps[-1], found)}")
-        return found.steps[-1].verdict
-
-    left = suspects(commits, judged, root)
-    found.suspects = [commit.hash for commit in left]
-    if len(left) > 1:
-        found.reason = f"{len(left)} commits are left, and those between cannot be judged"
-        return found
-    (commit,), before = left, commits[commits.index(left[0]) - 1]
-    row = judge.row(before, commit)
-    if row is None or not differs(row):
-        verdict = row.judgement.verdict.value if row else "unknown"
-        found.reason = f"{commit.hash[:8]} is the last one left, but the review of it and its parent is {verdict}"
+    root = numbers.root
+    if git.asked(root, "merge-base", "--is-ancestor", good, bad) is None:
+        raise CannotCompareError(
+            f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
+            f"where they part: git merge-base {good[:8]} {bad[:8]}"
+        )
+    touching = ("--first-parent", f"{good}..{bad}", "--", settings.package() or ".")
+    found = Search(metric, good, bad, len(wanted), int(git.text(root, "rev-list", "--count", *touching)))
+    rows = numbers.compared(good, bad, wanted).rows  # the worst first
+    changed = next(filter(differs, rows), None)
+    doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
+    if changed is None:
+        told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
+        found.reason = told or f"the same by the review's verdict (numbers compared: {len(rows)})"
+    elif not found.commits:
+        found.change, found.reason = changed, f"no commit between them touches {settings.package() or 'the project'}"
     else:
-        say(f"looking at {commit.hash[:8]}")
-        found.culprit = examine(judge.configuration, before, commit, row, root)
+        found.change = changed
+        _bisect(found, numbers)
+        if len(found.suspects) == 1:
+            _examine(found, next(each for each in wanted if each.name == changed.name), numbers)
     return found
 
 
-def judge_one(metric: str, machine: str | None, root: Path) -> Step:
-    """Return what is said of the commit that git's own bisection is at, between its first good and its first bad one.
-
-    Raises
-    ------
-    CannotCompareError
-        There is no bisection, METRIC means several configurations, or as of `search`.
-    """
-    try:
-        log, at = git.text(root, "bisect", "log"), git.text(root, "rev-parse", "--verify", "BISECT_HEAD")
-    except git.GitError as error:
-        raise CannotCompareError(f"{error}; begin with git bisect start --no-checkout") from None
-    ends = [re.search(rf"^# {side}: \[(\w+)\]", log, re.MULTILINE) for side in ("good", "bad")]
-    good, bad = (each[1] if each else "" for each in ends)
-    if not (good and bad):
-        raise CannotCompareError(f"git bisect was told no {'bad' if good else 'good'} commit")
-    wanted = matching(metric)
-    if len(wanted) > 1:
-        raise CannotCompareError(f"METRIC means {len(wanted)} configurations; give the whole name of one")
-    compilers.use()
-    judge = _judge(wanted, between(good, bad, root), Times(root), machine, root, lambda _: None)
-    return judge.step(*described([at], root))
+def _bisect(found: Search, numbers: Numbers) -> None:
+    """Have git search, between the values of both ends."""
+    change, package = found.change, settings.package() or "."
+    assert change is not None, "there is something to search"
+    words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
+    words += ["--machine", numbers.machine] if numbers.machine else []
+    told = {project.VARIABLE: str(numbers.root), mortal.RUN: str(os.getpid())}
+    told["PYTHONPATH"] = os.pathsep.join([*project.libraries(), os.environ.get("PYTHONPATH", "")])
+    with _worktree(found.bad, numbers.root) as tree, mock.patch.dict(os.environ, told):
+        git.text(tree, "bisect", "start", "--no-checkout", "--first-parent", found.bad, found.good, "--", package)
+        log = git.text(tree, "bisect", "log")
+        if "first bad commit" not in log:
+            git.shown(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
+            log = git.text(tree, "bisect", "log")
+    found.log = [(commit, verdict) for verdict, commit in re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.M)][2:]
+    found.suspects = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
+    if not found.suspects:
+        raise CannotCompareError("git bisect run stopped; what stopped it is said above")
+    if len(found.suspects) > 1:
+        found.reason = f"{len(found.suspects)} commits are left, and those between cannot be judged"
 
 
-def _judge(
-    wanted: Sequence[Configuration], commits: Sequence[Commit], times: Times, machine: str | None, root: Path, say: Say
-) -> Judge:
-    """Return who judges the commits between the first and the last, by what differs most between these two."""
-    good, bad, numbers = commits[0], commits[-1], Numbers(root)
-    timed = {each.kind is Kind.TIMED for each in wanted}
-    if len(timed) > 1:
-        raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
-    if is_timed := timed.pop():
-        times.choose(machine, good, bad)
-    say("comparing good and bad: " + (f"times on {times.machine}" if is_timed else "numbers") + f" ({len(wanted)})")
-    rows = times.rows(good, bad, wanted) if is_timed else numbers.rows(good, bad, wanted)
-    if not rows and is_timed and times.can_measure:
-        times.measure([good, bad], wanted)
-        rows = times.rows(good, bad, wanted)
-    if not rows and is_timed:
-        raise CannotCompareError(f"{times.machine} has no times of both good and bad; search where there is such a GPU")
-    if not rows:
-        known = (value for each in (good, bad) for value in numbers.read(each, wanted[:1]))
-        why = next(value for value in known if isinstance(value, str))
-        raise CannotCompareError(f"good and bad have no number of {wanted[0].name} in common: {why}")
-    if not any(map(differs, rows)):
-        doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
-        told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
-        raise NoDifferenceError(told or f"the same by the review's verdict (numbers compared: {len(rows)})")
-    change = min(filter(differs, rows), key=lambda row: row.badness()[:2])  # of equal ones the first of the suite
-    configuration = next(each for each in wanted if each.name == change.name)
-    if not is_timed:
-        return Exact(configuration, change, numbers, commits)
-    judge = Timed(configuration, change, times, commits, root)
-    if judge.launched(good) == judge.launched(bad):
-        what = f"what moved the time is not in {settings.package()}"
-        raise NoDifferenceError(f"both launch the same machine code: {what}")
-    return judge
+@contextmanager
+def _worktree(commit: str, root: Path) -> Iterator[Path]:
+    """Give a worktree without files, and take it away, also after Ctrl-C or if this process is asked to end."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
+        tree = Path(folder) / Path(folder).name
+        git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), commit)
+        try:
+            yield tree
+        finally:
+            git.text(root, "worktree", "remove", "--force", str(tree))
+            signal.signal(signal.SIGTERM, before)
 
 
-def told(step: Step, found: Search) -> str:
-    """Return a step as one line."""
-    value = "" if step.value is None or found.change is None else f" {quantity(step.value, found.change.unit)}"
-    reason = f": {textwrap.shorten(plain(step.reason), _REASON, placeholder=' ...')}" if step.reason else ""
-    return f"{step.commit[:8]} {step.verdict}{value} ({step.source}{reason})  {plain(found.subjects[step.commit])}"
+def _examine(found: Search, configuration: Configuration, numbers: Numbers) -> None:
+    """Review the last suspect against its parent, beside all numbers of its kernel, dtype and flags."""
+    root, (commit,), launch = numbers.root, found.suspects, configuration.launch
+    parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
+    same = (launch.kernel, launch.dtype), {launch.flags, FLAGS}
+    beside = [
+        each
+        for each in configurations()
+        if each.kind is not Kind.TIMED
+        and ((each.launch.kernel, each.launch.dtype), {each.launch.flags, launch.flags, FLAGS}) == same
+    ]
+    review = numbers.compared(parent, commit, [configuration, *beside])
+    row = next((row for row in review.rows if row.name == configuration.name), None)
+    if row is None or not differs(row):
+        verdict = row.judgement.verdict.value if row else "unknown"
+        found.reason = f"{commit[:8]} is the last one left, but the review of it and its parent is {verdict}"
+        return
+    found.culprit, found.review = commit, review
+    if merged:
+        left = git.text(root, "merge-base", parent, merged[0])
+        found.notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={merged[0][:8]}")
+    if counted := counted_launch(configuration):
+        try:
+            found.lines, found.counted = moved_lines(parent, commit, counted, root), str(counted)
+        except CannotCompareError as error:
+            found.notes.append(f"the source lines cannot be counted: {error}")

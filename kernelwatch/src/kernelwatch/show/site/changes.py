@@ -52,14 +52,13 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
         made: consecutive.Measured = reviews.of([commit], "states", lambda: consecutive.measured(history, commit))
         return made
 
-    for task in consecutive.tasks(history.graph, measured):
-        shared = [[*where, sorted(names)] for where, names in task.shared.items()]
-        every = [task.head, task.previous, *(base for base, _ in task.shared)]
-        yield reviews.of(every, [*beside, task.new, shared], functools.partial(_change, history, repo, task))
+    for step in consecutive.steps(history, measured):
+        shared = [[*where, sorted(names)] for where, names in step.shared.items()]
+        every = [step.head, step.previous, *(base for base, _ in step.shared)]
+        yield reviews.of(every, [*beside, step.new, shared], functools.partial(_change, history, repo, step))
 
 
-def _change(history: History, repo: Any, task: consecutive.Task) -> dict[str, Any]:
-    step = consecutive.step(history, task)
+def _change(history: History, repo: Any, step: consecutive.Step) -> dict[str, Any]:
     told = [note for comparison in step.comparisons for note in comparison.notes]
     folded = _folded(step.comparisons)
     # git is asked only where something changed: a history has many commits that changed nothing.

@@ -1,0 +1,100 @@
+"""Numbers of commits: measured by the runner into a folder of their own, or times of another machine as stored."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from kernelwatch import mortal, suite
+from kernelwatch.instrument import machine
+from kernelwatch.review.bisect.metric import Configuration
+from kernelwatch.review.commits import CannotCompareError, find, histories
+from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.store.folders import RESULTS
+from kernelwatch.suite import Kind
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of commits of the repository `root`. Those that are stored are a `machine`'s, if one is named."""
+
+    root: Path
+    machine: str | None
+    is_stored: bool
+
+    def compared(self, base: str, head: str, wanted: Sequence[Configuration]) -> Comparison:
+        """Return the review of two commits, of these configurations alone; they are measured in turns.
+
+        Raises
+        ------
+        CannotCompareError
+            They have no number in common, or two machines have times of both.
+        """
+        self.measure([base, head], wanted)
+        names = {each.name for each in wanted}
+        every = [compare(each, self.root, names=names) for each in find(base, head, self.machine, self.root)]
+        found = {each.machine: each for each in every if each.rows}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        if found:
+            raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
+        why = [f": {failure.reason}" for each in every for failure in each.failures][:1]
+        raise CannotCompareError(f"good and bad have no number of {wanted[0].name} in common{''.join(why)}")
+
+    def value(self, commit: str, wanted: Configuration) -> float | None:
+        """Return a commit's number; None where it has none."""
+        self.measure([commit], [wanted])
+        (history,) = histories(self.machine, self.root)
+        results = history.commit(commit)
+        points = history.points(results, wanted.benchmark) if results else ()
+        return next((each.value for each in points if each.name(wanted.benchmark) == wanted.name), None)
+
+    def measure(self, commits: Sequence[str], wanted: Sequence[Configuration]) -> None:
+        """Have the runner measure configurations of commits; what it says goes to standard error."""
+        if self.is_stored:
+            return
+        params = defaultdict(list)
+        for each in wanted:
+            for benchmark in {each.benchmark, *([suite.control(each.benchmark)] if each.kind is Kind.TIMED else ())}:
+                params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
+        patterns = [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
+        words = ["--interleave-rounds", "--record-samples", *(word for each in patterns for word in ("--bench", each))]
+        subprocess.run(
+            [sys.executable, "-m", "asv", "run", *words, "HASHFILE:-"],
+            cwd=self.root,
+            env={**os.environ, mortal.RUN: str(os.getpid())},
+            input="\n".join(commits),
+            stdout=2,
+            text=True,
+            check=False,
+        )
+
+
+@contextmanager
+def numbers(wanted: Sequence[Configuration], name: str | None, root: Path) -> Iterator[Numbers]:
+    """Give the numbers: measured here, unless they are times and this machine has no GPU or another one is named.
+
+    Raises
+    ------
+    CannotCompareError
+        Times and others are wanted.
+    """
+    timed = {each.kind is Kind.TIMED for each in wanted}
+    if len(timed) > 1:
+        raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
+    device = machine.gpu()
+    is_stored = timed == {True} and (device is None or name not in (None, machine.default_name(device)))
+    with ExitStack() as closing:
+        if not is_stored and RESULTS not in os.environ:
+            folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="bisect-"))
+            closing.enter_context(mock.patch.dict(os.environ, {RESULTS: folder}))
+        yield Numbers(root, name if is_stored else None, is_stored)

@@ -1,0 +1,189 @@
+"""`kernelwatch bisect`, as text and as JSON, and its judge, `kernelwatch judge`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelwatch import settings
+from kernelwatch.command import cannot, without_traceback
+from kernelwatch.project import ROOT
+from kernelwatch.review.bisect.metric import matching
+from kernelwatch.review.bisect.numbers import numbers
+from kernelwatch.review.bisect.search import Search, differs, search
+from kernelwatch.review.commits import CannotCompareError, resolve
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import percent
+from kernelwatch.show import as_json, report, terminal
+from kernelwatch.show.text import plain, quantity, word
+from kernelwatch.store import git
+from kernelwatch.toolchain import releases as compilers
+
+#: Of the JSON: bumped when a key changes its meaning or goes.
+FORMAT = 5
+
+_WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
+
+
+@without_traceback
+def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print what was found; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    parser = argparse.ArgumentParser(
+        description="Find the commit that moved a number.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="""\
+METRIC is words of one of the suite's configurations: a metric (load_sectors, registers, time, ...), a kernel,
+a dtype, flags, an architecture, arguments (rows=1000), or the whole name that the review prints. Words that
+are left out stand for all; of several configurations the one that changed most is searched, a worse one first.
+
+exit codes:
+  0    found: the commit is printed
+  1    good and bad do not differ, by the review's verdict, or no commit between them touches what is measured
+  2    cannot search: the metric or a commit is unknown, one of both has no number, or something unforeseen befell
+       the command
+  125  undecidable: some commits do not build or were not timed, and the culprit is among those that are printed,
+       or no single commit made the change
+
+docs/find-the-commit.md of kernelwatch says how the search goes.
+""",
+    )
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
+    parser.add_argument("good", metavar="GOOD", help="any git revision: before the change")
+    parser.add_argument("bad", metavar="BAD", nargs="?", default="HEAD", help="after it (default: HEAD)")
+    parser.add_argument("--machine", help=_WHOSE)
+    options = parser.parse_args(words)
+    try:
+        wanted = matching(options.metric)
+        compilers.use()
+        good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
+        with numbers(wanted, options.machine, root) as known:
+            found = search(options.metric, wanted, good, bad, known)
+            sys.stdout.write(_document(found) if options.json else "".join(f"{each}\n" for each in _text(found, root)))
+    except (CannotCompareError, git.GitError) as error:
+        return cannot("search", error)
+    return found.exit_code
+
+
+@without_traceback
+def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
+    parser = argparse.ArgumentParser(
+        description="Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="""\
+git bisect start --no-checkout --first-parent BAD GOOD -- PACKAGE
+git bisect run kernelwatch judge "registers KERNEL float32 -O3 sm_90"
+
+Without --no-checkout, git would replace what judges by what it was at each commit.
+
+exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop
+""",
+    )
+    parser.add_argument("metric", metavar="METRIC", help="words of one configuration, as of the command bisect")
+    parser.add_argument("--machine", help=_WHOSE)
+    ends = "values of GOOD and BAD (default: both are measured)"
+    parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends)
+    options = parser.parse_args(words)
+    try:
+        wanted = matching(options.metric)
+        if len(wanted) > 1:
+            raise CannotCompareError(f"METRIC means {len(wanted)} configurations; give the whole name of one")
+        with numbers(wanted, options.machine, root) as known:
+            at, good, bad = _bisection(Path.cwd() if options.between else root)
+            if not options.between:
+                (row,) = known.compared(good, bad, wanted).rows
+                if not differs(row):
+                    raise CannotCompareError("good and bad are the same by the review's verdict")
+                options.between = [row.base, row.head]
+            value = known.value(at, *wanted)
+    except CannotCompareError as error:
+        return cannot("judge", error)
+    if value is None:
+        print(f"skip: {at[:8]} has no number")
+        return 125
+    is_bad = abs(value - options.between[0]) > abs(value - options.between[1])
+    print(f"{'bad' if is_bad else 'good'}: {value:g}")
+    return int(is_bad)
+
+
+def _bisection(folder: Path) -> tuple[str, str, str]:
+    """Return the commit that git's bisection is at, its first good one and its first bad one."""
+    try:
+        log, at = git.text(folder, "bisect", "log"), git.text(folder, "rev-parse", "--verify", "BISECT_HEAD")
+    except git.GitError as error:
+        raise CannotCompareError(f"{error}; begin with git bisect start --no-checkout") from None
+    ends = [re.search(rf"^# {side}: \[(\w+)\]", log, re.MULTILINE) for side in ("good", "bad")]
+    good, bad = (each[1] if each else "" for each in ends)
+    if not (good and bad):
+        raise CannotCompareError(f"git bisect was told no {'bad' if good else 'good'} commit")
+    return at, good, bad
+
+
+def _document(found: Search) -> str:
+    """Return all of it as JSON; a ratio that is infinite is null. The review is as `compare --format json` has it."""
+    review = found.review and json.loads(as_json.render(found.review))
+    found.review = None
+    document = {"format": FORMAT, "exit_code": found.exit_code, **msgspec.to_builtins(found), "review": review}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def _text(found: Search, root: Path) -> Iterator[str]:
+    """Yield the outcome first, then what it rests on, and last the review and the source lines."""
+    if found.culprit:
+        yield f"FOUND  {found.culprit}"
+        form = "--format=author   %an <%ae>%ndate     %aI%nsubject  %s"
+        words = ("--stat=90,60,12", "--diff-merges=first-parent", form, found.culprit)
+        said = git.text(root, "-c", "core.quotePath=false", "show", *words)
+        yield from (f"  {plain(line)}".rstrip() for line in said.splitlines())
+    elif found.suspects:
+        yield from _wrapped(f"UNDECIDABLE  {found.reason}")
+        yield from (f"  {each[:8]} {_subject(each, root)}" for each in found.suspects)
+    else:
+        yield from _wrapped(f"NO DIFFERENCE  {found.good[:8]} and {found.bad[:8]}: {found.reason}")
+    yield ""
+    if found.change is not None:
+        yield from _wrapped(plain(found.change.name))
+        yield f"  {_change(found.change)} from {found.good[:8]} to {found.bad[:8]}"
+        if found.matched > 1:
+            told = f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
+            yield from _wrapped(told)
+    measured = settings.package() or "the project"
+    touch = "commit touches" if found.commits == 1 else "commits touch"
+    yield f"{found.commits} {touch} {measured}; {len(found.log)} looked at"
+    for commit, verdict in found.log:
+        yield textwrap.shorten(f"{commit[:8]} {verdict} {_subject(commit, root)}", terminal.COLUMNS - 2)
+    if found.review is not None:
+        yield from ("", report.render(found.review).rstrip("\n"))
+    if found.counted:
+        moved = "" if found.lines else ": no line's cost moved"
+        yield from ("", *_wrapped(f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"))
+    for each in found.lines:
+        mark = "+" if each.is_after else "-"
+        yield from _wrapped(f"{mark}{each.number:>5}  {plain(each.text)}")
+        yield from (line for cost in each.costs for line in _wrapped(f"{mark}       ^ {plain(cost)}"))
+    for note in found.notes:
+        yield from _wrapped(f"Note: {plain(note)}")
+
+
+def _subject(commit: str, root: Path) -> str:
+    return plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
+
+
+def _change(row: Row) -> str:
+    unit = "" if row.unit == "seconds" else f" {row.unit}"
+    values = f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}{unit}"
+    share = f" ({percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""
+    return f"{word(row.judgement.verdict, row.kind)}: {values}{share}"
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, terminal.COLUMNS, subsequent_indent="      ", break_on_hyphens=False) or [""]
