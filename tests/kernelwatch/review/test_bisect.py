@@ -119,7 +119,7 @@ CHANGES = {
     "beside": ("README.md", "", "a remark"),
     "a comment": (STRIDE, "", "// a remark"),
     "misaligned": (six_commits.COPY, six_commits.ALIGNED, six_commits.MISALIGNED),
-    "a name": ("gpu_kernels/operations.py", "", "_REMARK = 1"),
+    "a name": ("gpu_kernels/__init__.py", "", "_REMARK = 1"),
     "does not build": (STRIDE, "", "#error"),
     "hungry": (STRIDE, RIGHT, MANY),
     "builds again": (STRIDE, "#error\n", ""),

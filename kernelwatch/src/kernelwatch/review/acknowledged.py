@@ -24,17 +24,11 @@ FILE = "acknowledged.toml"
 #: Characters of a file: a pull request's comes from anybody.
 _LARGEST = 64 * 1024
 
-#: What an entry calls a time; numbers are called as the review prints them, for example "spill bytes".
-TIME = "time"
-
-#: What may be ACKNOWLEDGED.
-_ACCEPTABLE = (Verdict.SLOWER, Verdict.TRADE)
-
 _Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One acknowledged regression: the kernel, the number as the review calls it or TIME, and why it is accepted."""
+    """One acknowledged regression: the kernel, "time" or the number as the review calls it, and why it is accepted."""
 
     kernel: _Line
     number: _Line
@@ -71,40 +65,34 @@ class Acknowledged:
     """What is acknowledged between two commits: the entries that head's file has and base's has not.
 
     So an entry accepts what the commits between them brought, and nothing later. Of the commit that is checked out, the
-    file counts as it lies in the folder, `root`. `problems` say why entries of base or head do not count.
-
-    Raises
-    ------
-    ValueError
-        The file in the folder is of another form.
+    file counts as it lies in the folder, `root`. `problems` say why no entry counts.
     """
 
     def __init__(self, root: Path, base: str, head: str) -> None:
         self._root, self._base, self._head = root, base, head
-        path = root / FILE
-        self._here = decoded(path.read_bytes(), str(path)) if path.exists() else ()
         self.problems: list[str] = []
 
     def row(self, row: Row) -> Row:
-        """The row of a review; of a regression that is acknowledged, its judgement says so and why."""
-        found = self.entries(row) if row.judgement.verdict in _ACCEPTABLE else ()
-        if not found:
+        """Return the row; of a regression that is acknowledged, its judgement says so and why."""
+        worse = row.judgement.verdict in (Verdict.SLOWER, Verdict.TRADE)
+        if not worse or not (found := self.entries(row)):
             return row
         reasons = tuple(Reason(Why.ACCEPTED, (entry.reason,)) for entry in found)
         return row.judged(replace(row.judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons))
 
     def entries(self, row: Row) -> list[Entry]:
-        """The entries that count and name a row's kernel and number."""
-        named = row.kernel, TIME if row.kind == TIMED else row.metric
+        """Return the entries that count and name a row's kernel and number."""
+        named = row.kernel, "time" if row.kind == TIMED else row.metric
         return [entry for entry in self._counting if (entry.kernel, entry.number) == named]
 
     @cached_property
     def _counting(self) -> list[Entry]:
         """Asked only where something became worse."""
+        path = self._root / FILE
         try:
-            before = at(self._root, self._base)
-            checked_out = git.asked(self._root, "rev-parse", "--verify", "--quiet", "HEAD")
-            now = self._here if checked_out == self._head else at(self._root, self._head)
+            before, now = at(self._root, self._base), at(self._root, self._head)
+            if git.asked(self._root, "rev-parse", "--verify", "--quiet", "HEAD") == self._head:
+                now = decoded(path.read_bytes() if path.exists() else "", str(path))
         except ValueError as error:
             self.problems.append(f"{error}: none of its entries counts")
             return []

@@ -95,14 +95,14 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     Raises
     ------
     CannotCompareError
-        The machine's file of hashes, the file of acknowledged regressions, or a limit is not readable.
+        The machine's file of hashes or a limit is not readable.
     """
     history = sides.history
     try:
-        evidence = Evidence(sides)
-        acknowledged, limits = Acknowledged(root, sides.base.commit, sides.head.commit), settings.limits()
+        evidence, limits = Evidence(sides), settings.limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
+    acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
     lone: dict[str, list[Lone]] = {place: [] for place in ("broken", "failed", "repaired", "only_base", "only_head")}
     controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
