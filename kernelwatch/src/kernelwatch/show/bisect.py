@@ -157,8 +157,8 @@ def _text(found: Search, root: Path) -> Iterator[str]:
             told = f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
             yield from _wrapped(told)
     measured = settings.package() or "the project"
-    touch = "commit touches" if found.commits == 1 else "commits touch"
-    yield f"{found.commits} {touch} {measured}; {len(found.log)} looked at"
+    touch = "commit touches" if len(found.commits) == 1 else "commits touch"
+    yield f"{len(found.commits)} {touch} {measured}; {len(found.log)} looked at"
     for commit, verdict in found.log:
         yield textwrap.shorten(f"{commit[:8]} {verdict} {_subject(commit, root)}", terminal.COLUMNS - 2)
     if found.review is not None:

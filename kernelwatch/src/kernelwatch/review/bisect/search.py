@@ -30,17 +30,17 @@ from kernelwatch.suite import Kind
 class Search:
     """What was asked, what git looked at, and what came out.
 
-    METRIC means so many configurations, `matched`; `change` is the row that good and bad differ most in, None if in
-    none. `log` has each commit that was judged and its verdict, as git calls it. One of the `suspects` is the culprit.
-    Without one, `reason` says why. Of the culprit, `review` is that of its parent and it, and `lines` have the source
-    lines whose cost moved in the launch `counted`.
+    METRIC means so many configurations, `matched`. The `commits` behind good touch the package, oldest first; `change`
+    is the row that good and bad differ most in, None if in none. `log` has each commit that was judged and its verdict,
+    as git calls it. One of the `suspects` is the culprit. Without one, `reason` says why. Of the culprit, `review` is
+    that of its parent and it, and `lines` have the source lines whose cost moved in the launch `counted`.
     """
 
     metric: str
     good: str
     bad: str
     matched: int
-    commits: int = 0
+    commits: list[str]
     change: Row | None = None
     log: list[tuple[str, str]] = field(default_factory=list)
     suspects: list[str] = field(default_factory=list)
@@ -76,8 +76,8 @@ def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, nu
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
         )
-    touching = ("--first-parent", f"{good}..{bad}", "--", settings.package() or ".")
-    found = Search(metric, good, bad, len(wanted), int(git.text(root, "rev-list", "--count", *touching)))
+    touching = ("--first-parent", "--reverse", f"{good}..{bad}", "--", settings.package() or ".")
+    found = Search(metric, good, bad, len(wanted), git.text(root, "rev-list", *touching).split())
     rows = numbers.compared(good, bad, wanted).rows  # the worst first
     changed = next(filter(differs, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
@@ -109,7 +109,8 @@ def _bisect(found: Search, numbers: Numbers) -> None:
             git.shown(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
             log = git.text(tree, "bisect", "log")
     found.log = [(commit, verdict) for verdict, commit in re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.M)][2:]
-    found.suspects = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
+    left = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
+    found.suspects = [commit for commit in found.commits if commit in left]
     if not found.suspects:
         raise CannotCompareError("git bisect run stopped; what stopped it is said above")
     if len(found.suspects) > 1:
