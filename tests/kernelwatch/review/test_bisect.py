@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import command_line
+from kernelwatch import command_line, suite
 from kernelwatch.review.bisect.metric import configurations, matching
+from kernelwatch.review.bisect.numbers import patterns
 from kernelwatch.show import bisect as commands
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
@@ -106,6 +107,18 @@ def test_exit_codes(code: int, expected: int, monkeypatch: pytest.MonkeyPatch) -
     assert command_line.main(["judge", "x"]) == expected
 
 
+def test_a_time_is_measured_beside_its_copy() -> None:
+    """Of all that asv knows, by the names that it matches."""
+    wanted = matching(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
+    chosen = set()
+    for each in configurations():
+        quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
+        names = (f"{one}({quoted})" for one in (each.benchmark, suite.control(each.benchmark)))
+        chosen |= {name for name in names if any(re.search(pattern, name) for pattern in patterns(wanted))}
+    params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
+    assert chosen == {f"{BENCHMARK}{params}", f"track_control.Transpose.track_copy_ratio{params}"}
+
+
 #: The commits behind the first, by name: the file, the old text and the new text; without an old one, it is appended.
 STRIDE = "gpu_kernels/kernels/stride_copy.cu"
 RIGHT = "output[index * stride] = input[index * stride];"
@@ -189,6 +202,10 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
     for each, commit_hash in commits.items():
         text = text.replace(commit_hash, f"<{each}>").replace(commit_hash[:8], f"<{each}>")
+    # What git skips to is its own choice.
+    text = re.sub(
+        r"(?:^<.+> (?:good|bad|skip) .*\n)+", lambda log: "".join(sorted(log[0].splitlines(True))), text, flags=re.M
+    )
     path = GOLDEN / f"{name}.txt"
     if "WRITE_GOLDEN" in os.environ:
         path.write_text(text, encoding="utf-8")

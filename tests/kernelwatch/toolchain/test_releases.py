@@ -16,7 +16,6 @@ from asv.util import UserError
 
 from kernelwatch import home
 from kernelwatch.project import ROOT
-from kernelwatch.review.bisect import search
 from kernelwatch.runner import compiler
 from kernelwatch.toolchain import cache, nvcc, releases
 
@@ -71,22 +70,16 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "use",
-    [
-        lambda _: releases.use(),
-        lambda _: compiler.choose(None),
-        lambda root: search.search("registers", "HEAD", "HEAD", None, root, print),
-    ],
-    ids=["by itself", "a run", "a search"],
+    [releases.use, lambda: compiler.choose(None)],
+    ids=["by itself", "a run"],
 )
 @pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_what_is_no_release(
-    use: Callable[[Path], object], given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_release(use: Callable[[], object], given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused wherever kernels are compiled, before pip sees it."""
     monkeypatch.setenv(releases.VARIABLE, given)
     monkeypatch.setattr(releases, "_install", pytest.fail)
     with pytest.raises(UserError, match=re.escape(f"CUDA_TOOLKIT={given} is no release of CUDA, such as 13.0.2; ")):
-        use(tmp_path)
+        use()
 
 
 def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from kernelwatch.review.verdict import percent
 from kernelwatch.show import as_json, report, terminal
 from kernelwatch.show.text import plain, quantity, word
 from kernelwatch.store import git
-from kernelwatch.toolchain import releases as compilers
+from kernelwatch.toolchain import releases
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 5
@@ -63,7 +63,7 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     options = parser.parse_args(words)
     try:
         wanted = matching(options.metric)
-        compilers.use()
+        releases.use()
         good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
         with numbers(wanted, options.machine, root) as known:
             found = search(options.metric, wanted, good, bad, known)

@@ -62,14 +62,13 @@ class Numbers:
         """Have the runner measure configurations of commits; what it says goes to standard error."""
         if self.is_stored:
             return
-        params = defaultdict(list)
-        for each in wanted:
-            for benchmark in {each.benchmark, *([suite.control(each.benchmark)] if each.kind is Kind.TIMED else ())}:
-                params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
-        patterns = [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
-        words = ["--interleave-rounds", "--record-samples", *(word for each in patterns for word in ("--bench", each))]
+        words = [
+            "--interleave-rounds",
+            "--record-samples",
+            *(word for each in patterns(wanted) for word in ("--bench", each)),
+        ]
         subprocess.run(
-            [sys.executable, "-m", "asv", "run", *words, "HASHFILE:-"],
+            [sys.executable, "-m", "asv", *words],
             cwd=self.root,
             env={**os.environ, mortal.RUN: str(os.getpid())},
             input="\n".join(commits),
@@ -77,6 +76,15 @@ class Numbers:
             text=True,
             check=False,
         )
+
+
+def patterns(wanted: Sequence[Configuration]) -> list[str]:
+    """Return what asv matches configurations by, and the copies that are timed beside them."""
+    params = defaultdict(list)
+    for each in wanted:
+        for benchmark in (each.benchmark, *([suite.control(each.benchmark)] if each.kind is Kind.TIMED else ())):
+            params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
+    return [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
 
 
 @contextmanager
