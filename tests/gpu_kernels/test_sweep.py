@@ -10,7 +10,7 @@ import pytest
 from benchmarks.sweeps import MOVED
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import suite
-from kernelwatch.counting import transactions
+from kernelwatch.counting import metrics
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
@@ -134,7 +134,7 @@ def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
     """Of the sweeps with a kernel whose PTX has shared memory."""
     for sweep in suite.current().counted:
         launches = {(each.kernel, each.dtype) for each in map(sweep.launch, sweep.points())}
-        modules = [suite.kernel(kernel).module(dtype, arch=transactions.ARCH) for kernel, dtype in launches]
+        modules = [suite.kernel(kernel).module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
         entries = [each.ptx.partition(f".entry {each.entry}(")[2].partition(".entry ")[0] for each in modules]
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 

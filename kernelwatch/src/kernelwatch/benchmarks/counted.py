@@ -6,15 +6,16 @@ import multiprocessing
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernelwatch import suite
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.counting import transactions
 from kernelwatch.counting.metrics import METRICS, Metric
-from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel import Launch
+
+if TYPE_CHECKING:
+    from kernelwatch.counting.transactions import CountOutcome
 
 T = TypeVar("T")
 
@@ -69,6 +70,8 @@ for _name, _metric in METRICS.items():
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     """Count launches in parallel; return what became of each by its text."""
+    from kernelwatch.counting import transactions  # noqa: PLC0415 -- with all that executes PTX
+
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         return in_groups(pool, transactions.outcomes, launches)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ptxcount.counters import LaunchCounters
+if TYPE_CHECKING:
+    from ptxcount.counters import LaunchCounters
+
+#: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
+ARCH = "sm_90"
 
 
 class Metric(NamedTuple):

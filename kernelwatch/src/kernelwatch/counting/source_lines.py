@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch import suite
-from kernelwatch.counting import transactions
+from kernelwatch.counting import metrics, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
@@ -44,7 +44,7 @@ def key(launch: Launch) -> str:
 
 def source(kernel: Kernel, dtype: str) -> Source:
     """Return what a kernel's machine code comes from, as it is now."""
-    return kernel.at_commit(dtype, transactions.ARCH)
+    return kernel.at_commit(dtype, metrics.ARCH)
 
 
 def read(results: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch import suite
-from kernelwatch.counting.metrics import METRICS
+from kernelwatch.counting.metrics import ARCH, METRICS
 from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.verification import Near
@@ -25,9 +25,6 @@ from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
 from ptxcount.execute import run
-
-#: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
-ARCH = "sm_90"
 
 
 @dataclass(frozen=True)

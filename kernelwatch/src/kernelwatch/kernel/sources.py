@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Taken
 from kernelwatch.project import CHECKOUT, ROOT
 from kernelwatch.toolchain import build
-from ptxcount import listing
 from ptxcount.errors import PtxError
-from ptxcount.executable import parsed
-from ptxcount.names import find_entry, source_name
+
+if TYPE_CHECKING:
+    from ptxcount import listing
 
 #: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
 Made = str | Callable[..., str]
@@ -102,6 +102,8 @@ class Source:
         return "".join((self.prelude, self.text, *self.included().values()))
 
     def _files(self) -> Iterable[str]:
+        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+
         return parsed(self.text).files.values()
 
     def lines_of(self) -> listing.Lines:
@@ -110,6 +112,8 @@ class Source:
         Of PTX that a package made, the files are the commit's, or of its environment.
         """
         if self.is_ptx:
+            from ptxcount import listing  # noqa: PLC0415 -- with all that executes PTX
+
             named = map(Path, self._files())
             own = (checkout(), Path(sys.prefix).resolve())
             return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
@@ -193,6 +197,9 @@ class Module:
 
     def parameters(self) -> list[Taken]:
         """Return what the entry point takes. Raises ArgumentError where that cannot be read."""
+        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+        from ptxcount.names import source_name  # noqa: PLC0415 -- the same
+
         entry = parsed(self.ptx).entries[self.entry]
         if entry.problem:
             raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
@@ -203,6 +210,9 @@ class Module:
 
     def variable(self, name: str) -> str:
         """Return the name in the PTX of a variable. Raises ArgumentError unless there is just one."""
+        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+        from ptxcount.names import source_name  # noqa: PLC0415 -- the same
+
         names = [each.name for each in parsed(self.ptx).variables.values() if each.space in ("const", "global")]
         mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
         if len(mine) != 1:
@@ -310,6 +320,8 @@ def _module(
     _included: tuple[str, ...],
     _compiler: tuple[str, ...],
 ) -> Module:
+    from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+
     if "<" not in name:
         text = compiled(source, options, arch)
         return Module(text, _found(text, name))
@@ -324,6 +336,9 @@ def _module(
 
 
 def _found(text: str, name: str) -> str:
+    from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+    from ptxcount.names import find_entry  # noqa: PLC0415 -- the same
+
     try:
         found = find_entry(text, name)
     except PtxError as error:
