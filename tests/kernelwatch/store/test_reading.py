@@ -137,9 +137,11 @@ def test_values(folder: Path) -> None:
 def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Of this repository's history nothing is left out."""
     folder = ROOT / "results" / name
-    found = list(reading.documents(folder))
-    assert len(found) == len(list(folder.glob("????????-*.json"))) > 1
+    read = [document for _, _, document in reading.files(folder)]
+    assert len(read) == len(reading.listed(folder, "????????-*.json")) > 1
+    found = [(each.commit_hash, each.env_name) for each in reading.documents(folder)]
+    assert sorted(found) == sorted({(each.commit_hash, each.env_name) for each in read})
     for file in record.RECORDS:
-        lines = (folder / file).read_bytes().splitlines() if (folder / file).exists() else []
+        lines = [line for path in record.paths(folder, file) for line in path.read_bytes().splitlines()]
         assert len(record.read(folder.parent, name, file)) == len(lines)
     assert capsys.readouterr().err == ""
