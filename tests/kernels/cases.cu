@@ -222,10 +222,10 @@ KERNEL behind_a_barrier(int* x)
     if (blockIdx.x == 1) x[0] = 5;
     if (blockIdx.x == 0) x[1] = x[0];
 }
-KERNEL last_reader_writes(int* x)
+KERNEL a_reader_writes(int* x, int who)
 {
     const int v = x[0];
-    if (threadIdx.x == 31) x[0] = v + 1;
+    if (threadIdx.x == who) x[0] = v + 1;
     x[1 + threadIdx.x] = v;
 }
 KERNEL read_twice(int* x)
@@ -238,6 +238,6 @@ KERNEL pieces_of_the_heap(int* x) { x[threadIdx.x] = (size_t)malloc(5 + threadId
 KERNEL warps_leave(int* x, int n)
 {
     int s = 0;
-    for (int i = 0; i < n * (threadIdx.x / 32); ++i) s += x[i];
+    for (int i = 0; i < n * (1 + threadIdx.x / 32); ++i) s += x[i];
     x[64 + threadIdx.x] = s;
 }

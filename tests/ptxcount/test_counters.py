@@ -115,16 +115,23 @@ def test_rules(rule: Callable[..., Any], width: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
-    """Each sector of a row of neighbours, the last as well."""
+    """Each sector of a row of neighbours, the last as well; who adds reads and writes."""
     kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
         mul.wide.u32 %rd2, %r0, {width}; add.s64 %rd2, %rd2, %rd1;
     """
     name, register = kind.split(" ")
-    text = module(f"{body} ld.global.{name} {register}, [%rd2+{offset}];", 1)
-    read = execute.run(text, "snippet", (2, 1, 1), (threads, 1, 1), [np.zeros(2048, np.uint8)], distinct=True)
-    assert read.distinct_sectors == (2 * len({(offset + width * t) // 32 for t in range(threads)}), 0)
+    touched = 2 * len({(offset + width * t) // 32 for t in range(threads)})
+    for code, counts in (
+        (f"ld.global.{name} {register}, [%rd2+{offset}];", (touched, 0)),
+        (f"st.global.{name} [%rd2+{offset}], {register};", (0, touched)),
+        (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
+    ):
+        if width > 1 or "red" not in code:
+            given, blocks = [np.zeros(2048, np.uint8)], (2, 1, 1)
+            counters = execute.run(module(body + code, 1), "snippet", blocks, (threads, 1, 1), given, distinct=True)
+            assert counters.distinct_sectors == counts
 
 
 def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
