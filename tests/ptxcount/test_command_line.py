@@ -215,6 +215,7 @@ TYPED = [
     ("float2*", "a=complex64[64]", ""),
     ("float4*", "a=float32[64,4]", ""),
     ("char*", "a=float64[64]", ""),
+    ("short*", "a=float64[64]", "int16"),
     ("void*", "a=float64[64]", ""),
     ("float**", "a=uint64[64]", ""),
     ("float", "float32:1", ""),

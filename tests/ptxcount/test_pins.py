@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ptxcount.errors import LaunchError
-from ptxcount.gate import pins
+from ptxcount.gate import limits, pins
+from ptxcount.gate.command import once
 from ptxcount.gate.counting import Counted
+from ptxcount.gate.diagnostics import Diagnostic
+from ptxcount.gate.directives import Directives
+from ptxcount.gate.launches import Launch
 from ptxcount.gate.report import markdown
 
 #: Spaces, and kinds of accesses there.
@@ -148,3 +153,36 @@ def test_what_is_not_counted_any_more(tmp_path: Path) -> None:
     assert "Gone" not in said
     assert "two&#58; it does not compile" in said
     assert "1 new" in markdown(tmp_path / "head", tmp_path / "base")
+
+
+def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
+    """Whether they are of use is not known."""
+    (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
+    directives = Directives(tmp_path, ["k.cu"])
+    assert [*directives.waive([], counted=set())] == []
+    (said,) = directives.waive([], counted={("k.cu", 1)})
+    assert "ignore[rise] waives nothing any more" in said.message
+
+
+@pytest.mark.parametrize(("level", "times"), [("error", 2), ("note", 2), ("warning", 1)])
+def test_what_several_launches_show(level: str, times: int) -> None:
+    """Advice is said once, what rose or fell of each launch."""
+    assert len(once([Diagnostic("k.cu", 1, "PC004", "text", level, launch) for launch in "ab"])) == times
+
+
+def _of(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
+    return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
+
+
+#: A limit, and the line of three that it is said of: of most, per request or not, or of most above the ideal.
+SAID = [(99, 2), ("1 x ideal", 3)]
+
+
+@pytest.mark.parametrize(("limit", "line"), SAID)
+def test_line_of_a_limit(limit: float | str, line: int) -> None:
+    """It is where most is, or most of what is above the ideal."""
+    rows = [_row(1, "a", _of(9, 9, 1)), _row(2, "b", _of(9, 90, 80)), _row(3, "c", _of(9, 60, 10))]
+    counted = replace(_counted(rows), totals={"load_requests": 27, "load_sectors": 159, "load_ideal_sectors": 91})
+    launch = Launch(Path(), "k.cu", [1], [1], limits={"load_sectors": limit})
+    (said,) = limits.of_launch(launch, counted)
+    assert said.line == line

@@ -160,7 +160,7 @@ def _check(options: argparse.Namespace) -> int:
     if whole:
         found += directives.unbound(bound)
         found += [] if lock is None else pins.gone(counted, lock)
-    kept = _once(directives.waive(found, counted=lines if whole else set()))
+    kept = once(directives.waive(found, counted=lines if whole else set()))
     if lock is None:
         kept.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run ptxcount pin, and commit {pins.FILE}"))
     elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
@@ -184,7 +184,7 @@ def _within_places(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnos
     return replace(finding, file=there[0][0], line=there[0][1], also=tuple(there[1:])) if there else None
 
 
-def _once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+def once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The findings, what is no failure once: several launches of a kernel may show the same."""
     found: dict[object, Diagnostic] = {}
     for each in findings:
