@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +20,8 @@ from ptxcount.transactions import SECTOR
 #: Flags of a group that all flag sets of its kernel share.
 ANY_FLAGS = "any"
 
-#: What is counted of a group's times, and of its numbers; `acknowledged` counts numbers where there are no times.
-_OF_TIMES = {
-    "slower": (Verdict.SLOWER,),
-    "faster": (Verdict.FASTER,),
-    "same": (Verdict.SAME,),
-    "undecided": (Verdict.UNDECIDED,),
-}
-_OF_NUMBERS = {"more": (Verdict.SLOWER, Verdict.TRADE), "fewer": (Verdict.FASTER,)}
+#: What a time is judged.
+_JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
 #: Ratios that have the words of a total.
 _NAMES = {
@@ -159,17 +153,15 @@ class Group:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many times are slower, faster, same, undecided; numbers more and decide, fewer, noted; acknowledged."""
-        accepted, noted = {"acknowledged": (Verdict.ACKNOWLEDGED,)}, {"noted": (Verdict.NOTED,)}
-        wanted = (
-            (self.times, _OF_TIMES),
-            (self._deciding, _OF_NUMBERS),
-            (self.numbers, noted),
-            (self.times or self.numbers, accepted),
+        times, deciding, numbers = (
+            Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
         )
         return {
-            name: sum(row.judgement.verdict in verdicts for row in rows)
-            for rows, named in wanted
-            for name, verdicts in named.items()
+            **{each.value.lower(): times[each] for each in _JUDGED},
+            "more": deciding[Verdict.SLOWER] + deciding[Verdict.TRADE],
+            "fewer": deciding[Verdict.FASTER],
+            "noted": numbers[Verdict.NOTED],
+            "acknowledged": (times or numbers)[Verdict.ACKNOWLEDGED],
         }
 
     @property

@@ -105,20 +105,18 @@ def _sides(comparison: Comparison) -> list[str]:
 
 def _counts(comparison: Comparison) -> str:
     """How many configurations were judged, and how."""
-    times = {verdict: comparison.count(verdict, TIMED) for verdict in Verdict}
-    numbers = {verdict: sum(comparison.count(verdict, kind) for kind in EXACT.values()) for verdict in Verdict}
-    deciding, rose = numbers[Verdict.SLOWER], sum(numbers.pop(verdict) for verdict in MORE)
-    numbers[Verdict.SLOWER] = rose
-    found = []
-    for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
-        if total := sum(each.values()):
-            named = {word(verdict, kind).lower(): each.get(verdict, 0) for verdict in _ORDER}
-            if not kind and rose != deciding:
-                named = {f"more ({deciding or 'none'} decide{'s' * (deciding < 2)})": named.pop("more"), **named}
-            found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
+    told = []
+    for what, kinds in (("time", (TIMED,)), ("counted and compiled number", (*EXACT.values(),))):
+        counts = Counter(row.judgement.verdict for row in comparison.rows if row.kind in kinds)
+        if total := counts.total():
+            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in MORE)
+            judged = _listed({word(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
+            if deciding != counts[Verdict.SLOWER]:
+                judged = judged.replace(" more", f" more ({deciding or 'none'} decide{'s' * (deciding < 2)})")
+            told.append(f"{total} {what}{'s' * (total > 1)}: {judged}")
     if comparison.is_of_compilers and (differing := _differing(comparison.rows)):
-        found.append(differing)
-    return "; ".join(found) or "no configuration has a value in both"
+        told.append(differing)
+    return "; ".join(told) or "no configuration has a value in both"
 
 
 def _differing(rows: Sequence[Row]) -> str:
@@ -133,14 +131,11 @@ def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
     rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
-        found = [row for row in times or rows if row.judgement.verdict is verdict]
-        if found and times:
+        if found := [row for row in times or rows if row.judgement.verdict is verdict]:
             # What lost or won the most time, and the same kernel's largest change in per cent.
-            most = max(found, key=lambda row: abs(row.head - row.base))
+            most = max(found, key=lambda row: abs(row.head - row.base) if times else row.size)
             steepest = max((row for row in found if row.kernel == most.kernel), key=lambda row: row.size)
             yield _change(most) if most is steepest else f"{_change(most)}; {_amount(steepest)}"
-        elif found:
-            yield _change(max(found, key=lambda row: row.size))
 
 
 def _trades(rows: Sequence[Row]) -> Iterator[str]:
@@ -197,14 +192,12 @@ def _cells(group: Group) -> list[str]:
 
 def configurations(group: Group) -> str:
     """How many of its times are what, or of its numbers where it has none."""
-    if not group.times:
-        return _listed({name: group.counts[name] for name in ("more", "fewer", "noted", "acknowledged")})
-    counts = {name: group.counts[name] for name in ("slower", "faster", "undecided", "acknowledged")}
-    found = {name: count for name, count in counts.items() if count}
-    if len(found) != 1:
-        return _listed(found) or f"{group.counts['same']} same"
-    ((name, count),) = found.items()
-    return f"{count} of {len(group.times)} {name}"
+    names = ("slower", "faster", "undecided") if group.times else ("more", "fewer", "noted")
+    counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
+    if group.times and len(counts) == 1:
+        ((name, count),) = counts.items()
+        return f"{count} of {len(group.times)} {name}"
+    return _listed(counts or {"same": group.counts["same"]})
 
 
 def _listed(counts: dict[str, int]) -> str:
@@ -222,7 +215,7 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
     """What is known of a configuration; % of peak is head's."""
     judged, rates = row.judgement, row.rates
     yield f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}"
-    yield "ratio ∞" if math.isinf(judged.ratio) else f"ratio {judged.ratio:.3f}"
+    yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
     if judged.interval:
         yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
     if row.copies:
