@@ -171,7 +171,7 @@ def test_a_machine_without_a_gpu_names_architectures_that_differ() -> None:
     (found,) = grouped([*registers, *shared], arch=None)
     assert tuple(map(str, found.evidence)) == (
         "4 more shared bytes",
-        "2 more registers on sm_100, sm_90",
+        "2 more registers on sm_100 and sm_90",
         "1 more register on sm_80",
     )
 

@@ -48,7 +48,7 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         """For example "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed"."""
         part = " ({} of {})".format(*self.part) if self.part else ""
-        on = f" on {', '.join(self.archs)}" if self.archs else ""
+        on = f" on {' and '.join(self.archs)}" if self.archs else ""  # a comma is between two differences
         return f"{self.change}{part}{on}"
 
 

@@ -86,10 +86,13 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
     for row in comparison.changed if every else ():
         yield from wrapped(f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}")
         yield from wrapped(f"{'':9}{'; '.join(_known(row, comparison.peak))}")
-    yield from wrapped(
-        "Time: geometric mean of head over base, over sizes and dtypes. Times are the same up to "
-        f"{comparison.noise}; counted and compiled numbers only if equal. Lower is better."
-    )
+    times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {comparison.noise}. "
+    legend = "Counted and compiled numbers are the same only if equal. Lower is better."
+    yield from wrapped(times * _is_timed(comparison) + legend)
+
+
+def _is_timed(comparison: Comparison) -> bool:
+    return any(row.kind == TIMED for row in comparison.rows)
 
 
 def _sides(comparison: Comparison) -> list[str]:
@@ -231,7 +234,7 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
 def _notes(comparison: Comparison) -> Iterator[str]:
     """What to know, and what to do."""
     yield from comparison.notes
-    if comparison.rows and not any(row.kind == TIMED for row in comparison.rows):
+    if comparison.rows and not _is_timed(comparison):
         yield "nothing was timed: the verdict is that of counted and compiled numbers"
     if comparison.conclusion is Verdict.UNDECIDED:
         yield from (f"no verdict: {each}" for each in doubts(comparison.rows))
