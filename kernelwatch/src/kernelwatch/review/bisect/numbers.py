@@ -47,8 +47,11 @@ class Numbers:
             return next(iter(found.values()))
         if found:
             raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
-        why = [f": {failure.reason}" for each in every for failure in each.failures][:1]
-        raise CannotCompareError(f"good and bad have no number of {wanted[0].name} in common{''.join(why)}")
+        lacking = (lone for each in every for lone in (*each.failures, *each.only_base, *each.only_head))
+        why = [f": {lone.reason}" for lone in lacking][:1]
+        raise CannotCompareError(
+            f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{''.join(why)}"
+        )
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
         """Return a commit's number; None where it has none."""
@@ -62,11 +65,8 @@ class Numbers:
         """Have the runner measure configurations of commits; what it says goes to standard error."""
         if self.is_stored:
             return
-        words = [
-            "--interleave-rounds",
-            "--record-samples",
-            *(word for each in patterns(wanted) for word in ("--bench", each)),
-        ]
+        selected = (word for each in patterns(wanted) for word in ("--bench", each))
+        words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(
             [sys.executable, "-m", "asv", *words],
             cwd=self.root,
