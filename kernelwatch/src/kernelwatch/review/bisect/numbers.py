@@ -47,11 +47,9 @@ class Numbers:
             return next(iter(found.values()))
         if found:
             raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
-        lacking = (lone for each in every for lone in (*each.failures, *each.only_base, *each.only_head))
-        why = [f": {lone.reason}" for lone in lacking][:1]
-        raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{''.join(why)}"
-        )
+        lacking = [lone for each in every for lone in (*each.broken, *each.failed, *each.only_base, *each.only_head)]
+        why = "".join(f": {lone.reason}" for lone in lacking[:1])
+        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
         """Return a commit's number; None where it has none."""
