@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import dask
 import msgspec
 from distributed import Client, wait
 
@@ -87,7 +88,8 @@ class Fleet:
     def backfill(self, commits: Sequence[str]) -> bool:
         """Measure the commits that are not stored yet, on each kind of machine; return whether all were measured."""
         # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
-        bundle = self._client.submit(bytes, task.bundled(self._repository), pure=False)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+            bundle = self._client.submit(bytes, task.bundled(self._repository), pure=False)
         missed, seen = 0, time.monotonic()
         while True:
             present = self.workers()
