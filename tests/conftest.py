@@ -29,7 +29,7 @@ def _no_gpu() -> str | None:
     from kernelwatch.kernel import loading
 
     try:
-        loading.context()
+        loading.driver()
     except KernelwatchError as error:
         return str(error)
     return None

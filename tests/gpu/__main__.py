@@ -1,7 +1,7 @@
 """Runs all tests on a device, and prints one table: `python -m tests.gpu`, which is `make test-gpu`.
 
-First come those that may share the GPU, side by side; then all others, which time or profile, one by one. Words are
-pytest's; with -x the first failure ends all.
+First come those that may share the GPU, side by side; then those that must be the only process on it, and all others,
+which time or profile, one by one. Words are pytest's; with -x the first failure ends all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from kernelwatch.instrument import prebuild
 
 #: Files of this folder that may share the GPU. Each process gets a dozen tests at first: the long ones come last.
 TOGETHER = ("instructions", "matrices", "launches", "fuzz", "tools", "kernels")
+
+#: Those whose commands find another process on the GPU, if the one of the tests has been there.
+ONLY = ("strangers",)
 
 #: ptxcount, a plugin of pytest's, is imported before pytest can rewrite its assertions: it has none that a test shows.
 OPTIONS = "-q --durations=5 -W ignore::pytest.PytestAssertRewriteWarning"
@@ -48,12 +51,13 @@ class Table:
 
 
 def main() -> int:
-    """Run both parts."""
+    """Run all parts."""
     table, begin, codes = Table(), time.monotonic(), [0]
     prebuild.for_device()  # on all processors, before CUDA is initialised
-    together = [f"tests/gpu/test_{name}.py" for name in TOGETHER]
-    alone = sorted({f"tests/gpu/{path.name}" for path in Path(__file__).parent.glob("test_*.py")} - set(together))
-    for files, how in ((together, ["--numprocesses", str(PROCESSES)]), (alone, [])):
+    together, only = ([f"tests/gpu/test_{name}.py" for name in names] for names in (TOGETHER, ONLY))
+    alone = sorted({f"tests/gpu/{path.name}" for path in Path(__file__).parent.glob("test_*.py")} - {*together, *only})
+    for files, processes in ((together, PROCESSES), (only, 1), (alone, 0)):
+        how = ["--numprocesses", str(processes)]
         if not (any(codes) and "-x" in sys.argv):
             words = [*OPTIONS.split(), *how, *sys.argv[1:], *files]
             codes.append(pytest.main(words, plugins=[table]))

@@ -37,8 +37,24 @@ def context() -> cuda.Context:
     Raises
     ------
     NoDeviceError
-        PyCUDA, the driver or a device is missing, the driver is older than nvcc, or this is not the main thread and no
-        context is current in it.
+        As `driver`, or this is not the main thread and no context is current in it.
+    NvccNotFoundError, CompileError
+        There is no working nvcc.
+    """
+    current = driver().Context.get_current()
+    if current is None and threading.current_thread() is not threading.main_thread():
+        # PyCUDA aborts the process when a thread ends with contexts on its stack.
+        raise NoDeviceError("no context is current in this thread; push one before, and pop it in the end")
+    return current or _primary_context()
+
+
+def driver() -> Any:
+    """PyCUDA's driver, with a device; no context is made.
+
+    Raises
+    ------
+    NoDeviceError
+        PyCUDA, the driver or a device is missing, or the driver is older than nvcc.
     NvccNotFoundError, CompileError
         There is no working nvcc.
     """
@@ -57,11 +73,7 @@ def context() -> cuda.Context:
     problem = driver_problem(cuda.get_driver_version(), nvcc.release(nvcc.find_nvcc()))
     if problem is not None:
         raise NoDeviceError(problem)
-    current = cuda.Context.get_current()
-    if current is None and threading.current_thread() is not threading.main_thread():
-        # PyCUDA aborts the process when a thread ends with contexts on its stack.
-        raise NoDeviceError("no context is current in this thread; push one before, and pop it in the end")
-    return current or _primary_context()
+    return cuda
 
 
 def _primary_context() -> cuda.Context:
