@@ -30,7 +30,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet site publish docs compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -86,11 +86,6 @@ $(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
 # The documentation, in docs/_build/html; `make site` takes it along. Warnings and dead links are errors.
 docs: $(VENV)/sphinx
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir docs/_build/doctrees docs docs/_build/html
-
-# Every page of it as a picture, from the results as they are: needs Node and Chromium.
-screenshots: site tests/site/node_modules
-	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
-	  node tests/site/screenshots.js html/watch docs/screenshots
 
 # Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
 # word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.

@@ -1,1 +1,1 @@
-"""The README's and the results page's tables and picture, made from `results/`: `make readme`."""
+"""The results page's tables and picture, made from `results/`: `make readme`."""

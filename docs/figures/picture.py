@@ -1,4 +1,4 @@
-"""The README's picture: useful bandwidth of the kernels that move data."""
+"""The results page's picture: useful bandwidth of the kernels that move data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of README and docs/results.md."""
+"""The tables of docs/results.md."""
 
 from __future__ import annotations
 
@@ -119,14 +119,6 @@ def _useful(benchmark: str, params: Params) -> int:
     return suite.useful_bytes(benchmark, params) or 0
 
 
-def short(found: Measured) -> Iterator[str]:
-    """Yield the README's table: the usual flags, and the plain copy."""
-    usual = [row for row in found.rows if row.launch.flags == LEVELS[0]]
-    body = [[row.label, *found.cells(row.benchmark, row.params, row.seconds)] for row in usual]
-    body.append(["plain copy, 16 bytes a thread", *found.cells(found.copy, COPIED, found.copied)])
-    yield from (found.facts, "", _table(["kernel", "ms", "GB/s", "% of peak", "times a copy"], body), "")
-
-
 def whole(found: Measured) -> Iterator[str]:
     """Yield the tables of the page of results."""
     _, rate, *_ = found.cells(found.copy, COPIED, found.copied)
@@ -195,7 +187,6 @@ def _article(found: Measured, gpu: str) -> Iterator[str]:
 
 #: The pages that show results, and the lines between their markers.
 PAGES: dict[Path, Callable[[Measured], Iterator[str]]] = {
-    ROOT / "README.md": short,
     ROOT / "docs" / "results.md": whole,
 }
 

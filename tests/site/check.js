@@ -48,8 +48,8 @@ const drawn = (page, turn = 0) => page.waitForFunction(
     (least) => document.getElementById('content') === null || Number(document.documentElement.dataset.drawn) > least, turn);
 
 /* What is no part of what axe looks at: of tables and sources the first rows tell, and a chart is one picture. */
-const MORE = '.project-table tbody tr:nth-child(n+4), .changes-table tbody tr:nth-child(n+10), .heat tr:nth-child(n+8), ' +
-    '.source ~ .source, pre span:nth-child(n+20), section ~ section ~ section ~ section ~ section, details li:nth-child(n+4)';
+const MORE = '.project-table tbody tr:nth-child(n+4), .cards tbody tr:nth-child(n+10), ' +
+    '.source ~ .source, .listing tr:nth-child(n+20), section ~ section ~ section ~ section ~ section, details li:nth-child(n+4)';
 
 /* No violation of WCAG 2 (A, AA) in a page of the project. */
 async function accessible(page) {

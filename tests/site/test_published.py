@@ -18,6 +18,7 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import pages, transactions
 from kernelwatch.store import jsonl, record
+from kernelwatch.store.models import Cost, Lines
 from kernelwatch.toolchain import nvcc_call
 
 VENDOR = Path(pages.__file__).parent / "vendor"
@@ -110,12 +111,30 @@ def test_the_policy_knows_the_style_of_charts() -> None:
 
 
 def test_sources_say_what_a_line_costs() -> None:
-    """Every kernel is there; one that no run has counted as it is now says so, and conflicts of another are marked."""
+    """Every kernel is there; one that no run has counted as it is now says so; shares are of all that is moved."""
     shown = {source["kernel"]: source for source in transactions.sources(ROOT / "results")}
     assert set(shown) == set(suite.current().kernels())
     assert all(bool(source["lines"]) == (source["problem"] is None) for source in shown.values())
-    lines = shown["transpose_read_write_coalesced_unpadded"]["lines"]
-    assert any(line.startswith(">>") and "31.82 wavefronts a request" in line for line in lines)
+    for source in shown.values():
+        assert sum(line["share"] for line in source["lines"]) == pytest.approx(1.0 if source["lines"] else 0.0)
+    (line,) = (each for each in shown["transpose_read_write_coalesced_unpadded"]["lines"] if each["is_costly"])
+    assert line["costs"][0] == "shared store: 31.82 wavefronts a request, 1.00 without bank conflicts"
+    now, best = line["picture"]
+    assert (now["label"], now["columns"], best["label"]) == ("now: 28 wavefronts", "banks", "at best: 1 wavefront")
+    assert now["path"] == "".join(f"M0 {row * 6}h5v5h-5z" for row in range(28))  # all in one bank
+
+
+def test_rows_of_a_listing() -> None:
+    """Numbers, code and costs, wasteful ones first; a gap and another file are rows of their own."""
+    text = ">>    4  a = b;\n         ^ load: 1\n>>       ^ store: 8\n        ...\nother.cuh:\n      4  c;"
+    costs = [Cost(file=0, line=4, unit="sectors", amount=3), Cost(file=1, line=4, unit="sectors", amount=1)]
+    rows = list(transactions.lines(Lines(key="k", counter="c", launch="l", text=text, accesses=costs)))
+    assert [(row["number"], row["code"], row["costs"], row["share"], row["is_costly"]) for row in rows] == [
+        ("4", "a = b;", ["store: 8", "load: 1"], 0.75, True),
+        ("", "...", [], 0.0, False),
+        ("", "other.cuh:", [], 0.0, False),
+        ("4", "c;", [], 0.25, False),
+    ]
 
 
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
@@ -125,7 +144,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     texts = {line["key"]: line["text"] for line in counted}
     known = texts.keys() & stored.keys()
     assert 2 * len(known) > len(texts)
-    assert {key: texts[key] for key in known} == {key: stored[key] for key in known}
+    assert {key: texts[key] for key in known} == {key: stored[key].text for key in known}
     (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
     assert list(source_lines.missing(tmp_path)) == counted[:1]
 
@@ -149,7 +168,7 @@ def test_lines_of_todays_counter_are_read(
         lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
         (tmp_path / machine).mkdir()
         jsonl.append(tmp_path / machine / record.LINES_FILE, *lines)
-    assert source_lines.read(tmp_path) == {"k": expected}
+    assert source_lines.read(tmp_path)["k"].text == expected
 
 
 def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

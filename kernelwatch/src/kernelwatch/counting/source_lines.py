@@ -20,6 +20,8 @@ from kernelwatch.kernel.sources import Source
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
 from ptxcount import listing
+from ptxcount.counters import LaunchCounters
+from ptxcount.picture import Grid, picture
 
 #: What stands for the lines of a kernel that has none.
 NONE = "no source line accesses memory"
@@ -47,18 +49,20 @@ def source(kernel: Kernel, dtype: str) -> Source:
     return kernel.at_commit(dtype, metrics.ARCH)
 
 
-def read(results: Path) -> dict[str, str]:
+def read(results: Path) -> dict[str, Lines]:
     """Return the lines that any machine stored, by `key`: today's counter's, or else those that came last.
 
-    Of two that one counter told of one key, the first counts: a later one that says otherwise is not to be believed.
+    Of two that one counter told of one key, the first counts, or the first with accesses if they say the same: a later
+    one that says otherwise is not to be believed.
     """
-    found: dict[tuple[str, str], str] = {}
+    found: dict[tuple[str, str], Lines] = {}
     for line in (line for path in reading.listed(results, "*") for line in _stored(path)):
-        found.setdefault((line.counter, line.key), line.text)
-    by_age = sorted(
-        found.items(), key=lambda each: each[0][0] == fingerprint.VERSION
-    )  # today's last; else in their order
-    return {key: text for (_, key), text in by_age}
+        first = found.setdefault((line.counter, line.key), line)
+        if line.text == first.text and line.accesses and not first.accesses:
+            found[line.counter, line.key] = line
+    # Today's last; else those with accesses, in their order.
+    by_age = sorted(found.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
+    return {line.key: line for line in by_age}
 
 
 def _stored(folder: Path) -> Iterator[Lines]:
@@ -72,16 +76,34 @@ def missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dic
 
     A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
     """
-    known = {(line.key, line.counter) for line in _stored(folder)}
+    known = {(line.key, line.counter) for line in _stored(folder) if line.accesses or line.text == NONE}
     for launch in launches(classes):
         with suppress(*ERRORS, MemoryError):
-            if (key(launch), fingerprint.VERSION) not in known and (text := _counted(launch)):
-                yield {"key": key(launch), "counter": fingerprint.VERSION, "launch": str(launch), "text": text}
+            if (key(launch), fingerprint.VERSION) not in known and (told := _counted(launch)):
+                yield {"key": key(launch), "counter": fingerprint.VERSION, "launch": str(launch), **told}
 
 
-def _counted(launch: Launch) -> str:
+def _counted(launch: Launch) -> dict[str, Any]:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+    if result.problem():
+        return {}
     found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
-    return "" if result.problem() else "\n".join(lines).expandtabs(4)
+    return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_accesses(result.counters))}
+
+
+def _accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
+    """What each access of a source line costs, in the order of files and lines."""
+    places = {(file, line): each for (file, line), each in counters.by_line().items() if file and line}
+    files = sorted({file for file, _ in places})
+    for (file, line), each in sorted(places.items()):
+        for access in each:
+            unit = "wavefronts" if access.space == "shared" else "sectors"
+            made = picture(access)
+            drawn = {"now": _bits(made.now), "best": _bits(made.best)} if made else {}
+            yield {"file": files.index(file), "line": line, "unit": unit, "amount": getattr(access, unit), **drawn}
+
+
+def _bits(rows: Grid) -> list[int]:
+    return [sum(1 << int(column) for column in row.nonzero()[0]) for row in rows]

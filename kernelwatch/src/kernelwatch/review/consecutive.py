@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from itertools import repeat
 
 from kernelwatch.review.acknowledged import beside
 from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.store import rows
 from kernelwatch.store.results import History
 
-#: By asv's environment, the configurations that have a value or failed -> whether they failed.
-Measured = Mapping[str, Mapping[str, bool]]
+#: By asv's environment, the configurations that have a value or failed -> the value; None where it failed.
+Measured = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,10 @@ def steps(history: History, measured: Callable[[str], Measured]) -> Iterator[Ste
         bases: dict[tuple[str, str], set[str]] = defaultdict(set)
         new = 0
         for environment, own in names[head].items():
-            unseen, valued = set(own), {name for name, failed in own.items() if not failed}
+            unseen, valued = set(own), {name for name, value in own.items() if value is not None}
             for base in graph.ancestors(head):
                 there = names[base].get(environment, {})
-                values = {name for name, failed in there.items() if not failed}
+                values = {name for name, value in there.items() if value is not None}
                 if shared := (unseen & there.keys()) | (valued & values):
                     bases[base, environment] |= shared
                 unseen, valued = unseen - there.keys(), valued - values
@@ -92,15 +95,24 @@ def between(history: History, base: str, head: str, environment: str, names: set
     return compare(both, beside(history.results), names=names)
 
 
-def measured(history: History, commit: str) -> dict[str, dict[str, bool]]:
+def measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
     """Return what a commit measured."""
-    names = history.benchmarks("time") + history.benchmarks("track")
     return {
         environment: {
-            point.name(name): point.failed
-            for name in names
-            for point in history.points(results, name)
-            if point.value is not None or point.failed
+            name: value
+            for benchmark, row in results.results.items()
+            if not history.ran(results, benchmark)
+            for name, value in zip(
+                _names(benchmark, tuple(map(tuple, row.params))), row.result or repeat(None), strict=False
+            )
+            if value is None or math.isfinite(value)
         }
         for environment, results in history.environments(commit).items()
     }
+
+
+@cache
+def _names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
+    """The configurations of a benchmark as `Point.name` has them, in the order of a row."""
+    unquoted = [[text.strip("'") for text in axis] for axis in axes]
+    return [f"{benchmark}({text})" if axes else benchmark for text in rows.texts(unquoted)]

@@ -195,13 +195,28 @@ class Fingerprints(Record):
     run: Name | None = None
 
 
+class Cost(Record):
+    """What an access of a source line costs, and a picture of one request: rows as bits of lanes, or of banks."""
+
+    file: Count
+    line: Count
+    unit: Literal["sectors", "wavefronts"]
+    amount: Count
+    now: list[Count] = []
+    best: list[Count] = []
+
+
 class Lines(Record):
-    """A line of `lines.jsonl`: a kernel's source with what each line costs."""
+    """A line of `lines.jsonl`: a kernel's source with what each line costs.
+
+    Files of `accesses` are numbered in the order of `text`. Before 2026-11-26 there were none.
+    """
 
     key: Name
     counter: Name
     launch: Text
     text: Annotated[str, Meta(max_length=50_000)]
+    accesses: list[Cost] = []
 
 
 #: `<beginning of the hash>-<environment>.json`.

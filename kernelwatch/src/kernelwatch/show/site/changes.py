@@ -1,9 +1,8 @@
-"""The review's verdicts on every measured commit, folded by kernel and flags: what Overview and its neighbours show."""
+"""The review's verdicts on every measured commit, folded by kernel and flags: what Overview and Commits show."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,15 +12,14 @@ from kernelwatch import suite
 from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Group, groups, mean
-from kernelwatch.review.noise import noise
+from kernelwatch.review.groups import ANY_FLAGS, Group, groups, mean
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
-from kernelwatch.show.site import commits, kept
+from kernelwatch.show.site import commits
 from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.results import TIMED, History
+from kernelwatch.store.results import TIMED, History, kind
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
 AT_LEAST = 0.01
@@ -29,13 +27,16 @@ AT_LEAST = 0.01
 #: What is counted of a group's configurations.
 COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted", "broken", "failed", "repaired")
 
+#: Rows of a picture.
+_MOST = 12
+
 #: Verdicts on a time that is another one.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER)
 _CHANGES = (*_JUDGED, Verdict.ACKNOWLEDGED)
 
 
-def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[str, Any]]:
-    """Yield what changed with each commit of a machine, oldest first; what was worked out before is not again.
+def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
+    """Yield what changed with each commit of a machine, oldest first.
 
     Parameters
     ----------
@@ -43,56 +44,67 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
         The stored results of the machine.
     repo : asv.plugins.git.Git
         The repository.
-    reviews : Kept
-        The reviews of the machine.
     """
-    beside = [history.compiler, Cubins(history.folder, history.compiler).archs, str(noise(history))]
+    known = {commit: consecutive.measured(history, commit) for commit in history.commits()}
+    cubins = Cubins(history.folder, history.compiler)
+    for whole in consecutive.steps(history, known.__getitem__):
+        shared = {
+            (base, environment): changed_names(names, known[base][environment], known[whole.head][environment])
+            for (base, environment), names in whole.shared.items()
+        }
+        step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
+        found = _groups(step.comparisons)
+        most = Counter({base: len(names) for (base, _), names in whole.shared.items()}).most_common(1)
+        # git is asked only where something changed: a history has many commits that changed nothing.
+        bases = {*(base for base, _ in most), *(group["base"] for group in found)} if found else set()
+        yield {
+            "machine": history.machine,
+            "head": step.head,
+            "previous": step.previous,
+            "base": most[0][0] if most else None,
+            "arch": next((each.arch for each in step.comparisons), None),
+            "new": step.new,
+            "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
+            "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
+            "recompiled": _recompiled(cubins, step.previous, step.head),
+            "lines": commits.lines(repo, step.head, sorted({group["kernel"] for group in found})),
+            "between": {each: commits.between(repo, each, step.head) for each in sorted(bases)},
+            "groups": found,
+        }
 
-    def measured(commit: str) -> consecutive.Measured:
-        made: consecutive.Measured = reviews.of([commit], "states", lambda: consecutive.measured(history, commit))
-        return made
 
-    for step in consecutive.steps(history, measured):
-        shared = [[*where, sorted(names)] for where, names in step.shared.items()]
-        every = [step.head, step.previous, *(base for base, _ in step.shared)]
-        yield reviews.of(every, [*beside, step.new, shared], functools.partial(_change, history, repo, step))
+def changed_names(names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]) -> set[str]:
+    """Return the configurations that a review of two commits must look at, of some that both have.
 
-
-def _change(history: History, repo: Any, step: consecutive.Step) -> dict[str, Any]:
-    told = [note for comparison in step.comparisons for note in comparison.notes]
-    folded = _folded(step.comparisons)
-    # git is asked only where something changed: a history has many commits that changed nothing.
-    bases = {folded["base"], *(group["base"] for group in folded["groups"])} if folded["groups"] else ()
+    These are all times if one of them moved by what is listed, as how sure each must be depends on how many there are;
+    and of numbers of which one is another all of its class, as some of them say what others mean.
+    """
+    by_class: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_class[TIMED if kind(name) == TIMED else name.partition("(")[0].rpartition(".")[0]].append(name)
     return {
-        "machine": history.machine,
-        "head": step.head,
-        "previous": step.previous,
-        "new": step.new,
-        "notes": list(dict.fromkeys((*step.notes, *told))),
-        "cubins": _cubins(Cubins(history.folder), step.previous, step.head),
-        "lines": commits.lines(repo, step.head, sorted({group["kernel"] for group in folded["groups"]})),
-        "between": {base: commits.between(repo, base, step.head) for base in sorted(bases)},
-        **folded,
+        name
+        for where, each in by_class.items()
+        if any(_is_other(base[name], head[name], AT_LEAST if where == TIMED else 0.0) for name in each)
+        for name in each
     }
 
 
-def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """What changed by kernel and flags, and the state of each kernel."""
+def _is_other(one: float | None, other: float | None, at_least: float) -> bool:
+    if one is None or other is None:
+        return True
+    return one != other and max(one, other) >= (1 + at_least) * min(one, other)
+
+
+def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """What fails, and then what changed by kernel and flags."""
     if not comparisons:
-        return {"base": None, "arch": None, "groups": [], "kernels": {}, "judged": 0}
+        return []
     bases = {row.name: comparison.base.commit for comparison in comparisons for row in comparison.rows}
     failing = [_failing(each, one.base.commit) for one in comparisons for each in one.failures]
-    every = [*bases.values(), *(one["base"] for one in failing)]
     rows = sorted((row for comparison in comparisons for row in comparison.rows), key=Row.badness)
     whole = dataclasses.replace(comparisons[0], rows=rows)
-    found = groups(whole, AT_LEAST)
-    return {
-        "base": Counter(every).most_common(1)[0][0] if every else None,
-        "arch": whole.arch,
-        "groups": [*failing, *(_group(group, bases) for group in found)],
-        "kernels": _kernels(rows, [group for group in found if not group.elsewhere], failing),
-        "judged": sum(row.kind == TIMED for row in rows),
-    }
+    return [*failing, *(_group(group, bases) for group in groups(whole, AT_LEAST))]
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
@@ -101,25 +113,52 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
-    values = [text.quantity(value, largest.unit) for value in (largest.base, largest.head)]
     # The machine code first.
     evidence = sorted(group.evidence, key=lambda each: not each.change.startswith("machine code"))
     return {
         "kernel": group.kernel,
         "flags": group.flags,
-        **_counted(group.counts),
+        **counted(group.counts),
         "timed": timed,
-        "means": ", ".join(percent(ratio) for ratio in means if ratio),
+        "times": len(group.times),
+        "means": [percent(ratio) for ratio in means if ratio],
         "configurations": configurations(group) if timed else told,
-        "cost": _cost(group.times if timed else group.numbers),
+        "size": min(largest.size, math.log(10)),
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),
         "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
         "evidence": [[str(each._replace(archs=())), list(each.archs)] for each in evidence],
         "base": bases[largest.name],
-        "largest": f"{largest.place}: {' → '.join(values)}",
+        "largest": f"{largest.place}: {text.quantity(largest.base, largest.unit)} → "
+        f"{text.quantity(largest.head, largest.unit)}",
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
+        "picture": _picture(changed, group.times if timed else group.numbers),
     }
+
+
+def _picture(changed: Sequence[Row], rows: Iterable[Row]) -> dict[str, Any]:
+    """Before and after along the axis with most values, of the configurations that differ from one there alone."""
+    benchmark = Counter(row.benchmark for row in changed).most_common(1)[0][0]
+    largest = max((row for row in changed if row.benchmark == benchmark), key=lambda row: row.size)
+    alike = [row for row in rows if row.benchmark == benchmark and row.flags == largest.flags]
+    values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
+    axis = max(values, key=lambda each: len(values[each]), default="")
+    shown = [row for row in alike if all(row.params[each] == largest.params[each] for each in values if each != axis)]
+    rates = all(row.rates for row in shown)
+    found = []
+    for row in sorted(shown, key=lambda row: (_elements(row.params.get(axis, "")), row.name)):
+        before, after = (each / 1e9 for each in row.rates) if rates and row.rates else (row.base, row.head)
+        word = counted({row.judgement.verdict.value.lower(): 1})["verdict"]
+        found.append({"place": row.params.get(axis, ""), "before": before, "after": after, "verdict": word})
+    fixed = ", ".join(value for each, value in largest.params.items() if each not in (axis, "kernel") and value)
+    unit = "GB/s" if rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
+    return {"axis": axis, "fixed": fixed, "unit": unit, "rows": found[-_MOST:]}
+
+
+def _elements(place: str) -> float:
+    """How many elements a size has, such as "256x256"; 0 of what is none."""
+    sides = place.split("x")
+    return math.prod(map(float, sides)) if all(side.isdecimal() for side in sides) else 0.0
 
 
 def _failing(failure: Failure, base: str) -> dict[str, Any]:
@@ -128,11 +167,12 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
     return {
         "kernel": failure.kernel,
         "flags": "",
-        **_counted({word: len(failure.lones)}),
+        **counted({word: len(failure.lones)}),
         "timed": False,
-        "means": "",
+        "times": 0,
+        "means": [],
         "configurations": f"{len(failure.lones)} {word}",
-        "cost": 0.0 if failure.verdict is Verdict.REPAIRED else math.log(10),
+        "size": 0.0 if failure.verdict is Verdict.REPAIRED else math.log(10),
         "elsewhere": False,
         "verified": suite.verified(first.benchmark, first.params),
         "accepted": [],
@@ -140,11 +180,12 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
         "base": base,
         "largest": "",
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},
+        "picture": {"rows": []},
     }
 
 
-def _counted(counts: Mapping[str, int]) -> dict[str, Any]:
-    """What is counted, and one word for it: what fails, or else that on times, where they changed."""
+def counted(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return what is counted, and one word for it: what fails, or else that on times, where they changed."""
     own = {name: counts.get(name, 0) for name in COUNTS}
     if fails := next((word for word in ("broken", "failed") if own[word]), None):
         return {**own, "verdict": fails}
@@ -159,45 +200,48 @@ def _is_accepted(row: Row) -> bool:
     return row.judgement.verdict is Verdict.ACKNOWLEDGED
 
 
-def _cost(rows: Sequence[Row]) -> float:
-    """How much the rows that became worse add to the mean of all: what regressions are sorted by. At most 10 a row."""
-    worse = (row for row in rows if row.judgement.verdict in (Verdict.SLOWER, Verdict.TRADE))
-    return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
-
-
-def _kernels(
-    rows: Iterable[Row], found: Iterable[Group], failing: Iterable[Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """The state of each kernel: how many of its configurations changed or fail, and the mean of its times."""
-    every: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        every[row.kernel].append(row)
-    changed: dict[str, Counter[str]] = defaultdict(Counter)
-    for kernel, counts in (*((one.kernel, one.counts) for one in found), *((one["kernel"], one) for one in failing)):
-        every[kernel]  # what fails everywhere has no row
-        changed[kernel].update({name: counts.get(name, 0) for name in COUNTS})
-    return {
-        kernel: {
-            **_counted(changed[kernel]),
-            "verified": all(row.verified for row in of_it),
-            "times": sum(row.kind == TIMED for row in of_it),
-            "ratio": mean(row for row in of_it if row.kind == TIMED),
-        }
-        for kernel, of_it in every.items()
-    }
-
-
-def _cubins(cubins: Cubins, base: str, head: str) -> list[dict[str, Any]]:
-    """Of each kernel and architecture, how many cubins differ between two commits, of how many that both have."""
-    counted: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+def _recompiled(cubins: Cubins, base: str, head: str) -> dict[str, list[str]]:
+    """The kernels of which both commits have cubins -> the architectures for which some of these differ."""
+    found: dict[str, list[str]] = {}
     for arch in cubins.archs:
         for name, runs in cubins.runs([base, head], arch).items():
             hashes = dict(runs)
             if hashes.get(0) and hashes.get(1, "both"):
-                tally = counted[Launch.parse(name).kernel, arch]
-                tally[0] += 1 in hashes
-                tally[1] += 1
-    return [
-        {"kernel": kernel, "arch": arch, "changed": changed, "of": every}
-        for (kernel, arch), (changed, every) in sorted(counted.items())
-    ]
+                archs = found.setdefault(Launch.parse(name).kernel, [])
+                if 1 in hashes and arch not in archs:
+                    archs.append(arch)
+    return dict(sorted(found.items()))
+
+
+def explain(found: Iterable[dict[str, Any]]) -> None:
+    """Put what one machine counted beside the times of another that counted nothing of the same two commits.
+
+    `told` marks the groups that only repeat what stands beside times.
+    """
+    by_head: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = defaultdict(list)
+    for change in found:
+        for group in change["groups"]:
+            group["counted_on"], group["told"] = None, False
+            by_head[change["head"]].append((change, group))
+    for pairs in by_head.values():
+        counts = [(change, group) for change, group in pairs if not _is_of_times(group)]
+        for change, group in pairs:
+            if not _is_of_times(group):
+                continue
+            for where, other in counts:
+                alike = other["flags"] == ANY_FLAGS or group["flags"] in other["flags"].split(", ")
+                same = (group["kernel"], group["base"]) == (other["kernel"], other["base"])
+                if same and alike and not other["elsewhere"] and where is not change:
+                    other["told"] = True
+                    if not group["more"] + group["fewer"] + group["noted"]:
+                        group["counted_on"] = where["machine"]
+                        group["evidence"] = [*group["evidence"], *of_arch(other["evidence"], change["arch"])]
+
+
+def _is_of_times(group: Mapping[str, Any]) -> bool:
+    return bool(group["slower"] or group["faster"] or (group["timed"] and group["acknowledged"]))
+
+
+def of_arch(evidence: Iterable[tuple[str, list[str]]], arch: str | None) -> Iterator[list[Any]]:
+    """Yield what holds on one architecture, of evidence some of which names those that it holds on."""
+    return ([said, []] for said, archs in evidence if not archs or arch is None or arch in archs)

@@ -18,7 +18,8 @@ import orjson
 
 from kernelwatch import suite
 from kernelwatch.show.site import configurations
-from kernelwatch.store.cubins import Cubins
+from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.words import short_names
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History, kind
 
@@ -29,39 +30,34 @@ UNKNOWN = "unknown"
 Values = list[float | None]
 
 
-def pieces(history: History, ids: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the pages tell of a machine: its part of the index, and its pieces by their place below the folder.
+def pieces(shown: Shown, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the charts tell of a machine: its part of the index, and its pieces by their place below the folder.
 
     Parameters
     ----------
-    history : History
-        The stored results of the machine.
+    shown : Shown
+        The machine.
     ids : mapping of str to int
         The number of each benchmark.
     """
-    commits = history.commits()
-    values = {commit: _values(history, commit, list(ids)) for commit in commits}
-    cubins = Cubins(history.folder)
-    found: dict[str, Any] = {"cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs}}
-    for benchmark in dict.fromkeys(name for each in values.values() for name in each):
-        piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
-        found[f"values/{{}}/{ids[benchmark]}"] = piece
+    history, commits = shown.history, shown.history.commits()
+    pieces: dict[str, Any] = {"cubins/{}": {arch: shown.cubins.runs(commits, arch) for arch in shown.cubins.archs}}
+    for benchmark in dict.fromkeys(name for each in shown.values.values() for name in each):
+        rows = [shown.values[commit].get(benchmark) for commit in commits]
+        pieces[f"values/{{}}/{ids[benchmark]}"] = _piece(history, benchmark, rows)
     entry = {
-        "archs": cubins.archs,
+        "archs": shown.cubins.archs,
         "commits": [
             _facts(history, commit)
             | {
-                "has": [ids[one] for one in values[commit]],
-                "values": [sum(value is not None for value in each) for each in values[commit].values()],
-                "gpus": _gpus(history, commit, {one: ids[one] for one in values[commit]}),
+                "has": [ids[one] for one in shown.values[commit]],
+                "values": [sum(value is not None for value in each) for each in shown.values[commit].values()],
+                "gpus": _gpus(history, commit, {one: ids[one] for one in shown.values[commit]}),
             }
             for commit in commits
         ],
     }
-    return {
-        "entry": entry,
-        "pieces": {place: script(each) for place, each in found.items()},
-    }
+    return {"entry": entry, "pieces": {place: script(each) for place, each in pieces.items()}}
 
 
 def write(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
@@ -69,9 +65,13 @@ def write(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, Ma
     texts: dict[str, str] = {}
     for number, told in enumerate(machines.values()):
         texts |= {place.format(number): text for place, text in told["pieces"].items()}
+    short = short_names(machines)
     index = {
         "benchmarks": benchmarks,
-        "machines": {name: {"id": number, **told["entry"]} for number, (name, told) in enumerate(machines.items())},
+        "machines": {
+            name: {"id": number, "short": short[name], **told["entry"]}
+            for number, (name, told) in enumerate(machines.items())
+        },
         "another_gpu": ANOTHER_GPU,
         "unverified": configurations.unverified(),
     }
@@ -101,8 +101,12 @@ def _place(benchmark: str) -> tuple[int, str]:
     return known.index(benchmark) if benchmark in known else len(known), benchmark
 
 
-def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, Values]:
-    """The values of the benchmarks that have any; of several Pythons that measured them, the last by name counts."""
+def values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, Values]]:
+    """Return by commit the values of the benchmarks that have any; of several Pythons, the last by name counts."""
+    return {commit: _values(history, commit, benchmarks) for commit in history.commits()}
+
+
+def _values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Values]:
     found: dict[str, Values] = {}
     for results in history.environments(commit).values():
         for benchmark in benchmarks:

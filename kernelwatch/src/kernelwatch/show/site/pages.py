@@ -1,4 +1,4 @@
-"""The project's pages: Overview, Regressions and commits wholly made here, from templates; of charts, the frame.
+"""The project's pages: Overview and commits wholly made here, from templates; of charts and sources, the frame.
 
 Every text in them may come from elsewhere: templates escape all that they are given.
 """
@@ -6,19 +6,20 @@ Every text in them may come from elsewhere: templates escape all that they are g
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from kernelwatch.show.site import words
-from kernelwatch.show.site.changes import AT_LEAST
-from kernelwatch.show.site.tiles import sparkline
+from kernelwatch.show.site import overview, words
+from kernelwatch.show.site.changes import AT_LEAST, explain
+from kernelwatch.show.site.overview import Shown
 
-#: Commits with changes that Overview tells in full, and columns of its coloured table.
-TOLD, COLUMNS = 4, 24
+#: Commits with changes that Overview tells of.
+TOLD = 8
 
 #: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
@@ -48,12 +49,15 @@ class Page:
         Its file, without `.html`.
     label : str
         What it is called.
+    question : str
+        What it answers.
     scripts : tuple of str
         Where those that it needs lie, in the order in which they need one another.
     """
 
     name: str
     label: str
+    question: str
     scripts: tuple[str, ...] = ()
 
 
@@ -64,111 +68,108 @@ _CHARTS = (
 )  # fmt: skip
 
 PAGES = (
-    Page("index", "Overview"),
-    Page("regressed", "Regressions", (*_SHARED, "static/regressed.js")),
-    Page("commit", "Commits", ("static/forward.js",)),
-    Page("bandwidth", "Bandwidth", (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
-    Page("history", "History", (*_CHARTS, "static/history.js")),
-    Page("transactions", "Transactions", (*_CHARTS, "static/sweep.js", "static/transactions.js")),
-)
+    Page("index", "Overview", "How fast is each kernel, and what changed?"),
+    Page("commit", "Commits", "What did each commit change?", (*_SHARED, "static/commits.js")),
+    Page("bandwidth", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
+         (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
+    Page("history", "History", "How did a number change over the commits?", (*_CHARTS, "static/history.js")),
+    Page("transactions", "Transactions", "What does each kernel move, and which line costs it?",
+         (*_CHARTS, "static/sweep.js", "static/transactions.js")),
+)  # fmt: skip
 
 
-def _is_worse(one: Mapping[str, Any]) -> bool:
-    return bool(one["slower"] or one["broken"] or one["failed"] or (not one["faster"] and one["more"]))
-
-
-def _is_better(one: Mapping[str, Any]) -> bool:
-    return bool(one["faster"] or one["repaired"] or (not one["slower"] and one["fewer"]))
-
-
-#: What Regressions can show: a name, and whether a group belongs.
-SHOWN: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
-    "slower, or more": lambda one: _is_worse(one) and not one["elsewhere"],
-    "slower": lambda one: one["slower"],
-    "faster, or fewer": lambda one: _is_better(one) and not one["elsewhere"],
-    "acknowledged": lambda one: one["acknowledged"],
-    "every change": lambda one: True,
-}
-
-
-def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project: str, commit_url: str | None) -> None:
-    """Write the pages into the site's folder.
+@dataclass(frozen=True)
+class Site:
+    """The pages of some machines.
 
     Parameters
     ----------
     html : Path
-        The folder.
-    known : mapping
-        What `overview.overview` found.
-    sources : sequence
-        The kernels' source with what each line costs, of `transactions.sources`.
+        The folder of the pages.
     project : str
         What is measured.
     commit_url : str or None
         Where commits are shown besides, followed by a hash.
+    machines : mapping
+        The machines by name.
+    known : mapping
+        The measured commits that git knows, as `commits.described` has them.
+    sources : sequence
+        The kernels' source with what each line costs, of `transactions.sources`.
+    has_asvs : bool
+        Whether asv's own pages lie beside these.
     """
-    dates = {commit: facts["measured"] for commit, facts in known["commits"].items()}
-    # Of commits of one second, as a rebase makes them, the later comes first, too.
-    newest_first = sorted(known["changes"], key=lambda change: dates[change["head"]])[::-1]
-    hashes = sorted(dates, key=dates.__getitem__)[::-1]
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(words.filters())
-    environment.globals.update(
-        known, dates=dates, newest_first=newest_first, pages=PAGES, policy=POLICY, project=project, root="",
-        made=int(time.time()), commit_url=commit_url, at_least=AT_LEAST, SIGNS=words.SIGNS, sparkline=sparkline,
-        COLUMNS=COLUMNS, hashes=hashes,
-        documented=(html / "docs").is_dir(), asvs=(html.parent / "index.html").is_file(),
-    )  # fmt: skip
 
-    scripts = {one.name: one.scripts for one in PAGES}
+    html: Path
+    project: str
+    commit_url: str | None
+    machines: Mapping[str, Shown]
+    known: Mapping[str, Mapping[str, Any]]
+    sources: Sequence[Any]
+    has_asvs: bool
 
-    def page(name: str, template: str, **facts: Any) -> None:
-        path = html / f"{name}.html"
-        path.parent.mkdir(exist_ok=True)
-        text = environment.get_template(template).render(name=name, scripts=scripts.get(name, ()), **facts)
-        path.write_text(text, encoding="utf-8")
+    @cached_property
+    def changes(self) -> list[dict[str, Any]]:
+        """All changes of all machines."""
+        found = [dict(change) for each in self.machines.values() for change in each.changes]
+        explain(found)
+        return found
 
-    # What a branch changes has its own page alone until it is merged.
-    published = [change for change in newest_first if not known["commits"][change["head"]]["branch"]]
-    page("index", "index.html", newest_first=published, leads=list(_leads(published)), heads=list(_heads(published)))
-    page("regressed", "regressed.html", rows=_rows(published), SHOWN=SHOWN)
-    page("commit", "commits.html")
-    for commit in known["commits"]:
-        page(f"commit/{commit}", "commit.html", hash=commit, root="../")
-    for one in PAGES[3:6]:
-        page(one.name, "charts.html", label=one.label, sources=sources if one.name == "transactions" else [])
+    @cached_property
+    def commits(self) -> dict[str, dict[str, Any]]:
+        """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
+        graphs = [each.history.graph for each in self.machines.values()]
+        dates = {commit: date for each in self.machines.values() for commit, date in each.history.dates().items()}
+        every = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
+        newest_first = sorted(every, key=dates.__getitem__)[::-1]
+        by_head: dict[str, list[Any]] = {commit: [] for commit in newest_first}
+        for change in self.changes:
+            by_head[change["head"]].append(change)
+        return {
+            commit: {
+                "measured": dates[commit],
+                "branch": every[commit],
+                "changes": sorted(by_head[commit], key=lambda change: -change["timed"]),
+                "machines": [name for name, each in self.machines.items() if commit in each.values],
+                **self.known.get(commit, {}),
+            }
+            for commit in newest_first
+        }
 
+    def write(self) -> None:
+        """Write all pages into the folder."""
+        environment = Environment(
+            loader=FileSystemLoader(Path(__file__).parent / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters.update(words.filters())
+        environment.tests["deciding"] = words.decides
+        environment.globals.update(
+            pages=PAGES, policy=POLICY, project=self.project, commits=self.commits, commit_url=self.commit_url,
+            at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()), root="", asvs=self.has_asvs,
+            documented=(self.html / "docs").is_dir(), machines=words.short_names(self.machines),
+        )  # fmt: skip
 
-def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The answers to "what got slower last, and why?", and to the same of faster: what cost, or won, most first.
+        def write(name: str, template: str, page: Page, **facts: Any) -> None:
+            path = self.html / f"{name}.html"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(environment.get_template(template).render(page=page, **facts), encoding="utf-8")
 
-    What is mixed comes behind what is not.
-    """
-    for word, other, size in (("slower", "faster", "cost"), ("faster", "slower", "faster")):
-        changed = ((change, [group for group in words.own(change) if group[word]]) for change in newest_first)
-        change, groups = next((each for each in changed if each[1]), (None, []))
-        yield {"word": word, "change": change, "groups": sorted(groups, key=lambda one: (one[other] > 0, -one[size]))}
+        for page in PAGES:
+            template = {"index": "index.html", "commit": "commits.html"}.get(page.name, "charts.html")
+            write(page.name, template, page, **self._facts(page))
+        for commit in self.commits:
+            write(f"commit/{commit}", "commit.html", Page("", "", ""), hash=commit, root="../")
 
-
-def _heads(newest_first: Sequence[Any]) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
-    """The newest commits that changed something: by base, the changes and groups on all machines."""
-    heads = list(dict.fromkeys(change["head"] for change in newest_first if words.own(change)))[:TOLD]
-    for head in heads:
-        by_base: dict[str, list[tuple[Any, Any]]] = {}
-        for change in newest_first:
-            for group in words.own(change) if change["head"] == head else ():
-                if not group["told"]:
-                    by_base.setdefault(group["base"], []).append((change, group))
-        yield from by_base.items()
-
-
-def _rows(newest_first: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """All groups of all changes, the costliest first."""
-    every = [(change, group) for change in newest_first for group in change["groups"]]
-    return sorted(every, key=lambda each: (not (each[1]["slower"] or each[1]["broken"]), -each[1]["cost"]))
+    def _facts(self, page: Page) -> dict[str, Any]:
+        if page.name == "transactions":
+            return {"sources": self.sources}
+        if page.name != "index":
+            return {"sources": []}
+        published = (each for each in self.commits.items() if not each[1]["branch"])
+        lately = [commit for commit, facts in published if words.changed(facts["changes"])]
+        newest = {name: each.history.graph.line[-1:] for name, each in self.machines.items()}
+        return {"rows": list(overview.rows(self.machines)), "lately": lately[:TOLD], "newest": newest}

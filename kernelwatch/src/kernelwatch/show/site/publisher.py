@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from asv.benchmarks import Benchmarks
 from asv.config import Config
-from asv.console import log
 from asv.repo import get_repo
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
 from kernelwatch.runner.plugin import WatchPages  # noqa: F401 -- older configurations of asv name this module as a plugin
-from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
-from kernelwatch.show.site.machine import Machine
-from kernelwatch.show.site.overview import overview
+from kernelwatch.show.site import commits, configurations, data, pages, transactions
+from kernelwatch.show.site.changes import changes
+from kernelwatch.show.site.overview import Shown
 from kernelwatch.store import folders
-from kernelwatch.store.reading import SUITE
+from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
@@ -52,34 +51,37 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
     benchmarks : mapping
         Name -> facts, as asv's `benchmarks.json` has them.
     """
-    if unkept := kept.problem():
-        log.warning(unkept)
     folder = Path(conf.html_dir, FOLDER)
     shutil.rmtree(folder, ignore_errors=True)
     for name in _COPIED:
         shutil.copytree(Path(__file__).parent / name, folder / name)
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
-    known, told, described = tell(conf, repo, benchmarks)
-    data.write(folder / "data", described, told)
-    sources = transactions.sources(Path(conf.results_dir))
-    url = conf.show_commit_url if conf.show_commit_url.startswith("http") else None
-    pages.write(folder, overview(told, known), sources, conf.project, url)
-    kept.tidy()
+    results, html = Path(conf.results_dir), Path(conf.html_dir)
+    ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
+    every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
+    shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
+    described = {
+        name: {"id": ids[name], **configurations.described(history, name)}
+        for history in [each.history for each in shown.values()][:1]
+        for name in ids
+    }
+    data.write(folder / "data", described, {name: data.pieces(each, ids) for name, each in shown.items()})
+    known = commits.described(repo, sorted({commit for each in shown.values() for commit in each.history.commits()}))
+    pages.Site(
+        html=folder,
+        project=conf.project,
+        commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
+        machines=shown,
+        known=known,
+        sources=transactions.sources(results),
+        has_asvs=(html / "index.html").is_file(),
+    ).write()
     return folder
 
 
-def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return what git knows of the measured commits, what is told of each machine, and what of each benchmark."""
-    every = [Machine(name, conf) for name in folders.machines(Path(conf.results_dir))]
-    known = commits.described(repo, sorted(set().union(*(each.commits() for each in every))))
-    ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
-    told = {each.name: each.told(repo, known, ids) for each in every}
-    described = kept.once(
-        [kept.code(), kept.of_file(Path(conf.results_dir, SUITE))],
-        lambda: {name: {"id": ids[name], **configurations.described(every[0].history, name)} for name in ids},
-    )
-    return known, told, described if every else {}
+def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
+    return Shown(history, data.values(history, list(benchmarks)), list(changes(history, repo)))
 
 
 @without_traceback

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelwatch import suite
 from kernelwatch.counting import source_lines
+from kernelwatch.store.models import Cost, Lines
 
 #: Where no run has counted a kernel as it is now.
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
+
+#: A listing's line of source, with its number; and what stands below it.
+_LINE, _COST = re.compile(r"(>>|  ) *(\d+)  ?(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
+
+#: Pixels of a square of a picture.
+_SIDE = 6
 
 
 def sources(results: Path) -> list[dict[str, Any]]:
@@ -17,14 +26,53 @@ def sources(results: Path) -> list[dict[str, Any]]:
     stored = source_lines.read(results)
     shown = []
     for launch in source_lines.launches():
-        text = stored.get(source_lines.key(launch))
+        found = stored.get(source_lines.key(launch))
         shown.append(
             {
                 "kernel": launch.kernel,
                 "file": suite.kernel(launch.kernel).source.name,
                 "launch": str(launch),
-                "lines": [] if text is None else text.splitlines(),
-                "problem": NOT_COUNTED if text is None else None,
+                "lines": [] if found is None else list(lines(found)),
+                "problem": NOT_COUNTED if found is None else None,
             }
         )
     return shown
+
+
+def lines(found: Lines) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a listing: number, code, costs, share of all that the kernel moves, and a picture."""
+    every = sum(each.amount for each in found.accesses) or 1
+    row: dict[str, Any] | None = None
+    file = 0
+    for text in found.text.splitlines():
+        if cost := _COST.fullmatch(text):
+            if row is not None:  # the wasteful ones first
+                row["costs"].insert(0 if cost[1] == ">>" else len(row["costs"]), cost[2])
+            continue
+        if row is not None:
+            yield row
+            row = None
+        if line := _LINE.fullmatch(text):
+            own = [each for each in found.accesses if (each.file, each.line) == (file, int(line[2]))]
+            share = sum(each.amount for each in own) / every
+            worst = max((each for each in own if each.now), key=lambda each: each.amount, default=None)
+            row = {"number": line[2], "code": line[3], "costs": [], "share": share, "is_costly": line[1] == ">>"}
+            row["picture"] = worst and [_side("now", worst, worst.now), _side("at best", worst, worst.best)]
+        else:  # the name of a further file, or a gap
+            file += text.endswith(":")
+            yield {"number": "", "code": text.strip(), "costs": [], "share": 0.0, "is_costly": False, "picture": None}
+    if row is not None:
+        yield row
+
+
+def _side(name: str, cost: Cost, rows: Sequence[int]) -> dict[str, Any]:
+    """A picture as one path of squares: a row each sector or wavefront, a column each lane or bank."""
+    on = [(at, lane) for at, row in enumerate(rows) for lane in range(32) if row >> lane & 1]
+    unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
+    return {
+        "label": f"{name}: {len(rows)} {unit}",
+        "columns": "lanes" if cost.unit == "sectors" else "banks",
+        "width": 32 * _SIDE,
+        "height": len(rows) * _SIDE,
+        "path": "".join(f"M{lane * _SIDE} {at * _SIDE}h5v5h-5z" for at, lane in on),
+    }

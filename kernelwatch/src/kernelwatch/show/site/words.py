@@ -1,7 +1,8 @@
-"""Changes in words and signs, as the templates of Overview, Regressions and the pages of commits have them."""
+"""Changes in words and signs, as the templates of Overview and of commits have them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from kernelwatch.review.verdict import percent
+from kernelwatch.show.text import quantity
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
@@ -72,9 +74,116 @@ def rate(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else number(value, 1 if value < 1 else 3)
 
 
+def short_names(machines: Iterable[str]) -> dict[str, str]:
+    """Machines, those of most worth first, by name: how they are called where there is little room."""
+    every = list(machines)
+    short = {name: _short_name(name) for name in every}
+    twice = Counter(short.values())
+    return {name: name if twice[each] > 1 else each for name, each in short.items()}
+
+
+def _short_name(machine: str) -> str:
+    """The GPU's name without its maker's and its memory's; "no GPU" where there is none."""
+    if machine.startswith("no-gpu-"):
+        return "no GPU"
+    found = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
+    return found[1].replace("-", " ").upper() if found else machine
+
+
 def own(change: Mapping[str, Any]) -> list[Any]:
     """The groups that say something of the machine itself: what is compiled for other architectures comes elsewhere."""
     return [group for group in change["groups"] if not group["elsewhere"]]
+
+
+#: Verdicts that a sentence tells, the worst first.
+_TOLD = ("broken", "failed", "slower", "mixed", "more", "faster", "fewer", "repaired")
+
+
+def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
+    """The worst group of each kernel that changed, the worst kernel first."""
+    every = [group for change in changes for group in own(change) if group["verdict"] in _TOLD and not group["told"]]
+    every.sort(key=lambda group: (_TOLD.index(group["verdict"]), not group["timed"], -group["size"]))
+    return list({group["kernel"]: group for group in reversed(every)}.values())[::-1]
+
+
+def sentence(changes: Sequence[Mapping[str, Any]]) -> str:
+    """What a commit changed on all machines, in a line."""
+    if not any(change["base"] for change in changes):
+        return "Nothing to compare it with: no ancestor measured the same."
+    found = changed(changes)
+    if not found:
+        return "Nothing changed."
+    said = [_said(group) for group in found[:2]]
+    rest = len(found) - len(said)
+    return "; ".join([*said, f"{plural(rest, 'more kernel')} changed" if rest else "nothing else changed"]) + "."
+
+
+def _said(group: _Group) -> str:
+    kernel, word = group["kernel"], group["verdict"]
+    if word in ("broken", "failed", "repaired"):
+        return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
+    means = [mean.lstrip("+-") for mean in group["means"]]
+    count = group["slower"] + group["faster"]
+    part = f" in {count} of {plural(group['times'], 'time')}" if count < group["times"] else ""
+    if word == "mixed" and len(means) == 2:
+        slower = plural(group["slower"], "time")
+        return f"{kernel} is {means[0]} slower in {slower}, {means[1]} faster in {group['faster']}"
+    if means and word in ("slower", "faster"):
+        return f"{kernel} is {means[0]} {word}{part}"
+    return f"{kernel}: {group['evidence'][0][0]}" if group["evidence"] else f"{kernel}: {group['configurations']}"
+
+
+def short_of(machine: str, names: Mapping[str, str]) -> str:
+    """What a machine is called."""
+    return names[machine]
+
+
+def difference(row: Mapping[str, Any]) -> str:
+    """By how much a number of a picture changed."""
+    return percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
+
+
+def decides(group: _Group) -> bool:
+    """Whether a group's verdict is one that counts."""
+    return group["verdict"] in (*_TOLD, "undecided", "acknowledged") and not group["elsewhere"]
+
+
+def badges(changes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The verdicts of a commit on all machines, each once, in the order of their signs."""
+    found = {group["verdict"] for change in changes for group in own(change)}
+    return [word for word in SIGNS if word in found - {"noted"}]
+
+
+def told_of(changes: Iterable[Mapping[str, Any]]) -> str:
+    """What a commit's row can be filtered by: machine, kernel and verdict of each group, as JSON."""
+    return json.dumps([[each["machine"], group["kernel"], group["verdict"]] for each in changes for group in own(each)])
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    return f"{rate(100 * value)} %"
+
+
+def amount(value: float, unit: str) -> str:
+    """A number of Overview with its unit."""
+    if unit == "s":
+        return quantity(value, "seconds")
+    return f"{value:,.0f} {unit}" if unit == "sectors" else f"{rate(value)} {unit}"
+
+
+def line(series: Sequence[tuple[str, float]], width: int = 128, height: int = 36) -> list[tuple[str, float, float]]:
+    """Where a sparkline's points lie: commit, across and down. Its height is a fifth of the value, or the range."""
+    every = [value for _, value in series]
+    middle, last, edge = (max(every) + min(every)) / 2, len(series) - 1, 6
+    scale = (height - 2 * edge) / (max(max(every) - min(every), abs(middle) / 5) or 1)
+    return [
+        (
+            commit,
+            round(edge + place * (width - 2 * edge) / last if last else width / 2, 1),
+            round(height / 2 - (value - middle) * scale, 1),
+        )
+        for place, (commit, value) in enumerate(series)
+    ]
 
 
 def why(group: _Group, most: int | None = None) -> str:
@@ -87,43 +196,6 @@ def why(group: _Group, most: int | None = None) -> str:
     return text if group["counted_on"] is None else f"{text} (counted on {group['counted_on']})"
 
 
-def extent(state: Mapping[str, Any]) -> str:
-    """How many of a kernel's configurations are what, where any changed."""
-    return ", ".join(f"{state[word]} {word}" for word in SIGNS if state.get(word)) or "same"
-
-
-def cell(state: Mapping[str, Any]) -> str:
-    """A kernel's verdict at a commit: of times the mean change, of counts how many changed."""
-    if state["verdict"] == "same":
-        return SIGNS["same"]
-    changed = sum(state[name] for name in ("more", "fewer", "acknowledged", "noted", "broken", "failed", "repaired"))
-    text = percent(state["ratio"]) if state["slower"] + state["faster"] else str(changed)
-    return f"{SIGNS[state['verdict']]} {text}"
-
-
-def times(change: Mapping[str, Any] | None) -> str:
-    """How many of a machine's times changed with a commit."""
-    if change is None or not change["judged"]:
-        return "none taken"
-    words = ("slower", "faster", "undecided")
-    counts = {word: sum(state[word] for state in change["kernels"].values()) for word in words}
-    changed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return f"of {change['judged']}: {changed or 'all the same'}"
-
-
-def most_changed(changes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The kernels of some changes: first those whose verdict was not "same" at most commits, then by name."""
-    changed: Counter[str] = Counter()
-    for change in changes:
-        changed.update({kernel: state["verdict"] != "same" for kernel, state in change["kernels"].items()})
-    return sorted(changed, key=lambda kernel: (-changed[kernel], kernel))
-
-
-def most_cubins(changes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The change that tells of most cubins; None where none tells of any."""
-    return max((each for each in changes if each["cubins"]), key=lambda each: len(each["cubins"]), default=None)
-
-
 def plural(count: int, one: str, several: str = "") -> str:
     """A count and what is counted."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
@@ -131,6 +203,6 @@ def plural(count: int, one: str, several: str = "") -> str:
 
 def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
     """The names by which templates know these functions."""
-    every: list[Callable[..., Any]] = [short, day, breakable, number, rate, extent, why, cell, times, plural, named]
-    every += [history, source, most_changed, most_cubins]
+    every: list[Callable[..., Any]] = [short, day, breakable, number, share, amount, why, plural, named, line, badges]
+    every += [history, source, sentence, changed, told_of, short_of, difference]
     return ((function.__name__, function) for function in every)

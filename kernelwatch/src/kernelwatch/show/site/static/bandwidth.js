@@ -47,7 +47,7 @@ function othersOf(index, name, commit, timed) {
         ...commits.map((one) => ({
             value: short(one), label: `${short(one)}, ${day(one)}`, name: `commit ${short(one)}`, machine: index.machines[name], commit: one})),
         ...machines.map((other) => ({
-            value: other, label: other, name: other, machine: index.machines[other],
+            value: other, label: index.machines[other].short, name: index.machines[other].short, machine: index.machines[other],
             commit: fullest(commitsWith(index.machines[other], timed), timed)})),
     ];
 }

@@ -26,7 +26,8 @@ function choices(display) {
         const commits = (name, of) => commitsWith(index.machines[name], of).length;
         const names = Object.keys(index.machines).filter((name) => commits(name, benchmarks) > 0).sort(
             (one, other) => commits(other, preferred) - commits(one, preferred));
-        return names.length === 0 ? null : pick('machine', 'Machine', [...names, ...names.length > 1 ? more : []]);
+        return names.length === 0 ? null : pick('machine', 'Machine', [
+            ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? more : []]);
     }
 
     /* One of a machine's commits, newest first; it says so where the newest has less than what is opened. */

@@ -47,7 +47,7 @@ page(async function (chosen, display) {
         const values = await valuesOf(machine, benchmark);
         const codes = alone && alone.archs.includes(arch) ? (await piece(`cubins/${machine.id}`))[arch] : {};
         return picked.map(({name: line, place}) => ({
-            name: [...alone ? [] : [machine.name], label(index, benchmark, line)].join(', '),
+            name: [...alone ? [] : [machine.short], label(index, benchmark, line)].join(', '),
             at: seriesAt(place, machine, values, codes, scaled.of),
         }));
     }))).flat().filter(({at}) => Object.values(at).some(({value}) => isValue(value)));
