@@ -8,7 +8,8 @@ import time
 import pytest
 from asv.console import log
 
-from kernelwatch.runner.progress import Progress, first_error
+from kernelwatch.command import first_error
+from kernelwatch.runner.progress import Progress
 from kernelwatch.store.outcomes import Configuration
 
 #: What is said of a failure -> its line.
@@ -42,16 +43,16 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     seen = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
     now[0] = 10
     seen.begin("time_a.A", 0)
-    for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no"), (3, "", "no")):
+    for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
         now[0] += 10
         seen.note(_one(place, skipped, failed))
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"
-    assert told == ["time_a.A(2) FAILED\nno"]
+    assert told == ["time_a.A(2) FAILED\nno: 0.5"]
     seen.end()
     assert told[1:] == [
         "time_a: 1 measured, 1 n/a, 2 FAILED",
         "track_control: 1 measured, 1 n/a, 2 FAILED",
-        "2 configurations FAILED: no",
+        "2 configurations FAILED: no: 0.5",
     ]

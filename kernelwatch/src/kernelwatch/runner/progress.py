@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from asv.console import log
 
-from kernelwatch.command import one_line
+from kernelwatch.command import first_error
 from kernelwatch.store.outcomes import Configuration
 
 #: Clears the line that the cursor is in, on a terminal.
 _CLEAR = "\r\x1b[K"
 
-#: What a compiler says of a place: a file and a line, and an error there.
-_PLACED = re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*")
+#: What failures of one reason differ in.
+_NUMBERS = re.compile(r"-?\d[\w.+-]*")
 
 #: Seconds between two looks at the clock.
 _TICK = 0.2
@@ -50,6 +50,8 @@ class Progress:
         self._begun: Counter[tuple[str, int]] = Counter()
         self._outcome: dict[str, Counter[str]] = {}
         self._told: Counter[str] = Counter()
+        #: A reason without its numbers -> what was said first.
+        self._said: dict[str, str] = {}
         self._began, self._last = time.monotonic(), 0.0
 
     def begin(self, group: str, place: int, rounds: int = 1) -> None:
@@ -73,8 +75,9 @@ class Progress:
             self.fail(f"{one.group}({one.params})", one.failed)
 
     def fail(self, what: str, why: str) -> None:
-        """Say what failed and why, each reason once."""
+        """Say what failed and why, each reason once, whatever its numbers."""
         told = why.strip() if self._shows_all else first_error(why)
+        told = self._said.setdefault(_NUMBERS.sub("0", told), told)
         self._told[told] += 1
         if self._told[told] == 1:
             _clear()
@@ -89,12 +92,6 @@ class Progress:
         for told, count in self._told.items():
             if count > 1:
                 log.error(f"{count} configurations FAILED: {told}")
-
-
-def first_error(text: str) -> str:
-    """Return the first error of a compiler in a text, with its file and line; else the text's first line."""
-    placed = _PLACED.search(text)
-    return placed[0] if placed else one_line(next(iter(text.strip().splitlines()), ""))
 
 
 def _clear() -> None:

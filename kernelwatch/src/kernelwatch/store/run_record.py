@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from kernelwatch.command import one_line
+from kernelwatch.command import first_error, one_line
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
 from kernelwatch.store import models, record
@@ -86,7 +86,7 @@ class RunRecord:
             if one.skipped:
                 self._skipped[benchmark, one_line(one.skipped)] += 1
             if one.failed:
-                self._failed[benchmark, one_line(one.failed).encode("ascii", "replace").decode()] += 1
+                self._failed[benchmark, one_line(first_error(one.failed)).encode("ascii", "replace").decode()] += 1
             if one.held_back:
                 self._held_back.setdefault(benchmark, {})[one.params] = list(one.held_back)
             if isinstance(one.numbers.get(benchmark), list) and ".time_" in benchmark:
