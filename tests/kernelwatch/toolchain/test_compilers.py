@@ -55,7 +55,8 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch, empty_cache:
 
     def directly(_: Path, target: str, __: object, arch: str, ___: str) -> NvccOutput:
         made.append(f"{target} for {arch}")
-        report = "Compiling entry function '{}' for it\nUsed 8 registers\n0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        frame = "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
+        report = f"Compiling entry function '{{}}' for it\nUsed 8 registers\n{frame}\n"
         entries = (f".visible .entry {name}() {{}}" for name in KERNELS)
         return NvccOutput("\n".join(entries).encode(), "".join(map(report.format, KERNELS)))
 
