@@ -102,6 +102,15 @@ def test_races_that_change_nothing(values: Any, races: str, found: bool) -> None
     assert ["shared-race" in {each.code for each in counters.findings}] == [found]
 
 
+@pytest.mark.parametrize(("races", "found"), [("report", []), ("strict", ["global-race"])])
+def test_stores_that_change_nothing(races: str, found: list[str]) -> None:
+    """So it is in global memory, where one block stores what another one has stored."""
+    counters = run(
+        sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
+    )
+    assert [each.code for each in counters.findings] == found
+
+
 @pytest.mark.parametrize(("given", "per_request"), [
     (np.zeros((64, 32), F), 4), (np.asfortranarray(np.zeros((32, 64), F)).T, 4), (np.zeros((64, 64), F)[:, 32:], 4),
     (np.zeros((64, 65), F)[:, 1:33], 5),

@@ -10,6 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.errors import LaunchError, UninitializedReadError
 from ptxcount.execute import run
+from ptxcount.shared import RANK_BITS, SharedMemory
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 
@@ -27,6 +28,13 @@ def test_ring(rounds: int) -> None:
     counters = _run("ring", 3, 64, [out, given, np.int32(rounds)])
     np.testing.assert_array_equal(out, given.sum(axis=1)[:, ::-1])
     assert not counters.findings
+
+
+def test_owners() -> None:
+    """An address of another block of the cluster has its rank, one more than it is."""
+    shared = SharedMemory(6, 32, 64, 4, cluster=3)
+    found = [shared.owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
+    assert found == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
 
 
 def test_rows() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import tracemalloc
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import execute, schedule, transactions, values
+from ptxcount import execute, residues, schedule, transactions, values
 from ptxcount.counters import LaunchCounters
 from ptxcount.given import Argument
+from ptxcount.residues import Residue
 from ptxcount.shared import SharedMemory
 from tests.ptxcount import by_sets, sources
 from tests.ptxcount.snippets import module
@@ -247,6 +250,22 @@ def test_merged(code: str) -> None:
     text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half;")
     found = execute.run(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
     assert found.merged.get("load") == MERGED[code]
+
+
+@pytest.mark.parametrize(("rule", "compute"), [
+    (residues._sum, operator.add), (residues._product, operator.mul), (residues._masked, operator.and_),
+    (residues._RULES["or"], operator.or_), (residues._RULES["sub"], operator.sub),
+])  # fmt: skip
+def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
+    """What is known holds for all numbers; with a constant, nothing more could be known of sums and masks."""
+    known = [Residue(2**k, rest) for k in range(5) for rest in range(2**k)]
+    for a, b in product(known, known):
+        numbers = [range(each.rest, 64, each.modulus) for each in (a, b)]
+        made = {compute(x, y) for x, y in product(*numbers)}
+        found = rule(a, b)
+        assert {each % found.modulus for each in made} == {found.rest}, (a, b)
+        if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and found.modulus < 16:
+            assert len({each % (2 * found.modulus) for each in made}) > 1, (a, b)
 
 
 @pytest.mark.parametrize(("size", "waves"), [(1, 1), (4, 1), (8, 2), (16, 4)])

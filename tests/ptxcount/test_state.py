@@ -322,6 +322,27 @@ def test_special_registers(name: str) -> None:
         assert found == SPECIAL[name](at), at
 
 
+@pytest.mark.parametrize("align", [1, 8, 16, 64])
+def test_stack(align: int) -> None:
+    """Memory of any size is aligned as asked, and behind what there is."""
+    body = f"""
+        ld.param.u64 %rd1, [p0]; alloca.u64 %rd2, 5; alloca.u64 %rd3, 8, {align}; alloca.u64 %rd4, 1;
+        sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
+    """
+    out = np.zeros(2, np.int64)
+    run(module(body, 1), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    start = -(-5 // align) * align
+    assert out.tolist() == [start, -(-(start + 8) // 8) * 8]
+
+
+@pytest.mark.parametrize("window", [5, 9, 127, 128, 255])
+def test_address_of_no_space(window: int) -> None:
+    """A generic address beyond all state spaces is out of bounds."""
+    body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
+    with pytest.raises(errors.OutOfBoundsError):
+        run(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
+
+
 @pytest.mark.parametrize(("space", "most", "what"), [
     ("shared", 232448, "232449 bytes of shared memory a block; from 0 to 232448 are allowed"),
     ("local", 524288, "524289 bytes of local memory a thread; 524288 are allowed"),
