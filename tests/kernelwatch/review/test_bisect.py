@@ -212,6 +212,17 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     assert (done.returncode, text) == (code, path.read_text(encoding="utf-8")), done.stderr
 
 
+def test_an_end_without_a_number(repository: tuple[Repository, dict[str, str]]) -> None:
+    """It is told why: the compiler's first error, at the file and line."""
+    made, commits = repository
+    words = ["bisect", HUNGRY, commits["does not build"], commits["builds again"]]
+    done = made.run(sys.executable, "-m", "kernelwatch", *words)
+    assert done.returncode == 2
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("cannot search: ")
+    assert re.search(rf"{STRIDE}:\d+:\d+: error", told)
+
+
 def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
     """The same as data, with the review as `compare` has it."""
     made, commits = repository

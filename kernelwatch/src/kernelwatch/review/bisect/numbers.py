@@ -47,7 +47,8 @@ class Numbers:
             return next(iter(found.values()))
         if found:
             raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
-        lacking = [lone for each in every for lone in (*each.broken, *each.failed, *each.only_base, *each.only_head)]
+        kinds = [(each.broken, each.failed, each.repaired, each.only_base, each.only_head) for each in every]
+        lacking = [lone for each in kinds for lones in each for lone in lones]
         why = "".join(f": {lone.reason}" for lone in lacking[:1])
         raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
 
