@@ -22,6 +22,8 @@ from asv.util import UserError
 
 from kernelwatch import mortal, project  # noqa: F401 -- a run that a fleet has begun ends with its worker
 from kernelwatch.errors import KernelwatchError
+from kernelwatch.store.git import GitError
+from kernelwatch.store.git import text as run_git
 from ptxcount import git
 
 #: What the runner calls of asv; the first is replaced -> the parameters that it gives.
@@ -104,7 +106,11 @@ def replaced(plain: Any) -> Any:
             return plain(cls, conf, *args, **kwargs)
         from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
-        return runner.run(conf, options)
+        try:
+            run_git(project.ROOT, "rev-parse", "--git-dir")
+            return runner.run(conf, options)
+        except GitError as error:  # asv shows an error of its own in a line
+            raise UserError(str(error)) from None
 
     return run
 

@@ -8,10 +8,11 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from kernelwatch.errors import KernelwatchError
 from ptxcount import git as caller
 
 
-class GitError(RuntimeError):
+class GitError(KernelwatchError, RuntimeError):
     """Git failed, is missing, or took too long; the message has its own words."""
 
 
@@ -64,10 +65,12 @@ def text(folder: Path, *words: str, input: str = "", timeout: float | None = Non
 
 
 def asked(folder: Path, *words: str, timeout: float | None = None) -> str | None:
-    """Return what `text` does; None where git does not know, or there is none."""
+    """Return what `text` does; None where git does not know. Raises GitError where it refuses the whole folder."""
     try:
         return text(folder, *words, timeout=timeout)
-    except GitError:
+    except GitError as error:
+        if "safe.directory" in str(error):  # the folder is somebody else's: git says what to do
+            raise
         return None
 
 
