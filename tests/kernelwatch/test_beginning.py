@@ -261,9 +261,7 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
     assert "git fetch --unshallow" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "command", ["kernelwatch init", "kernelwatch compare HEAD~1 HEAD", "kernelwatch site", "asv run HEAD^!"]
-)
+@pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
 def test_what_git_says(command: str, repository: Path) -> None:
     """In its own words, where it refuses a folder of somebody else's."""
     assert beginning.main([]) == 0
@@ -284,19 +282,31 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "git init" in capsys.readouterr().err
 
 
-def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It imports a commit's packages, then this library's and what the system has; a folder that is none is refused."""
+def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """It imports this library's and what the system has; without network a package is built by what is here."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    packages.mkdir(parents=True)
-    assert beginning.provide([str(tmp_path), "commit"]) == 0
+    packages, commit, python = (
+        tmp_path / "lib" / "python3.11" / "site-packages",
+        tmp_path / "c",
+        tmp_path / "bin/python",
+    )
+    for folder in (packages, commit, python.parent):
+        folder.mkdir(parents=True)
+    assert beginning.provide([str(tmp_path), str(commit)]) == 0
     lines = (packages / "kernelwatch.pth").read_text().splitlines()
-    assert lines[:2] == ["commit/src", "commit"]
     assert "/usr/lib/python3/dist-packages" in lines
     assert "/usr/lib/python3.11" not in lines
+    (commit / "pyproject.toml").touch()
+    python.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *isolation) exit $CODE;; esac\nexit 3\n')
+    python.chmod(0o755)
+    for code in (0, 4):
+        monkeypatch.setenv("CODE", str(code))
+        assert beginning.provide([str(tmp_path), str(commit)]) == code
+        install = f"-m pip install --quiet --no-deps --force-reinstall {commit}"
+        assert capfd.readouterr().out.splitlines() == [install, f"{install} --no-build-isolation"]
     with pytest.raises(SystemExit):
         beginning.provide([str(packages)])
-    assert "give the folder of an environment" in capsys.readouterr().err
+    assert "give the folder of an environment" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """`kernelwatch init`: begins to watch the kernels of a git repository. What is there already stays as it is.
 
-`kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, lets an environment
-import this library, and the commit's packages as they lie in git: nothing is built, and nothing downloaded.
+`kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, installs a commit's
+package and lets the environment import this library. A run calls it where a package does not import as it lies in git.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -198,16 +199,26 @@ def _workflows(branch: str, library: str) -> Iterator[tuple[str, str]]:
 
 
 def provide(words: Sequence[str] | None = None) -> int:
-    """Let an environment import a commit's packages, and then what this Python does, after its own packages."""
+    """Let an environment import what this Python does, after its own packages; install a commit's package into it.
+
+    Packages are built as their pyproject.toml says; where that cannot be had, without network, by what is here.
+    """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="its folder")
-    parser.add_argument("commit", type=Path, nargs="*", help="the folder of a commit")
+    parser.add_argument("commit", type=Path, nargs="?", help="the folder of a commit")
     options = parser.parse_args(words)
-    own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
-    packages = [each for commit in options.commit for each in (str(commit / "src"), str(commit))]
     folder = next(options.environment.glob("lib/python3*/site-packages"), None)
     if folder is None:
         parser.error(f"{options.environment} has no lib/python3*/site-packages; give the folder of an environment")
-    lines = dict.fromkeys([*packages, *project.libraries(), *own])
+    own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
+    lines = dict.fromkeys([*project.libraries(), *own])
     (folder / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 0
+    if options.commit is None or not any((options.commit / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        return 0
+    python = options.environment.absolute() / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(options.commit)]
+    code = 0
+    for more in ([], ["--no-build-isolation"]):
+        if (code := subprocess.run([*install, *more], check=False).returncode) == 0:
+            break
+    return code
