@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from kernelwatch import suite
 from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
-from kernelwatch.store import jsonl
+from ptxcount import whole
 
 T = TypeVar("T")
 
@@ -98,7 +99,7 @@ def compared(study: str, found: Iterable[T], report: Callable[[list[T]], str], o
         print(error, file=sys.stderr)
         return 2
     if out:
-        jsonl.replace(out, map(vars, every))
+        whole.write(out, "".join(f"{json.dumps(vars(each))}\n" for each in every))
     now, date = machine.volatile(), datetime.now(timezone.utc).date()
     where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
     print(f"{where}\n\n{report(every)}")

@@ -11,7 +11,7 @@ from typing import Any
 from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.store import jsonl, record
+from kernelwatch.store import record
 from kernelwatch.store.record import CUBINS_FILE as CUBINS
 from kernelwatch.store.results import History
 
@@ -84,7 +84,7 @@ def results(folder: Path) -> None:
             for age, commit in enumerate(history.commits())
             for arch in ARCHS
         ]
-        stored = jsonl.read(ROOT / "results" / machine / CUBINS)
+        stored = record.read(ROOT / "results", machine, CUBINS)
         codes = [line | {"cubins": {}} for line in stored if "code" in line]  # what compilers made is as it is
         _write(copy / machine / CUBINS, [*lines, *codes])
     runs = record.read(copy, "nvidia-h200")

@@ -17,7 +17,7 @@ from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import pages, transactions
-from kernelwatch.store import jsonl, record
+from kernelwatch.store import folders, record
 from kernelwatch.store.models import Cost, Lines
 from kernelwatch.toolchain import nvcc_call
 
@@ -167,7 +167,7 @@ def test_lines_of_todays_counter_are_read(
     for machine, entries in files.items():
         lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
         (tmp_path / machine).mkdir()
-        jsonl.append(tmp_path / machine / record.LINES_FILE, *lines)
+        folders.append(tmp_path / machine / record.LINES_FILE, *lines)
     assert source_lines.read(tmp_path)["k"].text == expected
 
 

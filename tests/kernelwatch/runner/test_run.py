@@ -242,6 +242,12 @@ def test_a_package_that_must_be_built(tmp_path: Path) -> None:
     files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
     benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
     project, commits = made(Stranger(benchmarks, files, stranger.spoiled), tmp_path)
+    configuration = json.loads((project.path / "asv.conf.json").read_text())
+    configuration["install_command"] = [
+        "in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}",
+        "in-dir={env_dir} python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall {build_dir}",
+    ]
+    project.write("asv.conf.json", json.dumps(configuration))
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "track_counted.*store_sectors")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [results(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]

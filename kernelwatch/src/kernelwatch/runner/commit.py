@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from asv.benchmarks import Benchmarks
 from asv.console import log
-from asv.machine import Machine
-from asv.repo import NoSuchNameError
 from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import datetime_to_js_timestamp
@@ -33,39 +31,40 @@ from kernelwatch.store.run_record import RunRecord
 DIGITS = 8
 
 
-class RunContext(NamedTuple):
-    """What a commit is told of its run: asv's machine and repository, options of `asv run`, results, the record."""
-
-    machine: Machine
-    repo: Any
-    options: Mapping[str, Any]
-    results: Path
-    record: RunRecord
-
-
 class Commit:
     """Has a commit's process measure benchmarks of kernels, and adds what became of them to asv's results.
 
     Parameters
     ----------
-    run : RunContext
-        What it is part of.
     results : Results
         Asv's, of the commit.
     benchmarks : Benchmarks
         Those that are wanted.
     groups : mapping
         Class -> all of its benchmarks.
+    options : mapping
+        Of `asv run`.
+    folder : Path
+        The machine's, of results.
+    record : RunRecord
+        Of the run at this commit.
+    is_head : bool
+        Whether it is the checkout's: pages show the source lines of today's kernels.
     """
 
     def __init__(
         self,
-        run: RunContext,
         results: Results,
         benchmarks: Benchmarks,
         groups: Mapping[str, list[str]],
+        options: Mapping[str, Any],
+        folder: Path,
+        record: RunRecord,
+        *,
+        is_head: bool,
     ) -> None:
-        self._run, self._results, self._benchmarks = run, results, benchmarks
+        self._results, self._benchmarks, self._options = results, benchmarks, options
+        self._folder, self._record, self._is_head = folder, record, is_head
         wanted = {group: [name for name in names if name in benchmarks] for group, names in groups.items()}
         self._groups = {group: names for group, names in wanted.items() if names}
         self._first = {group: groups[group][0] for group in self._groups}
@@ -79,7 +78,7 @@ class Commit:
         for name in task.benchmarks:
             self._begin(name)
         counts = {group: len(places) for group, places in task.places.items()}
-        progress = Progress(counts, task.rounds, self._groups, shows_all=bool(self._run.options.get("show_stderr")))
+        progress = Progress(counts, task.rounds, self._groups, shows_all=bool(self._options.get("show_stderr")))
         problem = ""
         try:
             with ExitStack() as closing:
@@ -103,18 +102,18 @@ class Commit:
                 self._add(group, name)
 
     def _task(self) -> Task:
-        run = self._run
         places: dict[str, list[int]] = {}
         for group, names in self._groups.items():
             chosen = (self._benchmarks.benchmark_selection.get(name) or () for name in names)
             places[group] = sorted(set().union(*chosen))
-        asked = run.options.get("attribute") or {}
+        asked = self._options.get("attribute") or {}
         rounds = {
             group: max(int(asked.get("rounds", self._benchmarks[name].get("rounds", 1))) for name in names)
             for group, names in self._groups.items()
         }
-        if run.options.get("quick"):
+        if self._options.get("quick"):
             rounds = dict.fromkeys(rounds, 1)
+        is_counted = any(group.startswith("track_counted.") for group in self._groups)
         return Task(
             places=places,
             benchmarks=[name for names in self._groups.values() for name in names],
@@ -123,35 +122,23 @@ class Commit:
             },
             rounds=rounds,
             stored=Stored(),
-            lines=self._lines(),
+            lines=str(self._folder.resolve()) if is_counted and self._is_head else "",
         )
 
-    def _lines(self) -> str:
-        """Where source lines are known, if the commit is the checkout's: pages show those of today's kernels."""
-        run = self._run
-        is_counted = any(group.startswith("track_counted.") for group in self._groups)
-        try:
-            is_head = run.repo.get_hash_from_name("HEAD") == self._results.commit_hash
-        except NoSuchNameError:
-            is_head = False
-        if not is_counted or not is_head:
-            return ""
-        return str(run.results.resolve() / run.machine.machine)
-
     def _stored(self, rounds: Mapping[str, int]) -> Stored:
-        run, commit = self._run, self._results.commit_hash
-        if not stored.is_wanted(run.options):
+        commit = self._results.commit_hash
+        if not stored.is_wanted(self._options):
             return Stored(commit=commit)
         groups = {
             group: list(dict.fromkeys([self._first[group], *names]))
             for group, names in self._groups.items()
             if not group.startswith("track_compiled.")
         }
-        return stored.known(run.results / run.machine.machine, self._results.env_name, commit, groups, rounds)
+        return stored.known(self._folder, self._results.env_name, commit, groups, rounds)
 
     def _listen(self, child: CommitProcess, progress: Progress) -> None:
         """Take what the commit's process says."""
-        run, last = self._run, time.monotonic()
+        last = time.monotonic()
         for message in child.messages():
             now = time.monotonic()
             group = getattr(message, "group", "")
@@ -164,11 +151,11 @@ class Commit:
                 case Configuration():
                     self._hear(message, progress)
                 case Checks():
-                    run.record.note_checks(message.checked)
+                    self._record.note_checks(message.checked)
                     for each in (one for one in message.checked if one.differs):
                         log.warning(f"everything is measured: {_told(each)}")
                 case Line():
-                    run.record.note_line(message.line)
+                    self._record.note_line(message.line)
 
     def _hear(self, one: Configuration, progress: Progress) -> None:
         """Take what became of a configuration."""
@@ -178,7 +165,7 @@ class Commit:
             for name in self._groups[one.group]
             if one.place in (self._benchmarks.benchmark_selection.get(name) or ())
         ]
-        self._run.record.note(one, selected)
+        self._record.note(one, selected)
         progress.note(one)
 
     def _begin(self, name: str) -> None:
@@ -186,11 +173,11 @@ class Commit:
         texts, chosen = rows.texts(self._benchmarks[name]["params"]), self._benchmarks.benchmark_selection[name]
         selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
         moment = datetime_to_js_timestamp(self._began)
-        self._run.record.begin(name, moment, selected)
+        self._record.begin(name, moment, selected)
 
     def _add(self, group: str, name: str) -> None:
         """Add a benchmark to asv's results."""
-        benchmark, options = self._benchmarks[name], self._run.options
+        benchmark, options = self._benchmarks[name], self._options
         chosen, count = self._benchmarks.benchmark_selection[name], math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
         samples: list[Any] = [None] * count

@@ -26,11 +26,12 @@ from asv.util import ProcessError, UserError
 
 from kernelwatch import scratch
 from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
 from kernelwatch.runner import commits, compiler, process
-from kernelwatch.runner.commit import Commit, RunContext
+from kernelwatch.runner.commit import Commit
 from kernelwatch.runner.messages import Suite
 from kernelwatch.runner.process import CommitProcess, PackageError
-from kernelwatch.store import folders
+from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache
@@ -208,10 +209,10 @@ class Run:
         record = RunRecord(commit, self._facts)
         ours = {name for each in groups.values() for name in each} & set(benchmarks)
         if ours:
-            context = RunContext(self._machine, self._repo, self._options, self._results, record)
-            Commit(context, results, benchmarks.filter_out(set(benchmarks) - ours), groups).measure(
-                lambda closing: self._enter(closing, environment, commit)
-            )
+            is_head = commit == git.asked(ROOT, "rev-parse", "HEAD")
+            some = benchmarks.filter_out(set(benchmarks) - ours)
+            one = Commit(results, some, groups, self._options, self._results / name, record, is_head=is_head)
+            one.measure(lambda closing: self._enter(closing, environment, commit))
         if set(benchmarks) - ours:
             self._plain(results, environment, benchmarks.filter_out(ours))
         self._failed = self._failed or any(results.errcode.values())

@@ -19,7 +19,7 @@ from asv.results import get_filename
 from asv.util import UserError
 from filelock import FileLock, Timeout
 
-from kernelwatch.store import git, jsonl, reading, rows
+from kernelwatch.store import git, reading, rows
 from ptxcount import whole
 
 #: The environment variable that names another folder of results than the project's.
@@ -108,7 +108,14 @@ class CommitFiles:
         if more:
             whole.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
         for file, lines in records.items():
-            jsonl.append(self._folder / f"{self._stem}.{file}", *lines)
+            append(self._folder / f"{self._stem}.{file}", *lines)
+
+
+def append(path: Path, *entries: Mapping[str, Any]) -> None:
+    """Add the entries that a file of JSON lines lacks, all of them or none; it is made if there is none."""
+    before = path.read_bytes().splitlines() if path.exists() else []
+    if more := [line for line in (json.dumps(each).encode() for each in entries) if line not in before]:
+        whole.write(path, b"".join(line + b"\n" for line in (*before, *more)))
 
 
 def _is_in(known: Mapping[str, Any], document: Mapping[str, Any], name: str) -> bool:
