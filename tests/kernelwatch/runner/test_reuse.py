@@ -243,7 +243,7 @@ def test_record() -> None:
     assert (found["spent"], found["began"], found["commits"]) == ({"samples": 0.5}, {NEW: {TIME: BEGAN}}, [NEW])
     why = {"commit": NEW, "benchmark": TIME, "configurations": 1}
     assert found["skipped"] == [{**why, "reason": "this commit lacks it: kernel 'k'"}]
-    assert found["failed"] == [{**why, "reason": "CompileError: ? more"}]
+    assert found["failed"] == [{**why, "reason": "CompileError: ?"}]
 
 
 def test_origins(tmp_path: Path) -> None:
