@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from asv.results import Results
 
 from kernelwatch.instrument import skips
+from kernelwatch.review.consecutive import failing
 from kernelwatch.show import summary
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from tests.stored import BASE, COUNT, TIME, write
 
 
 def _measured() -> tuple[History, Results]:
@@ -69,3 +73,10 @@ def test_skips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "run_of", lambda *_: {"skipped": noted})
     told = [line for line in summary.lines(history, results) if line.startswith("Skipped: ")]
     assert told == ["Skipped: 2 configurations: its own"]
+
+
+def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
+    """The first measured commit has no other to be compared with; what fails there is named all the same."""
+    history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
+    assert failing(history, BASE) == [TIME, COUNT]
+    assert summary.verdict(history, BASE).endswith(f"no ancestor. FAILED: {TIME}, {COUNT}")

@@ -12,6 +12,7 @@ from itertools import repeat
 from kernelwatch.review.acknowledged import beside
 from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.rows import kernel
 from kernelwatch.store import rows
 from kernelwatch.store.results import History
 
@@ -116,3 +117,16 @@ def _names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
     """The configurations of a benchmark as `Point.name` has them, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
     return [f"{benchmark}({text})" if axes else benchmark for text in rows.texts(unquoted)]
+
+
+def failing(history: History, commit: str) -> list[str]:
+    """Return the kernels that fail at a commit: all that there is to say where nothing is compared."""
+    names = history.benchmarks("time") + history.benchmarks("track")
+    every = (
+        kernel(name, point.params)
+        for results in history.environments(commit).values()
+        for name in names
+        for point in history.points(results, name)
+        if point.failed
+    )
+    return list(dict.fromkeys(every))

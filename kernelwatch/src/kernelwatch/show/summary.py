@@ -11,6 +11,7 @@ from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.consecutive import failing
 from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.models import Document
@@ -35,7 +36,10 @@ def verdict(history: History, head: str) -> str:
     """Return the first line of the review against the nearest ancestor that this machine has results of."""
     base = next(history.graph.ancestors(head), None)
     if base is None:
-        return f"Compared with nothing: {history.machine} has results of no ancestor."
+        found = ", ".join(failing(history, head))
+        return f"Compared with nothing: {history.machine} has results of no ancestor." + f" FAILED: {found}" * bool(
+            found
+        )
     try:
         every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
         told = report.render(min(every, key=Comparison.badness))

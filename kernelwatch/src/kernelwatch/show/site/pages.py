@@ -14,6 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from kernelwatch.review.consecutive import failing
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.changes import AT_LEAST, explain
 from kernelwatch.show.site.overview import Shown
@@ -130,7 +131,12 @@ class Site:
                 "measured": dates[commit],
                 "branch": every[commit],
                 "changes": sorted(by_head[commit], key=lambda change: -change["timed"]),
-                "machines": [name for name, each in self.machines.items() if commit in each.values],
+                # With the kernels that fail where nothing is compared.
+                "machines": {
+                    name: [] if any(each.history.graph.ancestors(commit)) else failing(each.history, commit)
+                    for name, each in self.machines.items()
+                    if commit in each.values
+                },
                 **self.known.get(commit, {}),
             }
             for commit in newest_first
