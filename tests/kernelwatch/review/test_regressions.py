@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,7 @@ def test_text_of_a_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["--drift"], tmp_path) == 1
     text = capsys.readouterr().out
     assert text.startswith(f"```\nDRIFT  {ends.replace(' ', ' -> ')}, gpu\n")
+    assert re.search(rf"^{TIME}: 1 slower; most: case one: \S+ .s -> \S+ .s, \+3\.\d %$", text, re.MULTILINE)
     assert f"\n  kernelwatch measure {ends} --attribute rounds=4 --bench {TIME}\n" in text
     assert f"\n  kernelwatch compare {ends} --machine gpu\n" in text
     assert main(["--json"], tmp_path) == 1

@@ -20,6 +20,7 @@ from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store import git
 from kernelwatch.store.graph import UNKNOWN
+from kernelwatch.store.results import TIMED
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 5
@@ -104,7 +105,7 @@ def _changes(rows: Sequence[Row]) -> Iterator[str]:
     for (kernel, flags), every in groups.items():
         most, unit = every[0], every[0].unit
         ratio = most.judgement.ratio
-        what = " ".join(filter(None, [most.metric, most.place]))
+        what = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
         change = (
             f"{quantity(most.base, unit)} -> {quantity(most.head, unit)}, {percent(ratio) if ratio < 1e6 else 'from 0'}"
         )
