@@ -78,16 +78,26 @@ def test_what_counts(
     if taken_over:
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
-    assert tuple(noise(History("gpu", tmp_path)).thresholds.values()) == pytest.approx(expected)
+    assert tuple(noise(History("gpu", tmp_path), HEAD).thresholds.values()) == pytest.approx(expected)
     _, found = reviewed(tmp_path, capsys)
     (row,) = (each for each in found["rows"] if each["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) == 0.002
     assert row["verdict"] == ("SLOWER" if is_narrowed else "SAME")
 
 
-@pytest.mark.parametrize(
-    ("machine", "expected"), [("nvidia-h200", [0.005, 0.02]), ("nvidia-h100-80gb-hbm3", [0.003, 0.05])]
-)
-def test_stored(machine: str, expected: list[float]) -> None:
-    """Of 709 and 399 stored times of one machine code; the H100 has 81 short ones, which are too few."""
-    assert list(noise(History(machine)).thresholds.values()) == pytest.approx(expected)
+#: Machine and commit, and the thresholds that the history up to it makes.
+STORED = [
+    ("nvidia-h200", "f22cf79", [0.01, 0.05]),  # the first
+    ("nvidia-h200", "926c240", [0.005, 0.05]),  # 398 times of the same machine code, 81 of them short: too few
+    ("nvidia-h200", "740a787", [0.004, 0.018]),
+    ("nvidia-h200", "ee4e49a", [0.005, 0.02]),
+    ("nvidia-h100-80gb-hbm3", "952ced2", [0.003, 0.05]),
+]
+
+
+@pytest.mark.parametrize(("machine", "commit", "expected"), STORED)
+def test_stored(machine: str, commit: str, expected: list[float]) -> None:
+    """What is measured later changes no verdict on earlier commits."""
+    history = History(machine)
+    (head,) = (each for each in history.commits() if each.startswith(commit))
+    assert list(noise(history, head).thresholds.values()) == pytest.approx(expected)

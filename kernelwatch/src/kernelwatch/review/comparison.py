@@ -110,7 +110,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     if names is not None:
         lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
-    gpus, of_machine = likeness(evidence, times), noise(history) if times else Noise()
+    gpus, of_machine = likeness(evidence, times), noise(history, sides.head.commit) if times else Noise()
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
     judged = list(_rows(sides, asked, of_machine, evidence, gpus, at_least))
     if names is not None and any(row.kind != TIMED and row.judgement.is_change for row in judged):

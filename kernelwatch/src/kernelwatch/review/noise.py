@@ -7,6 +7,7 @@ history, too (its documentation, "How we determine if a change is significant").
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from kernelwatch.review.verdict import change, ratio
 from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, Gpus
 from kernelwatch.store.results import History
 
-#: Measured commits that are looked at, the newest, and changes that narrow a default.
+#: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
 COMMITS, FEWEST = 30, 100
 
 #: The share of the changes that count: another grid with the same machine code is a change all the same.
@@ -50,16 +51,22 @@ class Noise:
         )
 
 
-@functools.lru_cache(maxsize=8)
-def noise(history: History) -> Noise:
-    """Return the thresholds of a machine, by its commits of one compiler and their nearest measured ancestors."""
+def noise(history: History, head: str) -> Noise:
+    """Return the thresholds of a machine as its history tells them up to a commit: later ones change no verdict."""
     found: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
-    for head in history.commits()[-COMMITS:]:
-        base = next(history.graph.ancestors(head), None)
-        for both in _sides(history, base, head) if base else ():
-            for seconds, changed in changes(both):
-                found[next(least for least in found if seconds >= least)].append(changed)
+    line = [head, *history.graph.ancestors(head)]
+    for commit, base in itertools.islice(itertools.pairwise(line), COMMITS):
+        for seconds, changed in _changes(history, base, commit):
+            found[next(least for least in found if seconds >= least)].append(changed)
     return Noise({least: min(default, narrowed(found[least])) for least, default in DEFAULTS})
+
+
+@functools.lru_cache(maxsize=1024)
+def _changes(history: History, base: str, head: str) -> list[tuple[float, float]]:
+    try:
+        return [each for both in sides(history, (base, head), [base, head]) for each in changes(both)]
+    except CannotCompareError:  # in no environment both
+        return []
 
 
 def narrowed(changes: list[float]) -> float:
@@ -90,10 +97,3 @@ def changes(both: Sides) -> Iterator[tuple[float, float]]:
                 and evidence.is_of_one_gpu(benchmark, old)
             ):  # fmt: skip
                 yield old.value, change(ratio(old.value, new.value))
-
-
-def _sides(history: History, base: str, head: str) -> list[Sides]:
-    try:
-        return sides(history, (base, head), [base, head])
-    except CannotCompareError:  # in no environment both
-        return []
