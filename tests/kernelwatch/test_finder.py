@@ -89,6 +89,24 @@ SHAPES: dict[str, tuple[Mapping[str, str], Sequence[str], Sequence[str]]] = {
         ["k.cuh:1 f(x) in a.cu"],
         [],
     ),
+    "a template whose instances need more than its header": (
+        {
+            "k.cuh": "template <typename T> __global__ void f(T* x) { g(x); }\n"
+            "template <typename T> __global__ void h(T* x) { x->more(); }",
+            "a.cu": 'struct S { __device__ void more() {} };\n#include "k.cuh"\nvoid go() { h<S><<<1, 1>>>(nullptr); }',
+        },
+        ["k.cuh:1 f(x)", "k.cuh:2 h<S>(x) in a.cu h<S>"],
+        [],
+    ),
+    "an instance that its header alone cannot make": (
+        {
+            "k.cuh": "template <typename T> __global__ void f(T* x) { *x = twice(*x); }",
+            "a.cu": '__device__ float twice(float x) { return 2 * x; }\n#include "k.cuh"\n'
+            "void go() { f<float><<<1, 1>>>(nullptr); }",
+        },
+        ["k.cuh:1 f<float>(x) in a.cu f<float>"],
+        [],
+    ),
     "what does not compile": (
         {"a.cu": "#include <nowhere.h>\n__global__ void f(float* x) {}"},
         ["a.cu:2 f(x): a.cu:1:10: fatal error: nowhere.h: No such file or directory"],

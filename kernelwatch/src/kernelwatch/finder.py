@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -72,6 +72,7 @@ class Found:
     unit: Unit
     instances: tuple[str, ...] = ()  # what the compiler made of a template: "scale<float, 4>"
     most: int = 0  # threads of a block, where __launch_bounds__ says so
+    seen: Unit | None = None  # what the compiler has made it of
 
     @property
     def place(self) -> tuple[str, int, str]:
@@ -87,13 +88,18 @@ class Finder:
     options: Sequence[str] = ()
     left: list[str] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    _fit: dict[str, bool] = field(default_factory=dict)
 
     def kernels(self) -> list[Found]:
         """Return the kernels in the order of files and lines."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CompilerWarning)
+            return self._kernels()
+
+    def _kernels(self) -> list[Found]:
         self.texts = dict(self._read())
         units = [*filter(None, map(self._unit, self.texts)), *self._units_of_python()]
-        with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
-            warnings.simplefilter("ignore", CompilerWarning)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             units = list(pool.map(self._compiled, units))
         alone = {each.file: each for each in units if each.ptx and not each.made}
         found: dict[tuple[str, int, str], Found] = {}
@@ -101,6 +107,7 @@ class Finder:
             known = found.setdefault(one.place, one)
             if known.unit is one.unit:
                 found[one.place] = replace(known, instances=tuple(dict.fromkeys((*known.instances, *one.instances))))
+        found = {place: self._at_home(one, found.values()) for place, one in found.items()}
         lines = {place[:2] for place in found}
         found |= {one.place: one for unit in units for one in self._of_text(unit, lines)}
         return [found[place] for place in sorted(found)]
@@ -166,6 +173,17 @@ class Finder:
                     advice = "give the module a name for the text, or a function that returns it; see text= of Kernel"
                     self.left.append(f"{file}:{node.lineno}: {kernels} in a text without a name: {advice}")
 
+    def _at_home(self, one: Found, every: Iterable[Found]) -> Found:
+        """Return a kernel as its own file makes it, unless that lacks what instances of its templates need."""
+        if one.seen is None or one.seen is one.unit:
+            return one
+        if one.unit.file not in self._fit:
+            names = [name for each in every if each.unit is one.unit for name in each.instances]
+            text = "".join(f"\nstatic auto instance_{n} = &{name};" for n, name in enumerate(names))
+            alone = self._compiled(replace(one.unit, text=one.unit.text + text))
+            self._fit[one.unit.file] = not alone.problem
+        return one if self._fit[one.unit.file] else replace(one, unit=one.seen)
+
     def _compiled(self, unit: Unit) -> Unit:
         source = self._source(unit.file, unit.text, unit.include)
         options = sources.with_options(source, self.options, self.root)[1]
@@ -209,6 +227,7 @@ class Finder:
                 home,
                 (name,) if "<" in name else (),
                 program.entries[mangled].most,
+                unit,
             )
 
     def _of_text(self, unit: Unit, known: set[tuple[str, int]]) -> Iterator[Found]:
