@@ -72,14 +72,16 @@ def test_values_are_the_stored_ones(folder: Path, index: Any, stored: Path) -> N
 
 
 def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
-    """By its name; where it has no value, the one before."""
-    for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
-        made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
+    """By its name; where it has no value, the one before. What failed is told from what is not there."""
+    nothing = float("nan")
+    for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
+        made: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
     history = History("gpu", root)
     told = data.pieces(Shown(history, data.values(history, [COUNT]), []), {COUNT: 0})
     data.write(tmp_path / "data", {}, {"gpu": told})
-    assert handed_over(tmp_path / "data" / "values" / "0" / "0.js")["values"] == [[1.0, 2.0]]
+    piece = handed_over(tmp_path / "data" / "values" / "0" / "0.js")
+    assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])
 
 
 def test_order_of_benchmarks() -> None:

@@ -120,8 +120,9 @@ def _values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[st
 def _piece(history: History, benchmark: str, values: list[Values | None]) -> dict[str, Any]:
     """A benchmark's values by commit, the names of its machine code, and what is told of some configurations.
 
-    `origins` are the commits whose numbers configurations have that were not measured again, and `gpus` who measured
-    each, where several shared a benchmark of a commit; both by commit and by the configuration's place.
+    `origins` are the commits whose numbers configurations have that were not measured again, `gpus` who measured each,
+    where several shared a benchmark of a commit, and `failed` those that have none since they failed; all by commit and
+    by the configuration's place.
     """
     every = configurations.combinations(history.axes(benchmark))
     places = {", ".join(params.values()): place for place, params in enumerate(every)}
@@ -129,7 +130,7 @@ def _piece(history: History, benchmark: str, values: list[Values | None]) -> dic
         "values": values,
         "machine_code": [suite.machine_code(benchmark, params) for params in every],
     }
-    for what, tell in (("origins", _origins), ("gpus", _gpus_of_series)):
+    for what, tell in (("origins", _origins), ("gpus", _gpus_of_series), ("failed", _failed)):
         told = [tell(history, commit, benchmark) for commit in history.commits()]
         if any(told):
             piece[what] = [{str(places[text]): each[text] for text in each if text in places} for each in told]
@@ -138,6 +139,15 @@ def _piece(history: History, benchmark: str, values: list[Values | None]) -> dic
 
 def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:
     return {text: origin[:8] for text, origin in history.origins(commit, benchmark).items()}
+
+
+def _failed(history: History, commit: str, benchmark: str) -> dict[str, str]:
+    return {
+        ", ".join(point.params.values()): "failed"
+        for results in history.environments(commit).values()
+        for point in history.points(results, benchmark)
+        if point.failed
+    }
 
 
 def _gpus_of_series(history: History, commit: str, benchmark: str) -> dict[str, str]:

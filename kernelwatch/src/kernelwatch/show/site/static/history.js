@@ -56,7 +56,8 @@ page(async function (chosen, display) {
         return;
     }
     const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
-        ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value))).sort((one, other) => one.date - other.date);
+        ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value ?? at[commit]?.failed))
+    ).sort((one, other) => one.date - other.date);
     const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || {value: null, origin: null})}));
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
@@ -104,7 +105,8 @@ function seriesAt(place, machine, values, codes, of) {
         const sha256 = stored === null ? null : runs.findLast(([first]) => first <= row)?.[1] ?? null;
         const code = sha256 === null ? null : {sha256, changed: last !== null && sha256 !== last};
         last = commit.branch ? last : sha256 ?? last;
-        return [commit.commit, {value: stored === null ? null : of(stored, place, commit), gpu: own('gpus'), origin: own('origins'), code}];
+        const value = stored === null ? null : of(stored, place, commit);
+        return [commit.commit, {value, gpu: own('gpus'), origin: own('origins'), failed: own('failed'), code}];
     }));
 }
 
@@ -125,7 +127,7 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
     const rows = commits.map((commit, row) => [
         short(commit), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
-            !isValue(at[row].origin) ? exact(at[row].value) : `${exact(at[row].value)}, as at ${at[row].origin}`,
+            !isValue(at[row].origin) ? exact(at[row].value) ?? at[row].failed : `${exact(at[row].value)}, as at ${at[row].origin}`,
             ...isAlone ? [codeOf(at[row].code)] : []]),
     ]).reverse();
     const changed = ({at}) => new Set(at.map(({value}) => value).filter(isValue)).size > 1;
