@@ -21,7 +21,7 @@ def choose(conf: Any) -> None:
     Raises
     ------
     UserError
-        It is not there, is not watched, or compiles nothing.
+        It is not there, is no release of CUDA, or compiles nothing.
     """
     releases.use()
     try:
