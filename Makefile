@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
-# MEASURE_ALL=1: nothing is taken from earlier commits. docs/reuse.md.
+# MEASURE_ALL=1: nothing is taken from earlier commits. docs/method.md.
 MEASURE_ALL ?=
 export KERNELWATCH_MEASURE_ALL := $(MEASURE_ALL)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2", or for compare.
@@ -92,7 +92,7 @@ docs: $(VENV)/sphinx
 SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc/$$PPID/status || \
   { kill -QUIT $$PPID; exec sleep 0.5; }; exit $$code
 
-# What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
+# What became slower in steps too small for the review: docs/review-a-change.md. More arguments: ARGS="--json".
 drift: $(VENV)/installed
 	@$(BIN)/kernelwatch regressions --drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
@@ -100,7 +100,7 @@ drift: $(VENV)/installed
 compare: $(VENV)/installed
 	@$(BIN)/kernelwatch compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
-# The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/compilers.md.
+# The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/run.md.
 compare-compilers: SIDES := --compilers
 compare-compilers: compare
 

@@ -60,6 +60,7 @@ INCLUDED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "ptxcount/README.md": "ptxcount.md",
+    "ptxcount/ADVICE.md": "advice.md",
     "kernelwatch/README.md": "kernelwatch.md",
 }
 

@@ -136,15 +136,6 @@ def whole(found: Measured) -> Iterator[str]:
         body.append([row.label, f"`{row.launch.flags}`", *cells, "" if printed is None else f"{printed:.3f}"])
     headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", f"{published.GPU}, ms"]
     yield _table(headers, body, texts=2) + "\n"
-    for level in LEVELS:
-        known = [row for row in found.rows if row.launch.flags == level and _elsewhere(row.launch) is not None]
-        here = [row.launch for row in sorted(known, key=lambda row: row.seconds)]
-        there = sorted(here, key=lambda launch: _elsewhere(launch) or 0.0)
-        names, others = (", ".join(f"`{launch.kernel}`" for launch in order) for order in (here, there))
-        if here == there:
-            yield f"With `{level}` the order is the same as on the {published.GPU}. Fastest first: {names}.\n"
-        else:
-            yield f"With `{level}` the order differs. Fastest first: {names}. On the {published.GPU}: {others}.\n"
     gpu = found.run["gpu"].removeprefix("NVIDIA ")
     yield from _lecture(found, gpu)
     yield from _article(found, gpu)

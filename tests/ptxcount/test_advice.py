@@ -1,4 +1,4 @@
-"""docs/advice.md: each rule's example is told of before, and not after, and its numbers are those that are counted."""
+"""ADVICE.md: each rule's example is told of before, and not after, and its numbers are those that are counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxcount.gate.advice import Advice, advice
 from ptxcount.gate.diagnostics import CODES
 from ptxcount.given import Given
 
-PAGE = (Path(__file__).parents[2] / "docs" / "advice.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "ptxcount" / "ADVICE.md").read_text(encoding="utf-8")
 EXAMPLES = {
     match[1]: match.groups()[1:]
     for match in re.finditer(

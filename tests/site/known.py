@@ -143,7 +143,7 @@ def _counted(kernel: str) -> list[str]:
     newest = history.newest(names[0])
     assert newest is not None
     values = [history.value(newest, name, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS}) for name in names]
-    return [kernel, *(f"{value:.2f}" if value < 10 else f"{value:.1f}" for value in values if value is not None)]
+    return [kernel, *(_digits(value) for value in values if value is not None)]
 
 
 def _compiled() -> list[list[str]]:

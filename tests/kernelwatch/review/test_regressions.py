@@ -229,7 +229,7 @@ REGRESSION  {b}, gpu
 {COUNT}: 1 more; most: sectors case one: 10 -> 12, +20 %
   kernelwatch compare {a} {b} --machine gpu
 ```
-To accept a regression, name it in `acknowledged.toml`: docs/acknowledge.md.
+To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md.
 """
     )
 

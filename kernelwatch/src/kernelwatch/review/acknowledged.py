@@ -1,4 +1,4 @@
-"""Regressions that were accepted: `acknowledged.toml` names kernel, number and reason; docs/acknowledge.md."""
+"""Regressions that were accepted: `acknowledged.toml` names kernel, number and reason; docs/review-a-change.md."""
 
 from __future__ import annotations
 

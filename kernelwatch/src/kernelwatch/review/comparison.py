@@ -196,7 +196,7 @@ def _reused(times: list[Pair], evidence: Evidence) -> Iterator[str]:
     """How many times need no judgement, for a reader who wonders why they are equal to the last digit."""
     equal = sum(evidence.is_one_measurement(base, head) for _, base, head in times)
     if equal:
-        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/reuse.md)"
+        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
 
 
 def _rows(

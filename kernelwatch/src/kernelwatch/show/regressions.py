@@ -43,7 +43,7 @@ exit codes:
   1  something does
   2  the results cannot be read, or something unforeseen befell the command
 
-docs/drift.md of kernelwatch says what a drift is, and how one is confirmed.
+docs/review-a-change.md of kernelwatch says what a drift is, and how one is confirmed.
 """,
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
@@ -74,7 +74,7 @@ def text(regressions: Sequence[Regression], root: Path) -> str:
     if len(regressions) > _TOLD:
         lines += ["", f"{len(regressions) - _TOLD} more: kernelwatch regressions --json"]
     shown = [plain(line, _LONGEST).replace("`", "'") for line in lines[1:]]
-    end = "To accept a regression, name it in `acknowledged.toml`: docs/acknowledge.md."
+    end = "To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md."
     return "\n".join(["```", *shown, "```", end, ""])
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the accesses of a launch, in words. Each rule is a row of docs/advice.md."""
+"""What is wrong with the accesses of a launch, in words. Each rule is a row of ptxcount/ADVICE.md."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
         if name == "pin":
             command.add_argument("--accept", action="store_true", help="write counts that rose, too")
-    command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: docs/advice.md")
+    command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: ptxcount/ADVICE.md")
     command.add_argument(
         "--changed", metavar="REVISION", help=f"the same of accesses that count otherwise in its {pins.FILE}"
     )

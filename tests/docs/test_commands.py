@@ -1,0 +1,102 @@
+"""The commands of README and docs: each is run here, or in a test that is named, or needs what no test has."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.project import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: How a target of make calls the library, whatever is installed.
+COMPARE = re.compile(r"make compare BASE=(\w+) HEAD=(\w+) MACHINE=([\w-]+)")
+
+#: Beginnings of commands -> where they are run, or why no test without a GPU, other hosts or a network does.
+ELSEWHERE = {
+    "make bench": "tests/kernelwatch/runner/test_command.py",
+    "make test": "all tests",
+    "make measure": "needs a GPU",
+    "make compare BASE=origin/main": "tests/kernelwatch/review/test_compare.py",
+    "make bisect": "tests/kernelwatch/review/test_bisect.py",
+    "make site": "tests/site/conftest.py",
+    "make fleet": "tests/kernelwatch/fleet/test_fleet.py",
+    "git bisect": "tests/kernelwatch/review/test_bisect.py",
+    "kernelwatch init": "tests/kernelwatch/strangers/",
+    "kernelwatch compare": "tests/kernelwatch/review/test_compare.py",
+    "kernelwatch site": "tests/site/conftest.py",
+    "kernelwatch regressions": "tests/kernelwatch/review/test_regressions.py",
+    ".venv/bin/kernelwatch count subtract": "tests/gpu_kernels/test_growth.py",
+    "asv run": "tests/kernelwatch/strangers/",
+    "asv continuous": "needs a GPU",
+    "for release in": "needs a network",
+    "python3 -m venv": "needs a network",
+    "pip install": "needs a network",
+    "cd YOUR": "a shell's",
+    "git add": "a shell's",
+    "xdg-open": "a desktop's",
+    "17 3 * * *": "cron's",
+    "mkdir": "needs other hosts",
+    "openssl": "needs other hosts",
+    "-addext": "needs other hosts",
+    "chmod": "needs other hosts",
+    ".venv/bin/python -m distributed": "needs other hosts",
+    "--protocol": "needs other hosts",
+    "ssh": "needs other hosts",
+    "sbatch": "needs other hosts",
+}
+
+
+def blocks(page: Path) -> Iterator[list[str]]:
+    """The blocks of commands: without a language, or of a console, whose commands begin with `$`."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for language, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, flags=re.DOTALL | re.MULTILINE):
+        if language in ("", "console"):
+            yield [line.strip() for line in block.splitlines()]
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """Every command with what is shown of its output; blocks that show output or files alone have none."""
+    found = []
+    for page in PAGES:
+        for lines in blocks(page):
+            if lines[0].startswith("$ "):
+                found.append((lines[0][2:], lines[1:]))
+            elif not lines[0].startswith((">>", "[[", "results/")):
+                found += [(line.partition("  #")[0], []) for line in lines]
+    return found
+
+
+RUN = [each for each in commands() if COMPARE.match(each[0]) or "ptxcount particles.cu" in each[0]]
+RUN += [each for each in commands() if "kernelwatch count transpose" in each[0]]
+
+
+@pytest.mark.history
+@pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{at}" for at in range(len(RUN))])
+def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> None:
+    """It runs, and what is shown of its output is in it, in this order."""
+    (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    (tmp_path / "particles.cu").write_text(source, encoding="utf-8")
+    compared = COMPARE.match(command)
+    plain = "kernelwatch compare {} {} --machine {}".format(*compared.groups()) if compared else command
+    _, *words = plain.removeprefix(".venv/bin/").split()
+    module = "ptxcount" if "ptxcount" in plain else "kernelwatch"
+    folder = tmp_path if module == "ptxcount" else ROOT
+    done = subprocess.run([sys.executable, "-m", module, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == (1 if compared else 0), done.stderr
+    said = iter(line.strip() for line in done.stdout.splitlines())
+    for line in shown:
+        assert line == "..." or line.startswith("⋮") or line in said, line
+
+
+def test_every_command_is_run_somewhere() -> None:
+    """A command that nobody runs is found here, and so is a place that is gone."""
+    ran = {command for command, _ in RUN}
+    lost = [one for one, _ in commands() if one not in ran and not one.startswith(tuple(ELSEWHERE))]
+    assert lost == []
+    assert [place for place in ELSEWHERE.values() if place.startswith("tests/") and not (ROOT / place).exists()] == []
