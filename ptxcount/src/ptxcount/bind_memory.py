@@ -25,13 +25,13 @@ def _load(instruction: Instruction) -> Step:
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
-        active = chunk.active
         if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
-            active = EVERYONE  # it is one number, whoever asks for it
+            values = chunk.context.parameters.load(place, kind.size, count, EVERYONE, chunk.reporter())
+            return [value.view(kind.dtype) for value in values]  # it is one number, whoever asks for it
         if polls:
             chunk.spins += 1
-            chunk.order(active)
-        values = chunk.memory(where).load(place, kind.size, count, active, chunk.reporter(plain=not polls))
+            chunk.order(chunk.active)
+        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
         chunk.record(where, "load", kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 

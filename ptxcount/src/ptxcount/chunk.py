@@ -33,6 +33,8 @@ _SURVIVED: dict[Any, tuple[str, str]] = {
     GlobalRaceError: ("global-race", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
 }
+#: The attribute of `Context` with the memory of a state space that blocks share.
+_MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 #: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
@@ -216,9 +218,8 @@ class Chunk:
 
     def memory(self, space: str) -> Any:
         """The memory of a state space."""
-        if space in ("shared", "local"):
-            return getattr(self, space)
-        return getattr(self.context, {"global": "memory", "constant": "constants", "parameter": "parameters"}[space])
+        name = _MEMORIES.get(space)
+        return getattr(self, space) if name is None else getattr(self.context, name)
 
     def reporter(self, *, plain: bool = False) -> Reporter:
         """What memory calls when the current instruction is at fault."""

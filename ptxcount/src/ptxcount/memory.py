@@ -46,6 +46,11 @@ class Region:
     compared: list[int] = field(default_factory=lambda: [0])
 
     @property
+    def plain(self) -> bool:
+        """Whether nobody looks at who reads it."""
+        return not self.unset and self.read is None and self.watched is None
+
+    @property
     def end(self) -> int:
         """The address behind the last byte."""
         return self.base + self.data.size
@@ -139,6 +144,9 @@ class ArrayMemory:
         if active.size == 1:
             region = self._region(address, size * count, report)
             if region is not None:
+                if isinstance(address, np.ndarray) and address.size == 1 and region.plain:
+                    place = (address.item() - region.base) // size
+                    return [region.units(size)[place + k : place + k + 1].reshape(1, 1).copy() for k in range(count)]
                 if region.unset:
                     self._report_unset(region, (0, 0), report)
                 index = unit_index(address, region.base, size)

@@ -61,14 +61,14 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
 
 
 def _symbol(name: str, kind: Type, offset: int) -> Reader:
-    dtype = np.dtype(f"u{kind.size}")
+    dtype, most = np.dtype(f"u{kind.size}"), 2**kind.bits
 
     def read(chunk: Chunk) -> Value:
         place = chunk.context.symbols.get(name)
         if place is None:
             problem = chunk.context.refused.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
-        return np.full((1, 1), (place + offset) % 2**kind.bits, dtype)
+        return np.array([[(place + offset) % most]], dtype)
 
     return read
 

@@ -36,7 +36,7 @@ def sampled(address: Value, active: Array, shape: tuple[int, int], before: list[
         before[0].blocks if before else list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
     )
     whole = -(-threads // LANES)
-    warps = sorted({0, min(1, whole - 1), whole // 2, whole - 1})
+    warps = sorted({0, min(1, whole - 1), whole // 2, whole - 1}) if whole > 1 else slice(None)
 
     def picked(values: Array) -> Array:
         return values if values.shape[0] == 1 else values[some]
@@ -46,6 +46,6 @@ def sampled(address: Value, active: Array, shape: tuple[int, int], before: list[
         return []
     parts = (address.block, address.thread) if isinstance(address, Sum) else (address,)
     sums = [by_warp(picked(part).astype(np.int64), threads)[:, warps] for part in parts]
-    extent = (len(some), len(warps), LANES)
+    extent = (len(some), *lanes.shape[1:])
     addresses: Array = sum(sums[1:], sums[0])
     return [Sample(spread(addresses, extent), spread(lanes, extent), some, blocks)]
