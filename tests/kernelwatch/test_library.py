@@ -55,7 +55,7 @@ def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 #: What a run tells its own processes, and nobody sets.
-OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "STORED", "FLEET", "LIBRARIES", "CHECKOUT", "")}
+OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
 
 
 def test_everything_that_can_be_set_is_in_one_table() -> None:
