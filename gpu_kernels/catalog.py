@@ -27,7 +27,6 @@ _VECTOR_GRID = geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RA
 #: What kernels of one operation share: of those that only move, the bytes are compared, in any dtype.
 _MOVES: dict[str, Any] = {"options": ["-DELEMENT={bits}"]}
 _COMPUTES: dict[str, Any] = {"options": ["-DELEMENT={T}"]}
-_COPY: dict[str, Any] = {"over": ("size",), "useful_bytes": "2*size*itemsize", **_MOVES}
 _ADD: dict[str, Any] = {
     "arguments": [outputs("output", "size"), inputs("a", "size"), inputs("b", "size"), scalar("size", least=1)],
     "over": ("size",),
@@ -70,34 +69,19 @@ def _row(name: str, file: str, block: Any, over: tuple[str, ...] = (), **more: A
     return Kernel(name, block=block, file=f"gpu_kernels/kernels/{file}.cu", **more)
 
 
+def _copy(name: str, length: str, number: Any, reference: Any) -> Kernel:
+    """Return a kernel that copies `size` elements of arrays of a length."""
+    arguments = [outputs("output", length), inputs("input", length, values="bits"), scalar("size", least=1), number]
+    more = {"useful_bytes": "2*size*itemsize", "reference": reference, **_MOVES}
+    return _row(name, name, _LINE, ("size",), arguments=arguments, **more)
+
+
 #: To add a kernel: its `.cu`, one row here, and its name in the sweeps of `benchmarks/sweeps.py` that measure it.
 KERNELS: dict[str, Kernel] = {
     row.name: row
     for row in (
-        _row(
-            "offset_copy",
-            "offset_copy",
-            _LINE,
-            arguments=[
-                outputs("output", "size+offset"),
-                inputs("input", "size+offset", values="bits"),
-                *(scalar("size", least=1), scalar("offset", least=0)),
-            ],
-            reference=references.offset_copy,
-            **_COPY,
-        ),
-        _row(
-            "stride_copy",
-            "stride_copy",
-            _LINE,
-            arguments=[
-                outputs("output", "(size-1)*stride+1"),
-                inputs("input", "(size-1)*stride+1", values="bits"),
-                *(scalar("size", least=1), scalar("stride", least=1)),
-            ],
-            reference=references.stride_copy,
-            **_COPY,
-        ),
+        _copy("offset_copy", "size+offset", scalar("offset", least=0), references.offset_copy),
+        _copy("stride_copy", "(size-1)*stride+1", scalar("stride", least=1), references.stride_copy),
         _row("transpose_read_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
         _row("transpose_write_coalesced", "transpose", _SQUARE, ("rows", "columns"), **_TRANSPOSE),
         _row("transpose_read_write_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),

@@ -12,53 +12,21 @@
 
 constexpr int THREADS = 256;
 
-template <int Bytes>
-struct Word;
-template <>
-struct Word<1> {
-    using type = unsigned char;
-};
-template <>
-struct Word<2> {
-    using type = unsigned short;
-};
-template <>
-struct Word<4> {
-    using type = unsigned int;
-};
-template <>
-struct Word<8> {
-    using type = uint2;
-};
-template <>
-struct Word<16> {
-    using type = uint4;
-};
+template <int Bytes> struct Word;
+template <> struct Word<1> { using type = unsigned char; };
+template <> struct Word<2> { using type = unsigned short; };
+template <> struct Word<4> { using type = unsigned int; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<16> { using type = uint4; };
 
 // V elements a vector; a tile of ROWS x COLUMNS of the input; BLOCKS that must fit on a multiprocessor at once; rows that a
 // ragged tile stores.
-template <int Bytes>
-struct Large;
-template <>
-struct Large<1> {
-    static constexpr int V = 8, ROWS = 64, COLUMNS = 256, BLOCKS = 8, RAGGED_ROWS = 64;
-};
-template <>
-struct Large<2> {
-    static constexpr int V = 8, ROWS = 128, COLUMNS = 128, BLOCKS = 4, RAGGED_ROWS = 128;
-};
-template <>
-struct Large<4> {
-    static constexpr int V = 4, ROWS = 64, COLUMNS = 64, BLOCKS = 6, RAGGED_ROWS = 64;
-};
-template <>
-struct Large<8> {
-    static constexpr int V = 2, ROWS = 64, COLUMNS = 32, BLOCKS = 6, RAGGED_ROWS = 60;
-};
-template <>
-struct Large<16> {
-    static constexpr int V = 1, ROWS = 32, COLUMNS = 16, BLOCKS = 8, RAGGED_ROWS = 14;
-};
+template <int Bytes> struct Large;
+template <> struct Large<1> { static constexpr int V = 8, ROWS = 64, COLUMNS = 256, BLOCKS = 8, RAGGED_ROWS = 64; };
+template <> struct Large<2> { static constexpr int V = 8, ROWS = 128, COLUMNS = 128, BLOCKS = 4, RAGGED_ROWS = 128; };
+template <> struct Large<4> { static constexpr int V = 4, ROWS = 64, COLUMNS = 64, BLOCKS = 6, RAGGED_ROWS = 64; };
+template <> struct Large<8> { static constexpr int V = 2, ROWS = 64, COLUMNS = 32, BLOCKS = 6, RAGGED_ROWS = 60; };
+template <> struct Large<16> { static constexpr int V = 1, ROWS = 32, COLUMNS = 16, BLOCKS = 8, RAGGED_ROWS = 14; };
 using LargeTile = Large<sizeof(ELEMENT)>;
 
 // For matrices with few large tiles: one square of V x V a thread.
