@@ -102,11 +102,6 @@ class Suite:
         return found
 
     @cached_property
-    def class_of(self) -> dict[str, str]:
-        """Benchmark -> the class whose measurement gives its numbers; none for what the compiler made."""
-        return {benchmark: name for name, each in self.together.items() for benchmark in each}
-
-    @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
         """Kernel -> the dtypes that it is meant for."""
         found: dict[str, frozenset[str]] = {}
@@ -128,15 +123,7 @@ def hand_over(one: Suite) -> None:
 
 @cache
 def current() -> Suite:
-    """Return the project's suite.
-
-    Raises
-    ------
-    KernelwatchError
-        The project names none, or there is no such thing.
-    SuiteError
-        Its module cannot be imported.
-    """
+    """Return the project's suite. Raises KernelwatchError where none is named, SuiteError where its module fails."""
     if _handed:
         return _handed[-1]
     where = settings.suite()
@@ -177,17 +164,10 @@ def _place(error: Exception) -> str:
 
 
 #: The suite's own under the names that readers of stored results use.
-_OF_SUITE = {
-    "BENCHMARKS": "benchmarks",
-    "TOGETHER": "together",
-    "CLASS_OF": "class_of",
-    "COMPILED": "compiled",
-    "DEVICE_COPY": "copy",
-}
+_OF_SUITE = {"BENCHMARKS": "benchmarks", "TOGETHER": "together", "COMPILED": "compiled", "DEVICE_COPY": "copy"}
 if TYPE_CHECKING:
     BENCHMARKS: dict[str, tuple[Kind, Sweep]]
     TOGETHER: dict[str, list[str]]
-    CLASS_OF: dict[str, str]
     COMPILED: Sweep
     DEVICE_COPY: Sweep
 
@@ -204,13 +184,7 @@ def kernel(name: str) -> Kernel:
 
 
 def row(name: str) -> Kernel:
-    """Return the kernel of that name as it is declared.
-
-    Raises
-    ------
-    UnknownKernelError
-        It has no such kernel.
-    """
+    """Return the kernel of that name as it is declared. Raises UnknownKernelError where the commit has none."""
     known = current().kernels()
     if name not in known:
         allowed = f"allowed are {', '.join(known)}" if known else "its package has no kernels of kernelwatch's"

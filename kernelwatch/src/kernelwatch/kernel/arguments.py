@@ -77,18 +77,7 @@ class ScalarArgument:
     dtype: np.dtype[Any] | None = None
 
     def typed(self, dtype: np.dtype[Any] | None = None) -> np.generic:
-        """Return it as NumPy's own.
-
-        Parameters
-        ----------
-        dtype : dtype, optional
-            What the entry point takes.
-
-        Raises
-        ------
-        ArgumentError
-            It does not fit.
-        """
+        """Return it as NumPy's own, of what the entry point takes. Raises ArgumentError where it does not fit."""
         kind = self.dtype or dtype
         if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
             kind = np.dtype(f"i{dtype.itemsize}")  # PTX does not tell them apart
@@ -110,24 +99,9 @@ Taken = tuple[int, int, np.dtype[Any] | None]
 
 
 def laid_out(bound: Sequence[ArrayArgument | ScalarArgument], taken: Sequence[Taken]) -> tuple[bytes, tuple[int, ...]]:
-    """Lay arguments out as an entry point takes them.
+    """Return arguments as an entry point takes them: bytes, zeros for addresses, and where addresses belong.
 
-    Parameters
-    ----------
-    bound : sequence
-        The arguments in its order.
-    taken : sequence of Taken
-        What it takes.
-
-    Returns
-    -------
-    tuple
-        The bytes, zeros for addresses, and where addresses belong.
-
-    Raises
-    ------
-    ArgumentError
-        It takes other arguments.
+    Raises ArgumentError if it takes others.
     """
     if len(taken) != len(bound):
         raise ArgumentError(f"the entry point takes {len(taken)} arguments; declared are {len(bound)}")
@@ -160,13 +134,7 @@ def is_real(dtype: np.dtype[Any]) -> bool:
 
 
 def integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """Return an argument as a Python integer, which no arithmetic overflows, as NumPy's would.
-
-    Raises
-    ------
-    ArgumentError
-        The value is not an integer, or not between `minimum` and MAX_BYTES.
-    """
+    """Return an argument as a Python integer, from `minimum` to MAX_BYTES, or raise ArgumentError."""
     try:
         found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:

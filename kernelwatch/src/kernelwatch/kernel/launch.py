@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,7 @@ FLAGS = "-Xptxas -O3"
 
 
 def words(flags: str) -> tuple[str, ...]:
-    """Split flags into nvcc's arguments.
-
-    Raises
-    ------
-    UnknownFlagsError
-        A quote in them has no end.
-    """
+    """Split flags into nvcc's arguments. Raises UnknownFlagsError if a quote has no end."""
     try:
         return tuple(shlex.split(flags))
     except ValueError as error:
@@ -91,45 +85,22 @@ class Launch:
         return hash((self.kernel, self.dtype, self.flags, frozenset(self.arguments.items())))
 
 
-def _argument(axis: str, value: str) -> dict[str, Any]:
-    return {"arguments": {axis: _number(value)}}
-
-
-def _sides(axis: str, value: str) -> dict[str, Any]:
-    """Read the lengths that an axis names: "5003x2999" of "rows x columns"."""
-    return {"arguments": dict(zip(axis.split(" x "), map(int, value.split("x")), strict=True))}
-
-
-def _launch(axis: str, value: str) -> dict[str, Any]:
-    """Read a kernel with some of its arguments: "copy offset=1"."""
-    found = Launch.parse(value)
-    return {"kernel": found.kernel, "arguments": found.arguments}
-
-
-#: Axes that are more than one number -> what a value of them says of a launch. All others are arguments.
-_READERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
-    "kernel": lambda axis, value: {"kernel": value},
-    "dtype": lambda axis, value: {"dtype": value},
-    "flags": lambda axis, value: {"flags": value},
-    "arch": lambda axis, value: {},
-    "rows x columns": _sides,
-    "rows x inner x columns": _sides,
-    "copy": _launch,
-}
-
-
 def read(params: Mapping[str, object]) -> dict[str, Any]:
     """Return what the parameters of a benchmark say of a launch: some of kernel, dtype, flags, and arguments.
 
-    Raises
-    ------
-    ValueError
-        A value is not one of its axis.
+    The axis "copy" has kernels with some of their arguments, as "offset_copy offset=1"; one such as "rows x columns"
+    several arguments, as "5003x2999". Raises ValueError where a value is not one of its axis.
     """
     known: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}
     for axis, value in params.items():
-        said = _READERS.get(axis, _argument)(axis, str(value))
-        arguments |= said.pop("arguments", {})
-        known |= said
+        text = str(value)
+        if axis in ("kernel", "dtype", "flags"):
+            known[axis] = text
+        elif axis == "copy":
+            found = Launch.parse(text)
+            known["kernel"], arguments = found.kernel, {**arguments, **found.arguments}
+        elif axis != "arch":
+            names = axis.split(" x ")
+            arguments |= dict(zip(names, map(_number, text.split("x") if names[1:] else [text]), strict=True))
     return known | {"arguments": arguments}
