@@ -12,22 +12,6 @@ import pytest
 
 from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
 
-#: A transpose of another kind: each block turns one row of tiles.
-TRANSPOSE = """\
-// Idea:     transpose, a block a row.
-// Pattern:  reads along rows, writes down columns.
-// Origin:   a test.
-// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_by_rows.cu
-extern "C" __global__ void transpose_by_rows(
-    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
-{
-    for (long long column = threadIdx.x; column < columns; column += blockDim.x) {
-        output[column * rows + blockIdx.x] = input[blockIdx.x * columns + column];
-    }
-}
-"""
-TRANSPOSE_ROW = '        _row("transpose_by_rows", "transpose_by_rows", 128, ("rows",), tile=(1,), **_TRANSPOSE),\n'
-
 #: A difference of two vectors, in dtypes of its own.
 SUBTRACT = """\
 // Idea:     the difference of two vectors.
@@ -84,10 +68,6 @@ class Subtract(kw.CountedWithShared):
     fixed = {"size": ELEMENTS}
 """,
 }
-#: A metric, one row.
-METRIC_ROW = '    "load_requests": Metric("requests", "load requests", _ratio("load_requests", "threads")),\n'
-METRIC = '    "load_sectors": Metric'
-
 #: Where the catalog's rows end.
 END = "    )\n}\n"
 
@@ -95,25 +75,17 @@ END = "    )\n}\n"
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
     """Few kernels of the project with all of these, counted, compiled and published; nothing else in it is changed."""
-    kernels_at_last = (*SMALL_KERNELS, "transpose_by_rows", "subtract")
+    kernels_at_last = (*SMALL_KERNELS, "subtract")
     made = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES, environments)
     made.commit("as it is")
     kernels = made.path / "gpu_kernels"
-    (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")
     (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
-    made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{SUBTRACT_ROW}{END}")
+    made.replace("gpu_kernels/catalog.py", END, f"{SUBTRACT_ROW}{END}")
     with (kernels / "references.py").open("a", encoding="utf-8") as file:
         file.write(SUBTRACT_REFERENCE)
-    sweeps = "benchmarks/sweeps.py"
-    made.replace(sweeps, "TRANSPOSES = (\n", 'TRANSPOSES = (\n    "transpose_by_rows",\n')
     for module, text in SUBTRACT_CLASSES.items():
         with (made.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
-    made.replace(
-        "kernelwatch/src/kernelwatch/counting/metrics.py",
-        '    "load_sectors": Metric',
-        f'{METRIC_ROW}    "load_sectors": Metric',
-    )
     made.commit("grown")
     run = made.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -136,20 +108,14 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
     return dict(zip(points, row["result"], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("kernel", "dtype"), [("transpose_by_rows", "float32"), ("subtract", "float16"), ("subtract", "int32")]
-)
-def test_compiled_and_counted(kernel: str, dtype: str, repository: Repository) -> None:
-    """Registers for the architecture, sectors a request, and the metric that was added."""
+@pytest.mark.parametrize("dtype", ["float16", "int32"])
+def test_compiled_and_counted(dtype: str, repository: Repository) -> None:
+    """Registers for the architecture, and sectors."""
     newest = _stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
-    assert registers[kernel, dtype, "-Xptxas -O3", "sm_90"] > 4
-    of = "Subtract" if kernel == "subtract" else "Transpose"
-    for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions", "load_requests"):
-        assert _values(newest, f"track_counted.{of}.track_{metric}")[kernel, dtype, "-Xptxas -O3"] >= 0
-    ideal = {"float16": 2, "float32": 4, "int32": 4}[dtype]
-    sectors = _values(newest, f"track_counted.{of}.track_load_sectors")[kernel, dtype, "-Xptxas -O3"]
-    assert sectors == ideal if kernel == "subtract" else sectors > ideal
+    assert registers["subtract", dtype, "-Xptxas -O3", "sm_90"] > 4
+    sectors = _values(newest, "track_counted.Subtract.track_load_sectors")
+    assert sectors["subtract", dtype, "-Xptxas -O3"] == {"float16": 2, "int32": 4}[dtype]
 
 
 def test_verified(repository: Repository) -> None:
@@ -160,14 +126,6 @@ def test_verified(repository: Repository) -> None:
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
     assert wrong.returncode == 1
     assert re.match(r"subtract: element \[\d+\] of output is .*; a wrong kernel is not counted", wrong.stderr)
-
-
-def test_listed_by_asv(repository: Repository) -> None:
-    """Timed, in copies, counted: by name, and on the axes of the benchmarks that are there."""
-    listed = json.loads((repository.results / "benchmarks.json").read_text())
-    assert {"time_kernel.Subtract.time_back_to_back", "track_control.Subtract.track_copy_ratio"} <= listed.keys()
-    assert "'transpose_by_rows'" in listed["time_transpose.Transpose.time_back_to_back"]["params"][0]
-    assert "'transpose_by_rows'" in listed["time_transpose.IsolatedTranspose.time_isolated"]["params"][0]
 
 
 def test_nothing_else_changed(repository: Repository) -> None:
@@ -186,9 +144,8 @@ def test_shown_on_the_pages(repository: Repository) -> None:
     """In the pieces that each page reads, and with its source lines."""
     data = repository.path / "html" / "watch" / "data"
     index = (data / "index.js").read_text(encoding="utf-8")
-    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_requests"):
+    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_sectors"):
         assert name in index
     sources = (repository.path / "html" / "watch" / "transactions.html").read_text(encoding="utf-8")
-    for launch in ("subtract size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
-        assert launch in sources
+    assert "subtract size=65536 float16 -Xptxas -O3" in sources
     assert "output[i] = a[i] - b[i];" in sources
