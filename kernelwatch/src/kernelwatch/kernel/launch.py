@@ -88,7 +88,7 @@ class Launch:
 def read(params: Mapping[str, object]) -> dict[str, Any]:
     """Return what the parameters of a benchmark say of a launch: some of kernel, dtype, flags, and arguments.
 
-    The axis "copy" has kernels with some of their arguments, as "offset_copy offset=1"; one such as "rows x columns"
+    The axis "copy" has kernels with some of their arguments, as "copy offset=1"; one such as "rows x columns"
     several arguments, as "5003x2999". Raises ValueError where a value is not one of its axis.
     """
     known: dict[str, Any] = {}
