@@ -12,7 +12,7 @@ from ptxcount import count
 from ptxcount.arguments import arguments
 from ptxcount.command_line import main
 from ptxcount.costs import costs
-from ptxcount.counters import Access
+from ptxcount.counters import Access, LaunchCounters
 from ptxcount.errors import Source
 from ptxcount.picture import Picture, picture
 
@@ -141,3 +141,11 @@ def test_a_typical_request() -> None:
     made = picture(access)
     assert made is not None
     assert len(made.now) == 32
+
+
+def test_fewer_than_the_bytes_would_fill() -> None:
+    """Where lanes share what is fetched, no less would do than what it takes."""
+    access = Access(Source(1), "texture", "load", 16)
+    access.add(8, 8, 32 * 16)
+    (one,) = costs(LaunchCounters(32, accesses=[access]))
+    assert (one.amount, one.least, one.excess) == (8, 8, 0)
