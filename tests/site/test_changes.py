@@ -141,7 +141,7 @@ def _group(machine: str, *, elsewhere: bool = False, **facts: Any) -> dict[str, 
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere, "told": False,
         "timed": "slower" in facts, "evidence": [["registers +3.0 %", []]], "means": [], "size": 1.0, "times": 4,
-        "configurations": "2 more", **facts,
+        "configurations": "2 more", "of": {"benchmark": COUNT}, **facts,
     }  # fmt: skip
     group["verdict"] = counted(group)["verdict"]
     return {"head": "h", "machine": machine, "arch": "sm_90", "base": "b", "groups": [group]}

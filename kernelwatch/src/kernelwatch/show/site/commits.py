@@ -79,11 +79,6 @@ def _entry(kernel: str) -> str:
     return words[-1] if words else kernel
 
 
-def head(repo: Any) -> str:
-    """Return the hash of the commit that is checked out; empty where git knows none."""
-    return _git(repo, "rev-parse", "--verify", "--quiet", "HEAD").strip()
-
-
 def _git(repo: Any, *words: str) -> str:
     """What git prints; empty where it knows no such commit."""
     try:

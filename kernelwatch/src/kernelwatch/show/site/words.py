@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import quantity
+from kernelwatch.store.results import EXACT, kind
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
@@ -59,11 +60,6 @@ def source(commit_url: str | None, change: Mapping[str, Any], kernel: str) -> st
     return f"{found[1]}blob/{change['head']}/{place['file']}#L{place['line']}" if found else ""
 
 
-def named(axis: str, value: str) -> str:
-    """A value of an axis, with its name where it is a number."""
-    return f"{axis} {value}" if value.isdecimal() else value
-
-
 def number(value: float, digits: int = 4) -> str:
     """A number with so many digits, and none that say nothing."""
     return f"{float(f'{value:.{digits}g}'):.15g}"
@@ -102,8 +98,14 @@ _TOLD = ("broken", "failed", "slower", "mixed", "more", "faster", "fewer", "repa
 def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
     """The worst group of each kernel that changed, the worst kernel first."""
     every = [group for change in changes for group in own(change) if group["verdict"] in _TOLD and not group["told"]]
-    every.sort(key=lambda group: (_TOLD.index(group["verdict"]), not group["timed"], -group["size"]))
+    every.sort(key=_worst)
     return list({group["kernel"]: group for group in reversed(every)}.values())[::-1]
+
+
+def _worst(group: _Group) -> tuple[int, bool, bool, float]:
+    """By verdict; times before what is counted, and that before what the compiler made; then by size."""
+    is_compiled = kind(group["of"]["benchmark"]) == EXACT["track_compiled"]
+    return _TOLD.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
 
 
 def sentence(changes: Sequence[Mapping[str, Any]]) -> str:
@@ -130,7 +132,8 @@ def _said(group: _Group) -> str:
         return f"{kernel} is {means[0]} slower in {slower}, {means[1]} faster in {group['faster']}"
     if means and word in ("slower", "faster"):
         return f"{kernel} is {means[0]} {word}{part}"
-    return f"{kernel}: {group['evidence'][0][0]}" if group["evidence"] else f"{kernel}: {group['configurations']}"
+    told = [said for said, _ in group["evidence"][: 2 if word == "mixed" else 1]]
+    return f"{kernel}: {', '.join(told) or group['configurations']}"
 
 
 def short_of(machine: str, names: Mapping[str, str]) -> str:
@@ -203,6 +206,6 @@ def plural(count: int, one: str, several: str = "") -> str:
 
 def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
     """The names by which templates know these functions."""
-    every: list[Callable[..., Any]] = [short, day, breakable, number, share, amount, why, plural, named, line, badges]
+    every: list[Callable[..., Any]] = [short, day, breakable, number, share, amount, why, plural, line, badges]
     every += [history, source, sentence, changed, told_of, short_of, difference]
     return ((function.__name__, function) for function in every)
