@@ -17,7 +17,7 @@ from asv.repo import get_repo
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
 from kernelwatch.runner.plugin import WatchPages  # noqa: F401 -- older configurations of asv name this module as a plugin
-from kernelwatch.show.site import commits, configurations, data, pages, transactions
+from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.store import folders
@@ -59,7 +59,8 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results, html = Path(conf.results_dir), Path(conf.html_dir)
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
+    state = kept.state(results)
+    every = {name: _shown(History(name, config=conf), repo, ids, state) for name in folders.machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     described = {
         name: {"id": ids[name], **configurations.described(history, name)}
@@ -80,8 +81,9 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
     return folder
 
 
-def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    return Shown(history, data.values(history, list(benchmarks)), list(changes(history, repo)))
+def _shown(history: History, repo: Any, benchmarks: Iterable[str], state: str) -> Shown:
+    found = kept.once([state, history.machine], lambda: list(changes(history, repo)))
+    return Shown(history, data.values(history, list(benchmarks)), found)
 
 
 @without_traceback

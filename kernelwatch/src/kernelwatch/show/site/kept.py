@@ -1,0 +1,55 @@
+"""The reviews of a machine's commits, kept as long as nothing changes that they depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kernelwatch import home, settings
+from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
+from kernelwatch.store import git
+from ptxcount import whole
+
+#: Seconds after which an entry is removed.
+_OLD = 30 * 86_400
+_LIBRARY = Path(__file__).parents[2]
+
+
+def state(results: Path, root: Path = ROOT) -> str:
+    """Return the digest of what reviews depend on: results, acknowledgements, settings, code, and git's branches."""
+    heads = (git.asked(root, "for-each-ref", "--format=%(objectname)") or "").split()
+    found = hashlib.sha256(" ".join([git.asked(root, "rev-parse", "HEAD") or "", *sorted(set(heads))]).encode())
+    for path in _files(results, root):
+        found.update(f"{path.parent.name}/{path.name} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def _files(results: Path, root: Path) -> Iterator[Path]:
+    yield from (path for path in sorted(results.rglob("*")) if path.is_file())
+    own = (root / "pyproject.toml", root / "asv.conf.json", acknowledged.beside(results) / acknowledged.FILE)
+    yield from filter(Path.is_file, own)
+    for folder in (_LIBRARY, *(root / each for each in settings.code())):
+        yield from sorted(folder.rglob("*.py"))
+
+
+def once(parts: list[str], make: Callable[[], Any]) -> Any:
+    """Return what `make` gives, a JSON value, made only once for what it is made from."""
+    folder = home.cache("published")
+    path = folder / f"{hashlib.sha256(orjson.dumps(parts)).hexdigest()}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return orjson.loads(path.read_bytes())
+    made = orjson.dumps(make())
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in folder.glob("*.json"):
+            if time.time() - each.stat().st_mtime > _OLD:
+                each.unlink()
+        whole.write(path, made, is_kept=False)
+    return orjson.loads(made)
