@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import COPY_FLAG_SETS, FLAG_SETS, LARGEST, LARGEST_ELEMENTS, MATRICES, MOVED, OFFSETS, STRIDES
-from kernelwatch.instrument import matrix_copy
+from kernelwatch.kernel import matrix_copy
 
 #: Why a copy of small elements stays far below the peak even where nothing is lost.
 _SMALL = (

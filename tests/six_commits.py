@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.review.commands import compare as main
+from kernelwatch.show.commands import compare as main
 from tests.repository import SMALL_VALUES, Repository
 
 KERNELS = ("offset_copy", "transpose_read_write_coalesced")

@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 from kernelwatch.command import without_traceback
-from kernelwatch.review.commands import compare
+from kernelwatch.show.commands import compare
 from tests.stored import BASE, HEAD, pair, samples, write
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
@@ -17,7 +17,7 @@ RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.review.commands: KeyError: 'name'"),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.show.commands: KeyError: 'name'"),
     ("gpu/runs.jsonl", b'{"commits": 7}\n', 1, "left out: {file}, line 1: Expected `array`, got `int`"),
     ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', 1, "left out: {file}, line 1: "),
     ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', 1, "left out: {file}, line 1: "),

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.sweeps import MOVED
 from gpu_kernels import KERNELS, MIXED
-from kernelwatch import suite
-from kernelwatch.counting import metrics
+from kernelwatch import metrics, suite
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT

@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.sweeps import MOVED
 from gpu_kernels import catalog
-from kernelwatch.counting import metrics, transactions
+from kernelwatch import metrics
+from kernelwatch.counting import transactions
 from kernelwatch.kernel.geometry import Extent
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount.execute import run

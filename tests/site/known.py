@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from gpu_kernels import KERNELS
-from kernelwatch.counting.metrics import METRICS
+from kernelwatch.metrics import METRICS
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.store.results import History

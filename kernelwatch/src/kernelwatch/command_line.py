@@ -18,7 +18,7 @@ COMMANDS = {
     "measure": ("kernelwatch.runner.command:measure", "measures two commits in turns"),
     "site": ("kernelwatch.show.site.publisher:main", "writes this project's pages of the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
-    "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),
+    "compare": ("kernelwatch.show.commands:compare", "reviews two measured commits"),
     "bisect": ("kernelwatch.show.bisect:bisect", "finds the commit that moved a number"),
     "judge": ("kernelwatch.show.bisect:judge", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.show.regressions:main", "says which stored regressions stand, and what drifts"),

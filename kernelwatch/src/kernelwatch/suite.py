@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelwatch import settings
 from kernelwatch.command import one_line
-from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
-from kernelwatch.instrument import matrix_copy
-from kernelwatch.kernel import Kernel, Launch, sources
+from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
 from kernelwatch.kernel.launch import read
+from kernelwatch.metrics import METRICS
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.sweep import Sweep

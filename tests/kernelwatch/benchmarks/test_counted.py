@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
-from kernelwatch import suite
-from kernelwatch.counting import metrics, transactions
+from kernelwatch import metrics, suite
+from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome, outcomes
 from kernelwatch.errors import CompileError
 from ptxcount.counters import Access, LaunchCounters

@@ -9,9 +9,9 @@ import pytest
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.review.acknowledged import Acknowledged
-from kernelwatch.review.commands import compare as main
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from tests.commits import begin, commit
 from tests.stored import TIME, samples, write

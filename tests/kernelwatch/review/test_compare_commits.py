@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.project import ROOT
-from kernelwatch.review.commands import compare as main
+from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kernelwatch import suite
-from kernelwatch.review.commands import FORMATS
-from kernelwatch.review.commands import compare as main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import weigh
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import report, terminal, text
+from kernelwatch.show.commands import FORMATS
+from kernelwatch.show.commands import compare as main
 from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write

@@ -13,10 +13,10 @@ import pytest
 from benchmarks import sweeps
 from kernelwatch import settings
 from kernelwatch.review import occupancy
-from kernelwatch.review.commands import compare as main
 from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.show.commands import compare as main
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 from tests.stored import BASE, HEAD, pair, write

@@ -103,7 +103,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "benchmarks.track_compiled",
         "benchmarks.track_counted",
         "kernelwatch.store.results",
-        "kernelwatch.review.commands",
+        "kernelwatch.show.commands",
         "kernelwatch.show.site.publisher",
         "kernelwatch.runner.plugin",
         "experiments.bias",

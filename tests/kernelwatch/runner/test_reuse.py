@@ -16,12 +16,12 @@ from asv.util import write_json
 
 from kernelwatch import suite
 from kernelwatch.runner import reuse, stored
+from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check, Entry, Stored
 from kernelwatch.store import folders, record
 from kernelwatch.store.models import Checked
 from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.record import measurement
-from kernelwatch.store.run_record import RunRecord
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.runner.record import RunRecord
 from kernelwatch.show.site import data
 from kernelwatch.store import record
 from kernelwatch.store.folders import CommitFiles
 from kernelwatch.store.models import Checked
 from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.results import History
-from kernelwatch.store.run_record import RunRecord
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"

@@ -12,7 +12,7 @@ from kernelwatch.benchmarks.base import Benchmark, found
 from kernelwatch.benchmarks.compiled import Compiled
 from kernelwatch.benchmarks.counted import Counted, CountedWithShared
 from kernelwatch.benchmarks.timed import BackToBack, Control, Isolated, Timed
-from kernelwatch.instrument import matrix_copy
+from kernelwatch.kernel import matrix_copy
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import Suite
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernelwatch import suite
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.counting.metrics import METRICS, Metric
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel import Launch
+from kernelwatch.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from kernelwatch.counting.transactions import CountOutcome

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch import suite
-from kernelwatch.counting.metrics import ARCH, METRICS
 from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.verification import Near
@@ -22,6 +21,7 @@ from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.metrics import ARCH, METRICS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
 from ptxcount.execute import run

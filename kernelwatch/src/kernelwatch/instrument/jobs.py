@@ -15,7 +15,6 @@ from kernelwatch.instrument import (
     buffers,
     fingerprint,
     inputs,
-    matrix_copy,
     skips,
     threads,
     tools,
@@ -23,7 +22,7 @@ from kernelwatch.instrument import (
 from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Ready
-from kernelwatch.kernel import Launch
+from kernelwatch.kernel import Launch, matrix_copy
 from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, laid_out
 from kernelwatch.kernel.kernel import Kernel
 

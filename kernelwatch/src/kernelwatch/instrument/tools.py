@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from kernelwatch.instrument import device, matrix_copy
+from kernelwatch.instrument import device
 from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
-from kernelwatch.kernel import Kernel, geometry
+from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import laid_out
 from kernelwatch.kernel.parameters import inputs, outputs, scalar
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kernelwatch.counting.metrics import ARCH, RATIOS, TOTALS
+from kernelwatch.metrics import ARCH, RATIOS, TOTALS
 from kernelwatch.review import occupancy
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why

@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
-from kernelwatch.counting.metrics import RATIOS
+from kernelwatch.metrics import RATIOS
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent

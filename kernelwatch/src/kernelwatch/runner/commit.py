@@ -22,10 +22,10 @@ from kernelwatch.runner import stored
 from kernelwatch.runner.messages import Step, Task
 from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
+from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Stored
 from kernelwatch.store import rows
 from kernelwatch.store.outcomes import Checks, Configuration, Line
-from kernelwatch.store.run_record import RunRecord
 
 #: Digits of a sample that are kept: finer than the clock's ticks.
 DIGITS = 8

@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 from asv.util import ProcessError
 
-from kernelwatch import project
+from kernelwatch import package, project
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.runner import package
 from kernelwatch.runner.messages import Message, Refusal, Suite, Task
 from kernelwatch.store.git import GitError
 

@@ -31,9 +31,9 @@ from kernelwatch.runner import commits, compiler, process
 from kernelwatch.runner.commit import Commit
 from kernelwatch.runner.messages import Suite
 from kernelwatch.runner.process import CommitProcess, PackageError
+from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
-from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache
 
 

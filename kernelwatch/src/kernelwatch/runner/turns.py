@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from kernelwatch import package
 from kernelwatch.instrument.job import Job, Ready
-from kernelwatch.runner import package
 
 
 def describe(commits: Sequence[str], address: str) -> None:

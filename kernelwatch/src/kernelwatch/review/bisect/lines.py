@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from kernelwatch import package
 from kernelwatch.command import one_line
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect.metric import Configuration, configurations
 from kernelwatch.review.commits import CannotCompareError
-from kernelwatch.runner import package
 from kernelwatch.store.git import GitError
 from kernelwatch.suite import Kind
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from kernelwatch import suite
-from kernelwatch.counting.metrics import METRICS
+from kernelwatch.metrics import METRICS
 from kernelwatch.show.site.changes import COUNTS, counted
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History

@@ -16,7 +16,6 @@ from asv.repo import get_repo
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
-from kernelwatch.runner.plugin import WatchPages  # noqa: F401 -- older configurations of asv name this module as a plugin
 from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown

@@ -1,0 +1,86 @@
+"""Which room of the library may import which: a room imports those before it, and modules import in no circle."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from importlib.util import resolve_name
+
+import pytest
+
+from kernelwatch.project import ROOT
+
+#: Rooms that know nothing of each other share a line.
+ROOMS = (
+    "errors home mortal",
+    "command project",
+    "scratch settings",
+    "toolchain",
+    "kernel",
+    "store",
+    "metrics sweep",
+    "suite",
+    "instrument",
+    "counting",
+    "benchmarks",
+    "package watching launches finder",
+    "guesses review",
+    "beginning show",
+    "runner",
+    "fleet",
+    "command_line",
+    "__main__",
+)
+PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms.split()}
+LIBRARIES = {name: ROOT / name / "src" / name for name in ("kernelwatch", "ptxcount")}
+
+
+def _modules(library: str) -> dict[str, ast.Module]:
+    folder = LIBRARIES[library]
+    found = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in found.items()}
+
+
+def _imported(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
+    """Yield the modules of its library that a module imports, but for type checking alone; late: in functions, too."""
+    left: list[ast.AST] = list(tree.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if late or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            left += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom):
+            package = (
+                module
+                if (LIBRARIES[module.split(".", maxsplit=1)[0]].parent / module.replace(".", "/")).is_dir()
+                else ""
+            )
+            base = resolve_name("." * node.level + (node.module or ""), package or module.rpartition(".")[0])
+            named = [f"{base}.{alias.name}" for alias in node.names]
+            yield from (each if each in modules else base for each in named if each in modules or base in modules)
+
+
+def test_rooms_are_in_order() -> None:
+    """Also where something is imported when it is called."""
+    modules = _modules("kernelwatch")
+    against = [
+        f"{module} imports {other}"
+        for module, tree in modules.items()
+        for other in _imported(module, tree, modules, late=True)
+        if "." in module and "." in other
+        for mine, its in [(module.split(".")[1], other.split(".")[1])]
+        if mine != its and PLACE[mine] <= PLACE[its]
+    ]
+    assert against == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_circles(library: str) -> None:
+    """Of what is imported with a module."""
+    modules = _modules(library)
+    graph = {
+        module: {*_imported(module, tree, modules, late=False)} - {module, library} for module, tree in modules.items()
+    }
+    graphlib.TopologicalSorter(graph).prepare()
