@@ -17,8 +17,9 @@ import pytest
 
 from tests.site import browser
 
-#: A script's background job ignores it, and so would every make that a test starts.
+#: A script's background job ignores them, and so would all that a test starts.
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 ROOT = Path(__file__).resolve().parents[1]
