@@ -120,7 +120,7 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     ("body", "problem"),
     [
         ("[ $(cat) = abc ] || exit 1", ""),
-        (f"[ ${mortal.RUN} = {os.getpid()} ] && exit 2", ""),  # it is to end with its worker: mortal.py
+        (f"[ ${mortal.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
         ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
