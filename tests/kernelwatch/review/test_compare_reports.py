@@ -176,6 +176,7 @@ def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("one more, two fewer", 12, "one more, +1"),
         ("far too long to fit, short", 9, "short, +1"),
         ("four, more", 9, "four, +1"),
+        ("no, far too long to fit, short, other", 14, "no, short, +2"),
         ("far too long", 4, "far too long"),
     ],
 )

@@ -52,11 +52,13 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool)
 
 
 def _first(cell: str, width: int) -> str:
-    """The first items of a cell that fit into one line, or else one that does, and how many are left: "-4 %, +2"."""
-    items = cell.split(", ")
-    parts = [items[:count] for count in range(len(items), 0, -1)] + [[item] for item in items]
-    lines = [", ".join([*part, *([f"+{len(items) - len(part)}"] if len(part) < len(items) else [])]) for part in parts]
-    return next((line for line in lines if len(line) <= width), cell)
+    """The items of a cell that fit into one line, the first ones before others, and how many are left: "-4 %, +2"."""
+    items, shown, line = cell.split(", "), list[str](), cell
+    for item in items if len(cell) > width else ():
+        more = ", ".join([*shown, item, f"+{len(items) - len(shown) - 1}"])
+        if len(more) <= width:
+            shown, line = [*shown, item], more
+    return line
 
 
 def _folded(cell: str, width: int) -> str:
