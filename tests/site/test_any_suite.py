@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, settings, suite
-from kernelwatch.show.site import commits, configurations, pages
+from kernelwatch.show.site import commits, configurations, pages, transactions
 from kernelwatch.suite import Suite
 from kernelwatch.sweep import Sweep
 
@@ -44,6 +44,13 @@ def described(benchmark: str) -> dict[str, Any]:
     axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[benchmark][1].axes.items()}
     history: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda name: name.split("_")[0])
     return configurations.described(history, benchmark)
+
+
+def test_a_file_that_the_checkout_lacks_stops_no_page(tmp_path: Path) -> None:
+    """A kernel of earlier commits stays in the table, with the reason instead of lines."""
+    (shown,) = transactions.sources(tmp_path)
+    assert (shown["kernel"], shown["lines"]) == ("blur", [])
+    assert shown["problem"].startswith("there is no file imaging/blur.cu in the installed package, nor in ")
 
 
 def test_axes_are_those_of_the_sweep() -> None:

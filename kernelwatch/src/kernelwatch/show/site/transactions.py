@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelwatch import suite
 from kernelwatch.counting import source_lines
+from kernelwatch.errors import ERRORS
 from kernelwatch.store.models import Cost, Lines
 
 #: Where no run has counted a kernel as it is now.
@@ -26,14 +27,18 @@ def sources(results: Path) -> list[dict[str, Any]]:
     stored = source_lines.read(results)
     shown = []
     for launch in source_lines.launches():
-        found = stored.get(source_lines.key(launch))
+        found, file, problem = None, "", NOT_COUNTED
+        try:
+            found, file = stored.get(source_lines.key(launch)), suite.kernel(launch.kernel).source.name
+        except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
+            problem = str(error)
         shown.append(
             {
                 "kernel": launch.kernel,
-                "file": suite.kernel(launch.kernel).source.name,
+                "file": file,
                 "launch": str(launch),
                 "lines": [] if found is None else list(lines(found)),
-                "problem": NOT_COUNTED if found is None else None,
+                "problem": problem if found is None else None,
             }
         )
     return shown
