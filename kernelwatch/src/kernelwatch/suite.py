@@ -7,6 +7,7 @@ The library imports no suite. A project names its own in pyproject.toml: `suite 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -137,10 +138,11 @@ def current() -> Suite:
 
 
 def _imported(module: str) -> Any:
-    """Import a module of the project, whose folder comes last: an old commit's package may stand before it."""
+    """Import a module of the checkout's suite; of all else, an old commit's stands before the checkout's."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     try:
+        _pin(module.partition(".")[0])
         return importlib.import_module(module)
     except Exception as error:  # it runs a user's code
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
@@ -148,6 +150,17 @@ def _imported(module: str) -> Any:
         raise SuiteError(
             f"{_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
         ) from error
+
+
+def _pin(package: str) -> None:
+    """Import a package from the checkout, though a commit may have one of that name in the working folder."""
+    file = ROOT / package / "__init__.py"
+    if package not in sys.modules and file.is_file():
+        spec = importlib.util.spec_from_file_location(package, file)
+        assert spec is not None, "it is a file of Python"
+        assert spec.loader is not None, "it is a file of Python"
+        sys.modules[package] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[package])
 
 
 def _place(error: Exception) -> str:

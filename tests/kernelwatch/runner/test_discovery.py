@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from asv_runner.discovery import disc_benchmarks
 
-from kernelwatch import suite
+from kernelwatch import package, project, suite
 from kernelwatch.instrument import prebuild
 from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.project import ROOT
@@ -114,3 +115,31 @@ def test_importing_starts_nothing(module: str) -> None:
     code = _WATCHED.format(module=module, driver=nvcc_call.pycuda_importable())
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+KERNELS = """import kernelwatch as kw
+
+class Copy(kw.Watched):
+    \"\"\"copy.\"\"\"
+
+    kernel = kw.Kernel("copy", [kw.outputs("out", "n"), kw.inputs("x", "n"), "n"], 32, over=("n",), text="any")
+    param_names = ("n",)
+    params = ([{size}],)
+"""
+
+
+def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
+    """Rows are today's for all commits: one that has a suite of its own in its tree, with other sizes, is not asked."""
+    for folder, size in (("checkout", 512), ("commit", 256)):
+        (tmp_path / folder / "benchmarks").mkdir(parents=True)
+        (tmp_path / folder / "asv.conf.json").write_text("{}")
+        (tmp_path / folder / "benchmarks" / "__init__.py").touch()
+        (tmp_path / folder / "benchmarks" / "kernels.py").write_text(KERNELS.format(size=size))
+    words = [sys.executable, "-m", "kernelwatch.runner.child", str(tmp_path / "checkout" / "benchmarks")]
+    environment = package.environment(tmp_path / "commit") | {project.VARIABLE: str(tmp_path / "checkout")}
+    done = subprocess.run(
+        words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
+    )
+    found = msgspec.json.decode(done.stdout.splitlines()[0])["benchmarks"]
+    sizes = {tuple(each["params"][0]) for name, each in found.items() if name.startswith("track_counted.Copy")}
+    assert sizes == {("512",)}
