@@ -141,5 +141,5 @@ def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
         words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
     found = msgspec.json.decode(done.stdout.splitlines()[0])["benchmarks"]
-    sizes = {tuple(each["params"][0]) for name, each in found.items() if name.startswith("track_counted.Copy")}
+    sizes = {tuple(each["params"][0]) for each in found if each["name"].startswith("track_counted.Copy")}
     assert sizes == {("512",)}
