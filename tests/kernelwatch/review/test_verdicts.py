@@ -60,6 +60,11 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a total of another launch": ([number("sectors_loaded", 9, dtype="int8"), number("load_sectors", 11)], SLOW),
     "sectors of atomics": ([number("sectors_of_atomics", 11)], SLOW),
     "wavefronts": ([number("bank_conflicts", 9), number("wavefronts", 11)], SLOW),
+    "the first shared memory, for fewer sectors": ([LOADED, number("wavefronts", 8704, base=0)], NOTED),
+    "the first shared memory, for as many": ([number("wavefronts", 8704, base=0)], SLOW),
+    "the first shared memory, for other sectors": (
+        [LOADED, number("sectors_stored", 11), number("wavefronts", 8704, base=0)], SLOW,
+    ),
     "requests": ([number("sectors_loaded", 10), number("load_sectors", 3), number("requests", 40)], SLOW),
     "requests for other sectors": ([LOADED, number("requests", 40)], NOTED),
     "a stack frame": ([number("stack_bytes", 32, "sm_90", 0)], SLOW),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -84,10 +84,17 @@ def _alone(row: Row, beside: _Beside, limits: Mapping[str, float]) -> tuple[bool
         Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
         Why.SECTORS: row.metric == "requests"
         and any(each.is_moved and each.base != each.head for each in counted.values()),
+        Why.FIRST_SHARED: row.metric == "wavefronts" and not row.base and _fell(counted.values()),
         Why.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
     why = next((Reason(why) for why, holds in evidence.items() if holds), None)
     return why is None, why
+
+
+def _fell(counted: Iterable[Row]) -> bool:
+    """Whether fewer sectors are moved somewhere, and more nowhere."""
+    moved = [(each.base, each.head) for each in counted if each.is_moved]
+    return any(head < base for base, head in moved) and all(head <= base for base, head in moved)
 
 
 def _by_blocks(row: Row, resources: Mapping[str, Row]) -> tuple[bool, Reason | None]:

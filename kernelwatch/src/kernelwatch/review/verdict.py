@@ -54,6 +54,7 @@ class Why(Enum):
     INSTRUCTIONS = "evidence, which does not decide"
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
+    FIRST_SHARED = "it used no shared memory before, and moves fewer sectors now"
     IN_REGISTERS = "ptxas needs no stack frame: it is in registers"
     BEYOND = "beyond the project's limit of {:.3g} of base"
     UNKNOWN_BLOCKS = "how many blocks fit on a multiprocessor is not known"
