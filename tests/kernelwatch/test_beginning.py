@@ -53,6 +53,7 @@ def test_what_is_written(repository: Path, capsys: pytest.CaptureFixture[str]) -
     for part in (
         '# include/a.cu:3 class Scale(kw.Watched): """scale.""" # TODO: shapes and sizes; the grid; the block; N of',
         'entry="scale<{T}, 1>"',
+        'param_names = ("n", "by") params = ([4096], [1])',
         '[kw.in_and_out("out", "n"), kw.inputs("in", "n"), "n", "by",]',
         '# include/a.cu:4, launched in include/a.cu class Sum(kw.Watched): """sum.""" # TODO: shapes and sizes; ',
         '[kw.in_and_out("total", "size", "float64"), kw.inputs("values", "size", "uint16"), "size",]',

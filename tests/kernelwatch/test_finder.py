@@ -144,7 +144,8 @@ def test_shapes(name: str, tmp_path: Path) -> None:
 
 
 HOST = """
-#define CEIL_DIV(M, N) (((M) + (N)-1) / (N))
+#define CEIL_DIV(M, N) \\
+    (((M) + (N)-1) / (N))
 #define BLOCK 128
 constexpr int kTile{16};
 typedef double real;

@@ -71,3 +71,8 @@ def test_a_run_has_a_home_folder(user: str) -> None:
     """For pip, which does not begin without one."""
     with scratch.of_a_run() as folder:
         assert (os.environ["HOME"] == str(folder)) == (user == "none")
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    """One that can be written is made with those above it."""
+    assert home.problem(tmp_path / ".cache" / "kernelwatch") is None

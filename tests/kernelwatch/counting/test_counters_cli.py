@@ -92,7 +92,7 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
-    words, needed = ["offset_copy", "size=1000", "offset=1"], 4 * 4 * 1001  # the output counts thrice
+    words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output counts thrice
     monkeypatch.setattr(host_memory, "physical", lambda: needed)
     assert main(words) == 0
     monkeypatch.setattr(host_memory, "physical", lambda: needed - 1)

@@ -17,6 +17,7 @@ ERRORS = {
     "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
     "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
     "g++: a.h:3:9: fatal error: x.h: No such file": "a.h:3:9: fatal error: x.h: No such file",
+    "a\tlong\x1b[2J" + 400 * "b": "a long [2J" + 290 * "b",
     "": "",
 }
 

@@ -37,6 +37,9 @@ def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setattr(summary, "verdict", lambda *_: "THE VERDICT")
     assert summary.main() == 0
     assert capsys.readouterr().out == "\n".join(["THE VERDICT", *summary.lines(history, results), ""])
+    monkeypatch.setattr(git, "text", lambda *_: "0" * 40)
+    assert summary.main() == 1
+    assert capsys.readouterr().err.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
 
 
 @pytest.mark.history

@@ -69,4 +69,5 @@ def test_each() -> None:
     each = list(rows.each(found))
     assert [params for params, _, _ in each] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     assert str([(value, samples) for _, value, samples in each]) == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
-    assert [value for _, value, _ in rows.each({"result": None, "params": [["1", "2"]]})] == [None, None]
+    for result, values in ((None, [None, None]), ([1.0], [1.0, None])):
+        assert [value for _, value, _ in rows.each({"result": result, "params": [["1", "2"]]})] == values

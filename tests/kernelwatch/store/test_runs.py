@@ -20,10 +20,10 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
 
-FIRST, LATER = datetime(2026, 1, 2, tzinfo=timezone.utc), datetime(2026, 1, 3, tzinfo=timezone.utc)
+SILENT, FIRST, LATER = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3))
 
 #: A run's day -> its driver, compiler and GPU.
-RUNS = {FIRST: ("1", "x", "GPU-aaaaaaaa-1"), LATER: ("2", "y", "GPU-bbbbbbbb-2")}
+RUNS = {SILENT: (None, "x", "GPU-aaaaaaaa-1"), FIRST: ("1", "x", "GPU-aaaaaaaa-1"), LATER: ("2", "y", "GPU-bbbbbbbb-2")}
 
 #: Benchmark -> the run that measured it.
 Taken = dict[str, datetime]
@@ -58,6 +58,7 @@ ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
         ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, []),
         ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"another compiler: x for base, y for head{ANEW}"]),
         ({TIME: FIRST, COUNT: FIRST}, []),
+        ({TIME: SILENT, OTHER_TIME: FIRST, COUNT: FIRST}, []),
         (
             {TIME: FIRST, OTHER_TIME: LATER, COUNT: FIRST},
             [f"another driver: 1 for base, 2 for head{ANEW}", f"another compiler: x for base, y for head{ANEW}"],
