@@ -133,7 +133,7 @@ def bare(folder: Path) -> Path:
         for run in runs:
             run.pop("arch", None)
             for moment in ("before", "after"):
-                run[moment].pop("l2_bytes", None)
+                run.get(moment, {}).pop("l2_bytes", None)
         _write(path, runs)
     return copy
 
