@@ -123,6 +123,13 @@ def _is_in(known: Mapping[str, Any], document: Mapping[str, Any], name: str) -> 
     return name in known["results"] and rows.have_same_numbers(rows.read(known, name), rows.read(document, name))
 
 
+def _without_code(described: Any) -> Any:
+    """A description without the classes' text, which says nothing of a number: their versions are explicit."""
+    if not isinstance(described, dict):
+        return described
+    return {name: _without_code(each) for name, each in described.items() if name != "code"}
+
+
 def describe(folder: Path, came: Path, machine: str) -> None:
     """Take over what a folder says of a machine and of the benchmarks, where it says something new.
 
@@ -135,6 +142,6 @@ def describe(folder: Path, came: Path, machine: str) -> None:
         new, path = reading.parsed(came / name), folder / name
         if path.exists() and name != reading.SUITE and reading.parsed(path) != new:
             raise reading.UnreadableError(f"{came / name}: is not the machine of {path}; choose another --machine")
-        if not path.exists() or reading.parsed(path) != new:
+        if not path.exists() or _without_code(reading.parsed(path)) != _without_code(new):
             path.parent.mkdir(parents=True, exist_ok=True)
             whole.write(path, (came / name).read_bytes())

@@ -48,7 +48,7 @@ class Point:
     def processes(self) -> list[tuple[float, ...]]:
         """The samples by process.
 
-        asv stores those of the rounds one after the other; each round is one process. Document of before 2026-11-21
+        asv stores those of the rounds one after the other; each round is one process. Files of before 2026-11-21
         16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)

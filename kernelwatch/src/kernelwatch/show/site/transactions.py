@@ -16,7 +16,7 @@ from kernelwatch.store.models import Cost, Lines
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
 
 #: A listing's line of source, with its number; and what stands below it.
-_LINE, _COST = re.compile(r"(>>|  ) *(\d+)  ?(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
+_LINE, _COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
 
 #: Pixels of a square of a picture.
 _SIDE = 6

@@ -61,7 +61,9 @@ def source(commit_url: str | None, change: Mapping[str, Any], kernel: str) -> st
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits, and none that say nothing."""
+    """A number with so many digits, and none that say nothing; a whole one, such as a count, with all."""
+    if value == round(value):
+        return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):.15g}"
 
 
