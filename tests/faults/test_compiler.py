@@ -16,6 +16,7 @@ from gpu_kernels import KERNELS
 from kernelwatch.errors import CompileError
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import nvcc, nvcc_call
+from tests import commits
 from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
@@ -108,6 +109,7 @@ def test_run(fake: Path, tmp_path: Path) -> None:
     conf = json.loads("\n".join(line for line in (ROOT / "asv.conf.json").read_text().splitlines() if "//" not in line))
     conf |= {"repo": str(ROOT), "benchmark_dir": str(ROOT / "benchmarks"), "env_dir": "env", "results_dir": "results"}
     (tmp_path / "asv.conf.json").write_text(json.dumps(conf))
+    commits.begin(tmp_path)
     there = sorted(tmp_path.rglob("*"))
     sources = (ROOT, ROOT / "ptxcount" / "src", ROOT / "kernelwatch" / "src")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))}
