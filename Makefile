@@ -33,11 +33,12 @@ COMMITS ?= 20
 .PHONY: install bench measure history fleet site publish docs compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
-# Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
+# Packages are unpacked by two processes at once; what is built imports some of them, and comes then. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	printf '%s\n' '$(PIP) -r requirements/environment.txt -r requirements/asv.txt' \
-	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77" && $(CHECKOUT)' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
+	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77"' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
+	$(CHECKOUT)
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
 	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
