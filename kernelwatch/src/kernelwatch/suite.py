@@ -170,7 +170,7 @@ def _place(error: Exception) -> str:
     passed = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
     library = Path(__file__).parent
     own = [each for each in passed if not Path(each.filename).is_relative_to(library)]
-    in_project = [each for each in own if Path(each.filename).is_relative_to(ROOT)]
+    in_project = [each for each in own if any(map(Path(each.filename).is_relative_to, (ROOT, sources.checkout())))]
     place = (in_project or own or passed)[-1]
     return f"{place.filename}:{place.lineno}"
 

@@ -24,6 +24,7 @@ from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
+from kernelwatch.store import reading
 from kernelwatch.store.folders import machines
 from kernelwatch.store.results import TIMED, History
 from kernelwatch.toolchain import releases as compilers
@@ -238,7 +239,7 @@ def test_stored_values_are_found(machine: str) -> None:
     found = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     history = functools.cache(lambda compiler: History(machine, compiler=compiler))
-    for path in (ROOT / "results" / machine).glob("*-*.json"):
+    for path in reading.listed(history(None).folder, "*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
         known = history(compilers.of_results(stored["env_vars"]))
         results = known.commit(stored["commit_hash"])
