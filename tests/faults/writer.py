@@ -67,7 +67,7 @@ def store(folder: Path, number: int) -> None:
         found.save(stage)
         (document,) = (json.loads(path.read_bytes()) for path in Path(stage, MACHINE).iterdir())
         util.write_json(str(Path(stage, MACHINE, "machine.json")), {"machine": MACHINE}, 1)
-        util.write_json(str(Path(stage, "benchmarks.json")), {BENCHMARK: {"code": f"{LONG}{number}"}}, 2)
+        util.write_json(str(Path(stage, "benchmarks.json")), {BENCHMARK: {"unit": f"{LONG}{number}"}}, 2)
         folders.describe(folder, Path(stage), MACHINE)
     record = {RECORD: [{"number": number, "text": LONG}]}
     folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).save(document, record)

@@ -171,11 +171,15 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
         }
         write(folder / "stored", suite, machine)
     shutil.copytree(folder / "stored" / "results", made.path / "results")
+    (made.path / ".git" / "info").mkdir(exist_ok=True)
+    (made.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
     return made, commits
 
 
 def _held(made: Repository) -> list[str]:
-    return [made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
+    return [
+        made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])
+    ]
 
 
 #: A search's name -> METRIC, GOOD and BAD, the machine, and the exit code.
