@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -124,10 +125,17 @@ def _shared(runs: list[Any]) -> list[Any]:
     return [*others, own, {**taken, "before": {**run["before"], "uuid": SHARED_GPU}}]
 
 
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """The hashes, and what runs have left in this checkout."""
+    words = ["git", "-C", folder, "ls-files", "--others", "-z"]
+    untracked = subprocess.run(words, capture_output=True, text=True).stdout.split("\0")
+    return {CUBINS, *untracked} & {*names}
+
+
 def bare(folder: Path) -> Path:
     """Copy the stored results as runs once left them, without any of that; the copy's folder."""
     copy = folder / "results"
-    shutil.copytree(ROOT / "results", copy, ignore=shutil.ignore_patterns(CUBINS))
+    shutil.copytree(ROOT / "results", copy, ignore=_left_out)
     for path in copy.glob(f"*/{record.FILE}"):
         runs = record.read(copy, path.parent.name)
         for run in runs:

@@ -177,9 +177,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
 
 
 def _held(made: Repository) -> list[str]:
-    return [
-        made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])
-    ]
+    return [made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
 #: A search's name -> METRIC, GOOD and BAD, the machine, and the exit code.
