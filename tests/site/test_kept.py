@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from kernelwatch import home
 from kernelwatch.show.site import kept
+from kernelwatch.store import git
+from kernelwatch.store.results import History
+from tests import stored
 from tests.commits import begin, commit
 
-#: What is another, and whether reviews may be others then.
+
+def _measured(root: Path, commits: Iterable[str], machine: str = "gpu") -> None:
+    stored.write(root, {each: {stored.COUNT: {"one": 1.0}} for each in commits}, machine)
+
+
+def _checked_out(root: Path) -> None:
+    git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
+
+
+#: What is another, and whether a machine's reviews may be others then. HEAD^ is measured.
 CHANGED: dict[str, tuple[Callable[[Path], object], bool]] = {
     "nothing": (lambda root: None, False),
-    "a result": (lambda root: (root / "results" / "gpu" / "1.json").write_text("{}"), True),
+    "a result": (lambda root: _measured(root, ["b" * 40]), True),
+    "a result of another machine": (lambda root: _measured(root, ["b" * 40], "other"), False),
     "a record": (lambda root: (root / "results" / "gpu" / "runs.jsonl").touch(), True),
     "what is acknowledged": (lambda root: (root / "acknowledged.toml").touch(), True),
     "a setting": (lambda root: (root / "pyproject.toml").touch(), True),
-    "a commit": (commit, True),
+    "a commit that is not measured": (commit, False),
+    "a measured one is checked out": (_checked_out, True),
     "a text beside": (lambda root: (root / "README.md").touch(), False),
 }
 
@@ -27,13 +41,16 @@ CHANGED: dict[str, tuple[Callable[[Path], object], bool]] = {
 def test_state(what: str, tmp_path: Path) -> None:
     """All that a review depends on, and nothing else."""
     root = begin(tmp_path)
-    (root / "results" / "gpu").mkdir(parents=True)
-    (root / "results" / "gpu" / "1.json").touch()
+    _measured(root, [commit(root)])
     commit(root)
-    before = kept.state(root / "results", root)
+
+    def state() -> str:
+        return kept.state(History("gpu", root), root)
+
+    before = state()
     change, is_another = CHANGED[what]
     change(root)
-    assert (kept.state(root / "results", root) != before) == is_another
+    assert (state() != before) == is_another
 
 
 @pytest.mark.parametrize("damage", [b"", b'[{"a": 1}, {"b', None])

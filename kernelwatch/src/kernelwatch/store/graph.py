@@ -31,7 +31,7 @@ class Graph:
         self._root, self._dates, self._branches = root, dates, branches
 
     @cached_property
-    def _parents(self) -> dict[str, list[str]]:
+    def parents(self) -> dict[str, list[str]]:
         """The parents of each commit and of all before it, parents first."""
         words = ["rev-list", "--ignore-missing", "--parents", "--date-order", "--reverse", *self._dates]
         listed = (git.asked(self._root, *words) or "") if self._dates else ""
@@ -41,8 +41,8 @@ class Graph:
     def commits(self) -> list[str]:
         """The measured commits, oldest first, each behind its parents whatever the dates say."""
         moments, last = dict(self._dates), 0
-        places = {commit: place for place, commit in enumerate(self._parents)}
-        for commit in self._parents:
+        places = {commit: place for place, commit in enumerate(self.parents)}
+        for commit in self.parents:
             if commit in moments:
                 last = moments[commit] = max(last, moments[commit])
         return sorted(moments, key=lambda commit: (moments[commit], places.get(commit, 0), commit))
@@ -52,18 +52,18 @@ class Graph:
 
         Those along first parents come before those that a merge brought, as asv has it.
         """
-        if not self._parents:
+        if not self.parents:
             yield from self.commits[: self.commits.index(commit)][::-1]
             return
         seen, line, at = {commit}, [commit], commit
-        while parents := self._parents.get(at):
+        while parents := self.parents.get(at):
             at = parents[0]
             line.append(at)
             seen.add(at)
             if at in self._dates:
                 yield at
         for each in line:  # it grows: breadth first
-            for parent in self._parents.get(each, ()):
+            for parent in self.parents.get(each, ()):
                 if parent not in seen:
                     seen.add(parent)
                     line.append(parent)
@@ -78,7 +78,7 @@ class Graph:
     @cached_property
     def branches(self) -> dict[str, str]:
         """Commit -> the branch that holds it, or one of MERGED, NO_BRANCH and UNKNOWN; empty on the published line."""
-        if not self._parents:
+        if not self.parents:
             return dict.fromkeys(self._dates, "")
         published = [f"{where}{each}" for each in self._branches if each for where in ("", "origin/")]
         line: set[str] = set()
@@ -98,7 +98,7 @@ class Graph:
         return set((git.asked(self._root, "rev-list", *words) or "").split())
 
     def _holder(self, commit: str) -> str:
-        if commit not in self._parents:
+        if commit not in self.parents:
             return UNKNOWN
         words = ["for-each-ref", "--format=%(refname:short)", "--contains", commit, "refs/heads", "refs/remotes"]
         return next(iter((git.asked(self._root, *words) or "").split()), NO_BRANCH)

@@ -15,6 +15,8 @@ from kernelwatch import home, settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import git
+from kernelwatch.store.reading import SUITE
+from kernelwatch.store.results import History
 from ptxcount import whole
 
 #: Seconds after which an entry is removed.
@@ -22,21 +24,26 @@ _OLD = 30 * 86_400
 _LIBRARY = Path(__file__).parents[2]
 
 
-def state(results: Path, root: Path = ROOT) -> str:
-    """Return the digest of what reviews depend on: results, acknowledgements, settings, code, and git's branches."""
-    heads = (git.asked(root, "for-each-ref", "--format=%(objectname)") or "").split()
-    found = hashlib.sha256(" ".join([git.asked(root, "rev-parse", "HEAD") or "", *sorted(set(heads))]).encode())
-    for path in _files(results, root):
+def state(history: History, root: Path = ROOT) -> str:
+    """Return the digest of what a machine's reviews depend on: results, acknowledgements, settings, code, ancestors.
+
+    Which commit is checked out matters only if it was measured: what is acknowledged is then read from the folder.
+    """
+    head = git.asked(root, "rev-parse", "HEAD")
+    measured = history.commits()
+    found = hashlib.sha256(orjson.dumps([head if head in measured else "", measured, history.graph.parents]))
+    for path in _files(history, root):
         found.update(f"{path.parent.name}/{path.name} ".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
 
 
-def _files(results: Path, root: Path) -> Iterator[Path]:
-    yield from (path for path in sorted(results.rglob("*")) if path.is_file())
+def _files(history: History, root: Path) -> Iterator[Path]:
+    results = history.results
+    yield from (path for path in (results / SUITE, *sorted(history.folder.rglob("*"))) if path.is_file())
     own = (root / "pyproject.toml", root / "asv.conf.json", acknowledged.beside(results) / acknowledged.FILE)
     yield from filter(Path.is_file, own)
-    for folder in (_LIBRARY, *(root / each for each in settings.code())):
-        yield from sorted(folder.rglob("*.py"))
+    folders = (_LIBRARY, *(root / each for each in settings.code()))
+    yield from sorted({path for folder in folders for path in folder.rglob("*.py")})
 
 
 def once(parts: list[str], make: Callable[[], Any]) -> Any:

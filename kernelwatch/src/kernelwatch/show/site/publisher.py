@@ -58,8 +58,7 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results, html = Path(conf.results_dir), Path(conf.html_dir)
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
-    state = kept.state(results)
-    every = {name: _shown(History(name, config=conf), repo, ids, state) for name in folders.machines(results)}
+    every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     described = {
         name: {"id": ids[name], **configurations.described(history, name)}
@@ -80,8 +79,8 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
     return folder
 
 
-def _shown(history: History, repo: Any, benchmarks: Iterable[str], state: str) -> Shown:
-    found = kept.once([state, history.machine], lambda: list(changes(history, repo)))
+def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
+    found = kept.once([kept.state(history), history.machine], lambda: list(changes(history, repo)))
     return Shown(history, data.values(history, list(benchmarks)), found)
 
 
