@@ -5,6 +5,7 @@ A run that counts the checkout's commit adds the kernels that are not there yet;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ from kernelwatch.store.models import Lines
 from ptxcount import listing
 from ptxcount.counters import LaunchCounters
 from ptxcount.picture import Grid, picture
+
+#: A listing's line of source by its mark, number and text; and by mark and words what an access of it costs.
+LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
 
 #: What stands for the lines of a kernel that has none.
 NONE = "no source line accesses memory"

@@ -105,8 +105,10 @@ class Fleet:
             if time.monotonic() - seen > PATIENCE:
                 self._say(f"{left} commits are left, and no worker is there")
                 return False
-            time.sleep(0 if self._active else TICK)
-            with suppress(TimeoutError, CancelledError, ValueError):
+            if not self._active:
+                time.sleep(TICK)
+                continue
+            with suppress(TimeoutError, CancelledError):
                 wait(list(self._active), timeout=TICK, return_when="FIRST_COMPLETED")
             missed += sum([self._take(future, commits) for future in list(self._active) if future.done()])
 

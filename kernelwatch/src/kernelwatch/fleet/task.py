@@ -33,7 +33,7 @@ LONGEST = 3600.0
 
 
 class Outcome(msgspec.Struct):
-    """What a worker has measured: the new files of results/ by name, the seconds that it took, and when it ended."""
+    """What a worker has measured: the new files of results/ by name, and the seconds that it took."""
 
     worker: str
     files: dict[str, bytes]

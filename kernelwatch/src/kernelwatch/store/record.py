@@ -108,7 +108,7 @@ def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: fl
 
 def _measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
-        return False  # a shard began with it for its control only
+        return False  # a fleet of before 2026-11-26 began with it for its control only
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
     return bool(run.get("selected")) or during(run, began)

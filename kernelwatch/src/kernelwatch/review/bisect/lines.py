@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +11,13 @@ from pathlib import Path
 
 from kernelwatch import package
 from kernelwatch.command import one_line
+from kernelwatch.counting.source_lines import COST, LINE
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect.metric import Configuration, configurations
 from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.store.git import GitError
 from kernelwatch.suite import Kind
-
-#: A line of a source in a listing, and what one of its accesses costs.
-_SOURCE, _COST = re.compile(r"(?:>>| {2})\s*(\d+)  (.*)"), re.compile(r"(?:>>| {2})\s+\^ (.*)")
 
 
 @dataclass(frozen=True)
@@ -78,9 +75,9 @@ def _lines(launch: Launch, root: Path, commit: str, is_after: bool) -> list[Line
         raise CannotCompareError(one_line(done.stderr.strip().rpartition("\n")[2]))
     found: list[Line] = []
     for line in done.stdout.splitlines():
-        if source := _SOURCE.fullmatch(line):
-            found.append(Line(is_after, int(source[1]), source[2].strip(), ()))
-        elif (cost := _COST.fullmatch(line)) and found:
+        if source := LINE.fullmatch(line):
+            found.append(Line(is_after, int(source[2]), source[3].strip(), ()))
+        elif (cost := COST.fullmatch(line)) and found:
             last = found.pop()
-            found.append(Line(is_after, last.number, last.text, (*last.costs, cost[1])))
+            found.append(Line(is_after, last.number, last.text, (*last.costs, cost[2])))
     return [each for each in found if each.costs]

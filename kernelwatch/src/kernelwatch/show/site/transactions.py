@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,6 @@ from kernelwatch.store.models import Cost, Lines
 
 #: Where no run has counted a kernel as it is now.
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
-
-#: A listing's line of source, with its number; and what stands below it.
-_LINE, _COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
 
 #: Pixels of a square of a picture.
 _SIDE = 6
@@ -50,14 +46,14 @@ def lines(found: Lines) -> Iterator[dict[str, Any]]:
     row: dict[str, Any] | None = None
     file = 0
     for text in found.text.splitlines():
-        if cost := _COST.fullmatch(text):
+        if cost := source_lines.COST.fullmatch(text):
             if row is not None:  # the wasteful ones first
                 row["costs"].insert(0 if cost[1] == ">>" else len(row["costs"]), cost[2])
             continue
         if row is not None:
             yield row
             row = None
-        if line := _LINE.fullmatch(text):
+        if line := source_lines.LINE.fullmatch(text):
             own = [each for each in found.accesses if (each.file, each.line) == (file, int(line[2]))]
             share = sum(each.amount for each in own) / every
             worst = max((each for each in own if each.now), key=lambda each: each.amount, default=None)
