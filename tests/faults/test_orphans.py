@@ -77,7 +77,7 @@ def processes(mark: str = "") -> dict[int, str]:
 
 
 @pytest.fixture
-def checkout() -> Iterator[Path]:
+def linked(checkout: None) -> Iterator[Path]:
     """Return a copy of this checkout, of a short name: asv's fork server has a socket there."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():
@@ -94,18 +94,18 @@ KILLED = [
 
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
-def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, checkout: Path) -> None:
+def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, linked: Path) -> None:
     """All that asv began, and the compiler, ends within seconds; the files go with the run, if it can remove them."""
     compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project.VARIABLE: checkout}
+    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project.VARIABLE: linked}
     names |= {folders.RESULTS: tmp_path / "results", "TMPDIR": tmp_path}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]
     with (
         said.open("wb") as out,
-        subprocess.Popen(words, cwd=checkout, env=environment, stdout=out, stderr=out) as run,
+        subprocess.Popen(words, cwd=linked, env=environment, stdout=out, stderr=out) as run,
     ):
         end = time.monotonic() + BEGIN
         while not any(STEPS[step] in line for line in processes(mark).values()):

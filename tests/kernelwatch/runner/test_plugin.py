@@ -64,6 +64,7 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
     assert (run.run is before) == bool(said)
 
 
+@pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize(
     ("asked", "is_plain"),
     [
