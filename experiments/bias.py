@@ -1,27 +1,30 @@
-"""How far times of the suite lie from Nsight Compute's duration of the same launch.
+"""How far times of the suite, and of other tools, lie from Nsight Compute's duration of the same launch.
 
 `python -m experiments.bias` times all that the suite times from DRAM with its default flags, or the launches that it is
 given, such as "gather size=1000 float32". Nsight Compute times all of them first, in one process. docs/evidence/bias.md
-has what was found.
+has what was found, docs/evidence/peers.md of other tools (`--tools nvbench`; requirements/peers.txt).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
 
 from tabulate import tabulate
 
-from experiments import nsight
+from experiments import nsight, peers
 from kernelwatch import suite
-from kernelwatch.instrument import measuring
+from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.alone import measured
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
+from ptxcount import whole
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 0.5e-6
@@ -35,22 +38,22 @@ LONGEST_ISOLATED = 10e-3
 
 @dataclass(frozen=True)
 class Bias:
-    """A launch's seconds by Nsight Compute and by an instrument of the suite."""
+    """A launch's seconds by Nsight Compute and by another tool."""
 
     launch: str
-    instrument: str
+    tool: str
     nsight: float
-    suite: float
+    seconds: float
 
     @property
     def percent(self) -> float:
-        """How much longer the suite's time is."""
-        return 100 * (self.suite / self.nsight - 1)
+        """How much longer the tool's time is."""
+        return 100 * (self.seconds / self.nsight - 1)
 
     @property
     def acceptable(self) -> bool:
         """Whether it is within SHARE or SECONDS."""
-        return abs(self.suite - self.nsight) <= max(SHARE * self.nsight, SECONDS)
+        return abs(self.seconds - self.nsight) <= max(SHARE * self.nsight, SECONDS)
 
 
 def timed_by_suite() -> list[Launch]:
@@ -60,8 +63,8 @@ def timed_by_suite() -> list[Launch]:
     return [launch for launch in every if launch.flags == FLAGS]
 
 
-def measure(launches: Sequence[Launch], instruments: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
-    """Yield the bias of each instrument for each launch.
+def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
+    """Yield the bias of each tool for each launch; a launch that another tool cannot time is left out.
 
     Raises
     ------
@@ -70,32 +73,38 @@ def measure(launches: Sequence[Launch], instruments: Sequence[str] = tuple(INSTR
     NotImplementedError, WrongOutputError, MeasuringError
         As `kernelwatch.instrument.alone.measured`.
     """
-    durations = map(median, nsight.seconds(launches))
-    with measuring.running():
-        for launch, seconds in zip(launches, durations, strict=True):
-            for instrument in instruments:
-                isolated = INSTRUMENTS[instrument]
+    durations = list(zip(launches, map(median, nsight.seconds(launches)), strict=True))
+    for tool in tools:
+        if tool in peers.TOOLS:
+            for launch, seconds in durations:
+                samples = peers.samples(tool, launch)
+                if samples:
+                    yield Bias(str(launch), tool, seconds, median(samples))
+            continue
+        isolated = INSTRUMENTS[tool]
+        with measuring.running():
+            for launch, seconds in durations:
                 if not (isolated and seconds > LONGEST_ISOLATED):
                     samples = measured(launch, isolated=isolated).samples
-                    yield Bias(str(launch), instrument, seconds, median(samples))
+                    yield Bias(str(launch), tool, seconds, median(samples))
 
 
 def report(found: Sequence[Bias]) -> str:
-    """Return a table with a row a kernel and instrument, and one of all that is not acceptable, the worst first."""
+    """Return a table with a row a kernel and tool, and one of all that is not acceptable, the worst first."""
     groups: dict[tuple[str, str], list[Bias]] = {}
     for each in found:
-        groups.setdefault((Launch.parse(each.launch).kernel, each.instrument), []).append(each)
+        groups.setdefault((Launch.parse(each.launch).kernel, each.tool), []).append(each)
     rows = []
-    for (kernel, instrument), own in groups.items():
+    for (kernel, tool), own in groups.items():
         percent = [each.percent for each in own]
         numbers = [f"{value:+.2f}" for value in (median(percent), min(percent), max(percent))]
-        rows.append([kernel, instrument, len(own), *numbers, sum(not each.acceptable for each in own)])
-    heads = ["kernel", "instrument", "launches", "median, %", "lowest, %", "highest, %", "too far off"]
+        rows.append([kernel, tool, len(own), *numbers, sum(not each.acceptable for each in own)])
+    heads = ["kernel", "tool", "launches", "median, %", "lowest, %", "highest, %", "too far off"]
     tables = [tabulate(rows, heads, "github", disable_numparse=True)]
     worst = sorted((each for each in found if not each.acceptable), key=lambda each: -abs(each.percent))
     if worst:
-        far = [[each.launch, each.instrument, 1e6 * each.nsight, 1e6 * each.suite, each.percent] for each in worst]
-        heads = ["too far off", "instrument", "Nsight Compute, µs", "suite, µs", "difference, %"]
+        far = [[each.launch, each.tool, 1e6 * each.nsight, 1e6 * each.seconds, each.percent] for each in worst]
+        heads = ["too far off", "tool", "Nsight Compute, µs", "tool, µs", "difference, %"]
         tables.append(tabulate(far, heads, "github", ".2f"))
     return "\n\n".join(tables)
 
@@ -106,9 +115,25 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "launches", nargs="*", type=Launch.parse, metavar="LAUNCH", help="default: what the suite times"
     )
+    every = [*INSTRUMENTS, *peers.TOOLS]
+    parser.add_argument("--tools", nargs="+", default=list(INSTRUMENTS), choices=every, help="default: the suite's two")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    return nsight.compared("bias", measure(options.launches or timed_by_suite()), report, options.out)
+    gpu = machine.gpu()
+    if gpu is None:
+        print("there is no GPU here; docs/evidence/bias.md shows what was measured on one", file=sys.stderr)
+        return 2
+    try:
+        found = list(measure(options.launches or timed_by_suite(), options.tools))
+    except nsight.NsightError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.out:
+        whole.write(options.out, "".join(f"{json.dumps(vars(each))}\n" for each in found))
+    now, date = machine.volatile(), datetime.now(timezone.utc).date()
+    where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
+    print(f"{where}\n\n{report(found)}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from datetime import datetime, timezone
-from pathlib import Path
-from typing import TypeVar
 
 from experiments.launcher import Launcher
 from kernelwatch import suite
-from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
-from ptxcount import whole
-
-T = TypeVar("T")
 
 #: The duration of a launch, in nanoseconds.
 DURATION = "gpu__time_duration.sum"
@@ -85,25 +77,6 @@ def launch_all(launches: Iterable[Launch], times: int) -> None:
     for launch in launches:
         with ExitStack() as stack:
             Launcher(launch, stack, rotate=False).profiled(times)
-
-
-def compared(study: str, found: Iterable[T], report: Callable[[list[T]], str], out: Path | None) -> int:
-    """Measure, print where and a report, keep a JSON line each; return 0, or 2 without a GPU or Nsight Compute."""
-    gpu = machine.gpu()
-    if gpu is None:
-        print(f"there is no GPU here; docs/evidence/{study}.md shows what was measured on one", file=sys.stderr)
-        return 2
-    try:
-        every = list(found)
-    except NsightError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if out:
-        whole.write(out, "".join(f"{json.dumps(vars(each))}\n" for each in every))
-    now, date = machine.volatile(), datetime.now(timezone.utc).date()
-    where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
-    print(f"{where}\n\n{report(every)}")
-    return 0
 
 
 if __name__ == "__main__":

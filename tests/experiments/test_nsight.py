@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import sweeps
-from experiments import bias, nsight
+from experiments import bias, nsight, peers
 from experiments.bias import Bias
 from kernelwatch import suite
 from kernelwatch.instrument import machine
@@ -124,6 +126,23 @@ def test_bias() -> None:
         ["b", "back to back", "1", "-50.00", "-50.00", "-50.00", "1"],
     ]
     assert [row[0] for row in rows[4:]] == ["b", "a size=1"]
+
+
+def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Medians of samples; what fails, dies or hangs has a line, and the others go on."""
+    tools = {
+        "works": lambda launch: [1.0, launch.arguments["rows"] * 3.0, 9999.0],
+        "raises": lambda _: int("three"),
+        "dies": lambda _: os._exit(5),
+        "waits": lambda _: time.sleep(60),
+    }
+    monkeypatch.setattr(peers, "TOOLS", tools)
+    monkeypatch.setattr(peers, "LIMIT", 0.5)
+    monkeypatch.setattr(nsight, "seconds", lambda launches: [[1.0, 8.0, 9.0]])
+    assert list(bias.measure([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
+    said = capsys.readouterr().err
+    for line in ("raises, {}: ValueError: invalid literal", "dies, {}: TimeoutError", "waits, {}: TimeoutError"):
+        assert line.format(ONE) in said
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def test_bias(held: Callable[[str, int, int], None]) -> None:
     held("isolated times within 5 % or 0.5 µs of Nsight Compute's", sum(each.acceptable for each in found), len(found))
     most = [100 * FARTHER.get(Launch.parse(each.launch).kernel, 0) for each in found]
     explained = [
-        -LONGER <= each.suite - each.nsight < 0 or 0 < each.percent <= percent
+        -LONGER <= each.seconds - each.nsight < 0 or 0 < each.percent <= percent
         for each, percent in zip(found, most, strict=True)
     ]
     unexplained = [each for each, why in zip(found, explained, strict=True) if not (each.acceptable or why)]
