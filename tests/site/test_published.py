@@ -10,16 +10,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from asv.benchmarks import Benchmarks
+from asv.config import Config
+from asv.repo import get_repo
 
 from kernelwatch import suite
 from kernelwatch.counting import source_lines
 from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import pages, transactions
+from kernelwatch.show.site import pages, publisher, transactions
 from kernelwatch.store import folders, record
 from kernelwatch.store.models import Cost, Lines
 from kernelwatch.toolchain import nvcc_call
+from tests import stored
+from tests.commits import begin, commit
 
 VENDOR = Path(pages.__file__).parent / "vendor"
 MANIFEST = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
@@ -178,3 +183,14 @@ def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.Monk
     for source in transactions.sources(tmp_path):
         assert source["lines"] == []
         assert source["problem"] == "no stored run has counted this source; run: kernelwatch run"
+
+
+def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
+    """A shallow clone lacks most measured commits: they have pages without author and files."""
+    root = begin(tmp_path)
+    stored.write(root, {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}})
+    config = Config.load(str(root / "asv.conf.json"))
+    config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
+    folder = publisher.write(config, get_repo(config), Benchmarks.load(config))
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
+    assert sorted(" by n," in text for text in texts) == [False, False, True]

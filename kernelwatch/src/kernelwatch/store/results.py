@@ -162,8 +162,8 @@ class History:
         return dict(self._environments.get(commit_hash, {}))
 
     def axes(self, benchmark: str) -> dict[str, list[str]]:
-        """The axes of a benchmark as it is today: the values of each parameter, by its name."""
-        described = self._benchmarks[benchmark]
+        """The axes of a benchmark today, the values of each parameter by its name; none before its first run."""
+        described = self._benchmarks.get(benchmark, {"params": [], "param_names": []})
         values = [[text.strip("'") for text in axis] for axis in described["params"]]
         return dict(zip(described["param_names"], values, strict=True))
 
