@@ -8,8 +8,8 @@ const {commit, subject, author, files, compared, sentence, newest} = known.chang
 
 /* What must be read on each page; the first is the site's address alone. */
 const PAGES = {
-    overview: ['', ['How fast is each kernel', 'H200', 'no GPU', 'transpose_vectorized', '% of a copy', 'sectors', 'What changed lately', new RegExp(newest)]],
-    commit: [`commit.html#${commit.slice(0, 10)}`, [commit.slice(0, 8), new RegExp(sentence), subject, author, ...files, compared, /\d+ of 35 slower/, '12800x12800']],
+    overview: ['', ['How fast is each kernel', 'H200', 'no GPU', 'transpose_vectorized', '% of a copy', 'sectors', /against [0-9a-f]{8}/, 'What changed lately', new RegExp(newest)]],
+    commit: [`commit.html#${commit.slice(0, 10)}`, [commit.slice(0, 8), new RegExp(sentence), subject, author, ...files, compared, /block_along_y\(\) \* TILE/, /\d+ of 35 slower/, '12800x12800']],
     commits: ['commit.html', [commit.slice(0, 8), new RegExp(sentence), subject, /H200, no GPU/]],
 };
 

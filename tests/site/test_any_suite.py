@@ -76,11 +76,13 @@ def test_commits_that_touch_the_kernels() -> None:
 
     def git(words: list[str], **_: Any) -> str:
         asked.append(tuple(words))
-        return "c0ffee:src/imaging/blur.cuh:7:__global__ void blur(T* out, const T* image, int w, int h)\n"
+        return "c0ffee:src/imaging/blur.cuh:__global__ void blur(T* out, const T* image, int w, int h)\n"
 
-    repo = SimpleNamespace(_run_git=git)
-    assert commits.lines(repo, "c0ffee", ["blur"]) == {"blur": {"file": "src/imaging/blur.cuh", "line": 7}}
-    assert asked[0][-len(commits.measured()) :] == commits.measured()
+    commits.changed_lines(SimpleNamespace(_run_git=git), "decaf0", "c0ffee", ["blur"])
+    searched, *compared = asked
+    assert (searched[-len(commits.measured()) :], [one[-1] for one in compared]) == (
+        commits.measured(), ["src/imaging/blur.cuh", commits.measured()[-1]],
+    )  # fmt: skip
 
 
 def test_nothing_of_this_suite_is_in_the_pages() -> None:

@@ -37,7 +37,7 @@ from kernelwatch.store.results import History
 from tests.commits import begin
 from tests.commits import commit as made
 from tests.site import made_up
-from tests.site.known import COMPILED_ON, MACHINE, git
+from tests.site.known import COMPILED_ON, MACHINE
 from tests.stored import BASE, COUNT, HEAD, pair, write
 
 pytestmark = pytest.mark.history
@@ -302,11 +302,39 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
     assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
 
 
+KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
+
+#: What a commit changes -> the lines that its page shows: number, whether it is new, text.
+CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
+    "a line of the kernel's file": (
+        {"gpu_kernels/k.cu": KERNEL.replace("= 0", "= 1")},
+        [(3, False, "    p[threadIdx.x] = 0;"), (3, True, "    p[threadIdx.x] = 1;")],
+    ),
+    "a line beside a comment, and one that only moved": (
+        {"gpu_kernels/k.cu": f"// ++ why\n\n{KERNEL[26:]}++ int n;\n{KERNEL[:26]}"},
+        [(6, True, "++ int n;")],
+    ),
+    "a comment alone": ({"gpu_kernels/k.cu": f"// why\n{KERNEL}"}, [(1, True, "// why")]),
+    "what the kernel's file includes": ({"gpu_kernels/k.cuh": "#define N 2\n"}, [(1, True, "#define N 2")]),
+    "what is not measured": ({"README.md": "more\n"}, []),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), CHANGED_LINES.values(), ids=CHANGED_LINES)
+def test_source_lines_that_changed(
+    files: dict[str, str], expected: list[tuple[int, bool, str]], tmp_path: Path
+) -> None:
+    """Those of the files that define the kernels, or else of all that is measured."""
+    root = begin(tmp_path / "repository")
+    base, head = made(root, {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/catalog.py": ""}), made(root, files)
+    found = commits.changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k"])
+    assert [(each["number"], each["is_new"], each["text"]) for each in found] == expected
+    assert {each["file"] for each in found} <= files.keys()
+
+
 def test_what_git_says_of_a_change(shown: dict[str, Shown]) -> None:
-    """The line where the kernel is defined at that commit; how many commits since the base touch the kernels."""
+    """How many commits since the base touch the kernels."""
     for change in [each for each in shown[MACHINE].changes if each["groups"]][::3]:
-        for kernel, place in change["lines"].items():
-            assert f"{kernel}(" in git("", f"{change['head']}:{place['file']}").splitlines()[place["line"] - 1]
         for base, found in change["between"].items():
             words_ = ["git", "log", "--format=%H", f"{base}..{change['head']}"]
             every, touching = (

@@ -57,6 +57,7 @@ def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
         most = Counter({base: len(names) for (base, _), names in whole.shared.items()}).most_common(1)
         # git is asked only where something changed: a history has many commits that changed nothing.
         bases = {*(base for base, _ in most), *(group["base"] for group in found)} if found else set()
+        kernels = {group["kernel"] for group in found}
         yield {
             "machine": history.machine,
             "head": step.head,
@@ -67,7 +68,7 @@ def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
             "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
             "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
             "recompiled": _recompiled(cubins, step.previous, step.head),
-            "lines": commits.lines(repo, step.head, sorted({group["kernel"] for group in found})),
+            "source": commits.changed_lines(repo, most[0][0], step.head, kernels) if found else [],
             "between": {each: commits.between(repo, each, step.head) for each in sorted(bases)},
             "groups": found,
         }

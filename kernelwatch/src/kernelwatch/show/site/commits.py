@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ from asv.util import ProcessError
 
 from kernelwatch import settings, suite
 
-#: Commits that are listed of a longer row.
+#: Commits, and changed lines, that are listed of more.
 _LISTED = 50
 
 
@@ -26,15 +26,7 @@ def measured() -> tuple[str, ...]:
 
 
 def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return subject, author, date and files of commits; those that git does not know are left out.
-
-    Parameters
-    ----------
-    repo : asv.plugins.git.Git
-        The repository.
-    commits : iterable of str
-        Full hashes.
-    """
+    """Return subject, author, date and files of commits; what git does not know is left out."""
     words = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
     # No commit holds a zero byte, and neither author nor subject holds the end of a line.
     records = _git(repo, *words, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
@@ -56,20 +48,35 @@ def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     }
 
 
-def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
-    """Return the file and the line where a commit defines each of some kernels."""
-    if not names:
-        return {}
-    entries = {name: _entry(name) for name in names}
-    patterns = [word for entry in entries.values() for word in ("-e", entry)]
-    text = _git(repo, "grep", "-n", "--word-regexp", "--fixed-strings", *patterns, commit, "--", *measured())
-    found: dict[str, dict[str, Any]] = {}
-    for line in text.splitlines():
-        _, file, number, source = line.split(":", 3)
-        for name, entry in entries.items():
-            if name not in found and f"{entry}(" in source and "__global__" in source:
-                found[name] = {"file": file, "line": int(number)}
-    return found
+def changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the lines that changed in the files that define some kernels; or else in all that is measured.
+
+    Lines that only moved, comments and empty lines are left out where there are others.
+    """
+    for places in (_definitions(repo, (base, head), kernels), measured()):
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
+        # A line that begins with pluses is then no header.
+        words += ["--output-indicator-old=<", "--output-indicator-new=>", base, head, "--", *places]
+        if places and (found := list(_parsed(_git(repo, *words)))):
+            old, new = ({each["text"].strip() for each in found if each["is_new"] is side} for side in (False, True))
+            telling = [each for each in found if _is_code(each["text"]) and each["text"].strip() not in old & new]
+            return (telling or found)[:_LISTED]
+    return []
+
+
+def _is_code(text: str) -> bool:
+    return bool(text.strip()) and not text.lstrip().startswith(("//", "/*", "*"))
+
+
+def _definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
+    """The files in which commits define some kernels."""
+    entries = [_entry(kernel) for kernel in kernels]
+    patterns = [word for entry in entries for word in ("-e", entry)]
+    if not patterns:
+        return []
+    text = _git(repo, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *measured())
+    found = (line.split(":", 2)[1:] for line in text.split("\n") if "__global__" in line)
+    return sorted({file for file, source in found if any(f"{entry}(" in source for entry in entries)})
 
 
 def _entry(kernel: str) -> str:
@@ -77,6 +84,20 @@ def _entry(kernel: str) -> str:
     known = suite.current().kernels().get(kernel)
     words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if known else []
     return words[-1] if words else kernel
+
+
+def _parsed(diff: str) -> Iterator[dict[str, Any]]:
+    """The changed lines of a diff without context."""
+    file, numbers = "", dict[str, int]()
+    for line in diff.split("\n"):
+        sign, text = line[:1], line[1:]
+        if line[:4] in ("--- ", "+++ ") and text[3:] != "/dev/null":
+            file = text[3:].strip('"')
+        elif found := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
+            numbers = {"<": int(found[1]), ">": int(found[2])}
+        elif sign in numbers:
+            yield {"file": file, "number": numbers[sign], "is_new": sign == ">", "text": text}
+            numbers[sign] += 1
 
 
 def _git(repo: Any, *words: str) -> str:

@@ -157,6 +157,7 @@ class Site:
             pages=PAGES, policy=POLICY, project=self.project, commits=self.commits, commit_url=self.commit_url,
             at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()), root="", asvs=self.has_asvs,
             documented=(self.html / "docs").is_dir(), machines=words.short_names(self.machines),
+            counted={each["kernel"] for each in self.sources},
         )  # fmt: skip
 
         def write(name: str, template: str, page: Page, **facts: Any) -> None:

@@ -53,11 +53,10 @@ def history(machine: str, one: Mapping[str, Any]) -> str:
     return address("history", machine=machine, benchmark=one["benchmark"], **picked)
 
 
-def source(commit_url: str | None, change: Mapping[str, Any], kernel: str) -> str:
-    """Where a kernel's source is to be read: at a public repository of a known kind; empty elsewhere."""
+def source(commit_url: str | None, commit: str, line: Mapping[str, Any]) -> str:
+    """Where a line of a commit's source is to be read: at a public repository of a known kind; empty elsewhere."""
     found = _REPOSITORY.fullmatch(commit_url or "")
-    place = change["lines"][kernel]
-    return f"{found[1]}blob/{change['head']}/{place['file']}#L{place['line']}" if found else ""
+    return f"{found[1]}blob/{commit}/{line['file']}#L{line['number']}" if found else ""
 
 
 def number(value: float, digits: int = 4) -> str:
