@@ -74,7 +74,7 @@ def _of_own(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Cas
         "dynamic_shared": kernel.dynamic_shared,
         "constants": kernel.constants,
         "entry": kernel.entry,
-        "reference": kernel.says,
+        "reference": kernel.reference,
     }
     return Case(text, wrong, declared, extents, small, dtype)
 

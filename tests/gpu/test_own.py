@@ -55,5 +55,5 @@ def test_timed_verified_refused(
     wrong = case.kernel(case.text.replace(*case.wrong), tmp_path)
     with pytest.raises(WrongOutputError, match=wrong.name):
         _measured(wrong, case, monkeypatch, samples=1)
-    wrong.says = None
+    wrong.reference = None
     assert _measured(wrong, case, monkeypatch, samples=1).samples

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelwatch import Kernel, inputs, outputs, scalar
@@ -110,6 +111,48 @@ def test_constants_of_a_source(text: str) -> None:
     else:
         with pytest.raises(UnknownKernelError, match=expected):
             history.constant("N", text)
+
+
+#: What the source declares of a variable, and which form fits: the newest sets four floats, the one before two.
+VARIABLES = {
+    "__constant__ float w[4];": 0,
+    "__constant__ float w[2];": 1,
+    "__constant__ double w[2];": 0,
+    "__constant__ float v[1];": 2,
+    "": 3,
+}
+
+
+@pytest.mark.parametrize("declared", VARIABLES)
+def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form fits where the source has its variables, of their sizes; a function's may have any size."""
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
+    used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
+    (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
+    floats = [np.zeros(count, np.float32) for count in (4, 2)]
+    forms: list[dict[str, Any]] = [
+        {"constants": {"w": floats[1]}},
+        {"constants": {"v": lambda n: n}},
+        {"constants": {}},
+    ]
+    row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", constants={"w": floats[0]}, earlier=forms)
+    assert [row, *row.earlier].index(row.form) == VARIABLES[declared]
+
+
+def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the sources stay as they are: one that does not compile is not compiled for every launch."""
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
+    asked: list[Kernel] = []
+
+    def fits(one: Kernel) -> bool:
+        asked.append(one)
+        return one is not row
+
+    monkeypatch.setattr(history, "fits", fits)
+    row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
+    for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
+        (tmp_path / "k.cu").write_text(text)
+        assert (row.form, len(asked)) == (row.earlier[0], expected)
 
 
 def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,13 @@ def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callab
     )
 
 
+def _merged_wavefronts(counters: LaunchCounters) -> float:
+    """Return the wavefronts of shared memory, those of neighbouring loads and stores as ptxas merges them."""
+    merged = counters.merged
+    others = (each for each in counters.accesses if each.space == "shared" and each.kind not in merged)
+    return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(each.wavefronts for each in others))
+
+
 #: To add a metric: one row. asv finds stored numbers by its name.
 RATIOS = {
     "load_sectors": Metric("sectors/request", "sectors a load request", _ratio("load_sectors", "load_requests")),
@@ -77,5 +84,8 @@ TOTALS = {
     "local_requests": Metric("requests", "requests to local memory", _total("requests", spaces=("local",))),
     # cp.async's stores, of the kind "copy", count as well.
     "wavefronts": Metric("wavefronts", "wavefronts of shared memory", _total("wavefronts", spaces=("shared",)), True),
+    "merged_wavefronts": Metric(
+        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _merged_wavefronts, True
+    ),
 }
 METRICS = RATIOS | TOTALS

@@ -295,7 +295,7 @@ def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
 @_once
 def verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
-    return _of_kernel(launch(benchmark, params), lambda kernel, _: kernel.says is not None) is not False
+    return _of_kernel(launch(benchmark, params), lambda kernel, _: kernel.reference is not None) is not False
 
 
 @_once

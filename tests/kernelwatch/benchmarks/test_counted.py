@@ -65,6 +65,7 @@ def test_metrics() -> None:
             _access("shared", "atomic", 7, wavefronts=1000),
         ],
         thread_instructions=250,
+        merged={"load": (2, 6)},
     )
     assert {name: metric.value(counters) for name, metric in metrics.METRICS.items()} == {
         "load_sectors": 7.0,
@@ -80,6 +81,7 @@ def test_metrics() -> None:
         "local_sectors": 11,
         "local_requests": 3,
         "wavefronts": 9 + 13 + 100 + 1000,
+        "merged_wavefronts": 6 + 13 + 100 + 1000,
     }
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
 

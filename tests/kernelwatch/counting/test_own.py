@@ -161,15 +161,15 @@ def test_counted_and_verified(name: str) -> None:
     found = transactions.count(kernel, dtype, **extents)
     assert found.problem() is None
     assert found.counters.totals()["load_requests"] > 0
-    right = kernel.says
+    right = kernel.reference
     assert right is not None
     try:
-        kernel.says = lambda **known: tuple(map(_spoiled, _several(right, known)))
+        kernel.reference = lambda **known: tuple(map(_spoiled, _several(right, known)))
         assert "element [0" in str(transactions.count(kernel, dtype, **extents).problem())
-        kernel.says = None
+        kernel.reference = None
         assert transactions.count(kernel, dtype, **extents).problem() is None
     finally:
-        kernel.says = right
+        kernel.reference = right
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_function(file: str, prints: Callable[[str, dict[str, str]], dict[str, s
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
     for kernel in catalog.KERNELS.values():
-        found = reached.files(kernel.says)
+        found = reached.files(kernel.reference)
         assert found
         assert set(found) == {"references"}, kernel.name
     assert "references" in (reached.files(test_references_are_followed) or {})

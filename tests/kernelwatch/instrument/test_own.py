@@ -54,7 +54,7 @@ def test_wrong(name: str, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.Monk
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
         measured(gpu, launch)
-    wrong.says = None
+    wrong.reference = None
     assert measured(gpu, launch)[0].samples
     once = Arrangement.launch_once
 
@@ -88,7 +88,7 @@ def test_first_values_before_each_sample(
 
     gpu.driver.cuGraphLaunch = looking
     kernel = CASES["in place"].kernel(CASES["in place"].text, tmp_path)
-    kernel.says = None
+    kernel.reference = None
     measured(gpu, _launch(kernel, "in place", monkeypatch))
     assert len(held) > 4
     assert len(set.union(*held)) == 1

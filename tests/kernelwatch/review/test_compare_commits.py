@@ -119,8 +119,12 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits[:3]})
     code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
     assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, commits[0], commits[2])
+    write(tmp_path, {commits[0]: {COUNT: {"one": 1.0}}}, machine="idle")
+    next((tmp_path / "results" / "idle").glob("*-*.json")).unlink()
     assert main(["v1"], tmp_path) == 2
-    assert f"asv run --record-samples {commits[3][:8]}^!" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"asv run --record-samples {commits[3][:8]}^!" in error
+    assert re.search("results exist of gpu: [^;]*; run:", error), "a machine without results is left out"
     for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
         main([commits[base], commits[head]], tmp_path)
         assert f"{commits[head][:8]} {told}" in capsys.readouterr().out

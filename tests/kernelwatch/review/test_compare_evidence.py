@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from kernelwatch import suite
+from kernelwatch.review import occupancy
 from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.noise import Gpus
 from kernelwatch.store.results import Point
+from tests.kernelwatch.review.test_compare_groups import compiled
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
@@ -161,6 +163,18 @@ def test_machine_code_of_an_architecture(
     (sides,) = find(BASE, HEAD, None, root)
     found = Evidence(sides).machine_code_unchanged(TIME, Point(params, 1.0))
     assert found is unchanged
+
+
+def test_blocks_of_each_commit(root: Path) -> None:
+    """As the runs recorded them; where one did not, the checkout's."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
+    blocks = {" ".join(kernel.values()): [64, 128]}
+    _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {}, "blocks": blocks}])
+    (sides,) = find(BASE, HEAD, None, root)
+    evidence, today = Evidence(sides), occupancy.launched(*kernel.values())
+    assert evidence.launched(compiled(12, "sm_90", **kernel)) == ((64, 128), today)
+    assert evidence.launched(compiled(12, "sm_80", **kernel)) == (today, today)
 
 
 def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

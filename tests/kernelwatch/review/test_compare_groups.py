@@ -159,8 +159,8 @@ def test_counts_and_verdict() -> None:
     shown = [({name: n for name, n in each.counts.items() if n}, each.verdict) for each in (mixed, faster, fewer)]
     assert shown == [
         ({"slower": 1, "faster": 2, "same": 1}, SLOW),
-        ({"faster": 1, "more": 1}, FAST),
-        ({"same": 1, "fewer": 1}, FAST),
+        ({"faster": 1, "rose": 1}, FAST),
+        ({"same": 1, "fell": 1}, FAST),
     ]
 
 
@@ -190,8 +190,8 @@ def test_no_mean(head: float) -> None:
     assert found.ratio is None
 
 
-@pytest.mark.parametrize(("verdict", "counted"), [(Verdict.TRADE, "more"), (Verdict.ACKNOWLEDGED, "acknowledged")])
+@pytest.mark.parametrize(("verdict", "counted"), [(Verdict.TRADE, "rose"), (Verdict.ACKNOWLEDGED, "acknowledged")])
 def test_numbers_without_times_are_counted(verdict: Verdict, counted: str) -> None:
-    """A trade is more, and what was accepted counts among numbers where there are no times."""
+    """A trade rose, and what was accepted counts among numbers where there are no times."""
     (found,) = grouped([count(11, verdict=verdict)])
     assert {name for name, n in found.counts.items() if n} == {counted}

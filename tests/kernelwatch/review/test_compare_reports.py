@@ -13,7 +13,7 @@ from kernelwatch import suite
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import weigh
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.show import report, terminal, text
 from kernelwatch.show.commands import FORMATS
 from kernelwatch.show.commands import compare as main
@@ -66,7 +66,7 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
     comparison = slower(tmp_path, [name, "other"], failing=1, lone=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
-    assert sum(line.startswith("MORE") for line in written.splitlines()) == 2
+    assert sum(line.startswith("ROSE") for line in written.splitlines()) == 2
     assert max(map(len, written.splitlines())) <= 100
     fence, *lines, last = FORMATS["markdown"]([comparison], 0.0, True).splitlines()
     assert "\n".join([*lines, ""]) == written
@@ -190,7 +190,7 @@ def test_evidence_in_one_line(cell: str, width: int, shown: str) -> None:
     [
         ([], "1 changed by less than 1 % (--at-least)", 1),
         (["--at-least", "0.5%"], "sectors +0.6 %", 1),
-        (["--all"], "MORE     track_counted.X.track_sectors(one)", 1),
+        (["--all"], "ROSE     track_counted.X.track_sectors(one)", 1),
         (["--judge-at-least", "1"], "Not listed: 1 that are the same.", 0),
     ],
 )
@@ -225,8 +225,10 @@ def test_what_is_not_verified(is_verified: bool, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(suite, "verified", lambda *_: is_verified)
     found = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     shown = {name: FORMATS[name]([found], 0.0, True) for name in FORMATS}
-    # Beside the largest change, in the row of the kernel, and in that of the configuration.
-    assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 3] * 2
+    # Beside the largest change, in the row of the kernel and that of the configuration, and in a note that says why.
+    assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 4] * 2
+    why = f"Note: not verified, since no reference= says what they write: {TIME}\n"
+    assert (why in shown["terminal"]) is not is_verified
     assert json.loads(shown["json"])["rows"][0]["verified"] is is_verified
 
 
@@ -236,7 +238,8 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     rows = [count(head, dtype, base=10, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
     for name, between in could_be.items():
         row = time(10.5, kernel=name, verdict=Verdict.UNDECIDED)
-        rows.append(replace(row, judgement=replace(row.judgement, could_be=between)))
+        reasons = (Reason(Why.SEVERAL_GPUS),)
+        rows.append(replace(row, judgement=replace(row.judgement, could_be=between, reasons=reasons)))
     fell = weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)
     stored = compared(write(tmp_path, pair(1.0, 1.0, COUNT)))
     told = " ".join(report.render(replace(stored, rows=[*rows, *fell])).split())
@@ -244,9 +247,9 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     told = " ".join(report.render(replace(stored, rows=rows)).split())
     assert "Trade: k more instructions at float32 -O3 (10 -> 15), and 1 more; " in told
     assert re.findall(r"undecided: (\w+) at", told) == ["c", "b", "a"]
-    assert "c at float32 -O3: +5.0 %, could be anything" in told
-    assert "b at float32 -O3: +5.0 %, could be +0.0 % to +30 %" in told
-    assert "undecided: 1 more times" in told
+    assert "c at float32 -O3: +5.0 %, could be anything: not measured on one GPU" in told
+    assert "b at float32 -O3: +5.0 %, could be +0.0 % to +30 %: not measured on one GPU" in told
+    assert "undecided: 1 more times; --all says why" in told
     doubt = "no verdict: 4 of 4 times of all are undecided and could be slower"
     assert doubt in told
     assert doubt.partition(":")[0] not in report.render(replace(stored, rows=[*rows, time(20)]))

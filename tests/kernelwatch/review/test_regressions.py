@@ -220,13 +220,13 @@ def test_text(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str
 ```
 REGRESSION  {b} -> {e}, gpu
 one of 3 commits; the last is “change 4 '''”, by A @person
-{COUNT}: 1 more; most: sectors case one: 12 -> 15, +25 %
+{COUNT}: 1 rose; most: sectors case one: 12 -> 15, +25 %
   kernelwatch compare {b} {e} --machine gpu
   kernelwatch bisect '{COUNT}(one)' {b} {e} --machine gpu
 
 REGRESSION  {b}, gpu
 “change 1 '''”, by A @person
-{COUNT}: 1 more; most: sectors case one: 10 -> 12, +20 %
+{COUNT}: 1 rose; most: sectors case one: 10 -> 12, +20 %
   kernelwatch compare {a} {b} --machine gpu
 ```
 To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md.

@@ -15,7 +15,7 @@ from kernelwatch import settings
 from kernelwatch.review import occupancy
 from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.show.commands import compare as main
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
@@ -65,6 +65,10 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "the first shared memory, for other sectors": (
         [LOADED, number("sectors_stored", 11), number("wavefronts", 8704, base=0)], SLOW,
     ),
+    "wavefronts that ptxas does not make": ([number("merged_wavefronts", 10), number("wavefronts", 11)], NOTED),
+    "fewer wavefronts than ptxas makes": ([number("merged_wavefronts", 10), number("wavefronts", 9)], FAST),
+    "wavefronts as ptxas makes them": ([number("wavefronts", 9), number("merged_wavefronts", 11)], SLOW),
+    "the first of these, for fewer sectors": ([LOADED, number("merged_wavefronts", 8704, base=0)], NOTED),
     "requests": ([number("sectors_loaded", 10), number("load_sectors", 3), number("requests", 40)], SLOW),
     "requests for other sectors": ([LOADED, number("requests", 40)], NOTED),
     "a stack frame": ([number("stack_bytes", 32, "sm_90", 0)], SLOW),
@@ -82,10 +86,10 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a time of another kernel": ([time(9), number("load_sectors", 11)], SLOW),
     "spills on another GPU's architecture": ([STAYED, number("spill_bytes", 16, "sm_80", 0)], SLOW),
     "the same beside a faster time": ([FASTER, number("spill_bytes", 16, "sm_80", 0)], TRADE),
-    "as many blocks": ([number("registers", 32, "sm_90", 30)], NOTED),
-    "fewer blocks": ([number("registers", 33, "sm_90", 32)], SLOW),
-    "fewer blocks beside the same time": ([STAYED, number("registers", 33, "sm_90", 32)], NOTED),
-    "fewer blocks beside a faster time": ([FASTER, number("registers", 33, "sm_90", 32)], TRADE),
+    "as many threads": ([number("registers", 32, "sm_90", 30)], NOTED),
+    "fewer threads": ([number("registers", 33, "sm_90", 32)], SLOW),
+    "fewer threads beside the same time": ([STAYED, number("registers", 33, "sm_90", 32)], NOTED),
+    "fewer threads beside a faster time": ([FASTER, number("registers", 33, "sm_90", 32)], TRADE),
     "the padded tile": ([number("shared_bytes", 4224, "sm_90", 4096)], NOTED),
     "a tile that leaves room for one": ([number("shared_bytes", 120000, "sm_90", 4096)], SLOW),
     "where registers leave room for no more": (
@@ -93,6 +97,9 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     ),
     "where registers leave room for more": (
         [number("registers", 32, "sm_90", 32), number("shared_bytes", 120000, "sm_90", 4096)], SLOW,
+    ),
+    "where it is not for this number": (
+        [number("shared_bytes", 120000, "sm_90", 4096), number("registers", 11, "sm_90")], NOTED,
     ),
     "an architecture that nobody knows": ([number("registers", 12, "sm_75", 10)], SLOW),
     "a kernel that nobody knows": ([number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
@@ -106,6 +113,45 @@ def test_which_numbers_decide(rows: list[Row], expected: Verdict) -> None:
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [each.judgement.verdict for each in others] == [each.judgement.verdict for each in rows[:-1]]
+
+
+#: Those of NUMBERS that are about one number, whatever its direction.
+BOTH_WAYS = [
+    "as many threads", "fewer threads", "the padded tile", "a tile that leaves room for one",
+    "where registers leave room for no more", "where registers leave room for more", "where it is not for this number",
+    "an architecture that nobody knows", "wavefronts that ptxas does not make", "wavefronts as ptxas makes them",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOTH_WAYS)
+def test_fewer_decide_where_more_do(case: str) -> None:
+    """What decides decides both ways."""
+    rows, expected = NUMBERS[case]
+    mirrored = [replace(row, base=row.head, head=row.base, judgement=exact(row.head, row.base)) for row in rows]
+    *_, last = weigh(mirrored, "sm_90")
+    assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
+    assert conclude([last]) is (FAST if expected is SLOW else SAME)
+
+
+#: Registers of base and head, the blocks of both, and whether the number decides.
+BLOCKS = [
+    (32, 40, (1024, 0), (256, 0), True),  # 2 blocks of 1024, 6 of 256
+    (32, 40, (1024, 0), (128, 0), True),  # 12 of 128
+    (32, 33, (1024, 0), (64, 0), True),  # 24 of 64
+    (33, 34, (1024, 0), (128, 0), False),  # 1 of 1024, 12 of 128
+    (30, 32, (1024, 0), (256, 0), False),
+    (34, 33, (1024, 0), (128, 0), True),
+    (30, 32, (1024, 0), (1024, 200_000), False),  # it is not for registers
+]
+
+
+@pytest.mark.parametrize(("base", "head", "before", "after", "decides"), BLOCKS)
+def test_each_commit_has_its_own_block(
+    base: int, head: int, before: tuple[int, int], after: tuple[int, int], decides: bool
+) -> None:
+    """Threads that fit are compared, whatever block they come in."""
+    (found,) = weigh([number("registers", head, "sm_90", base)], "sm_90", launched=lambda _: (before, after))
+    assert found.decides is decides
 
 
 def undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:

@@ -79,16 +79,16 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
         "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
-        f"· project {commits[2][:8]} <main~2>: 38 benchmarks",
+        f"· project {commits[2][:8]} <main~2>: 40 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 26 measured",
-        f"· project {commits[1][:8]} <main~3>: 38 benchmarks",
+        "· track_counted: 28 measured",
+        f"· project {commits[1][:8]} <main~3>: 40 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 26 measured",
+        "· track_counted: 28 measured",
     ]
     before, after = results(project, commits[1]), results(project, commits[2])
     assert [before[STORES]["result"], after[STORES]["result"]] == [[4.0], [32.0]]
@@ -105,6 +105,8 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     code = {each["commit"]: each["cubins"] for each in lines(project, record.CUBINS_FILE)}
     assert code[commits[1]].keys() == code[commits[2]].keys()
     assert code[commits[1]] != code[commits[2]]
+    blocks = [each["blocks"] for each in lines(project, record.CUBINS_FILE)]
+    assert blocks == [{"brighten float32": [256, 0], "darken float32": [256, 0]}] * 2
     first, second = (each["fingerprints"] for each in lines(project, record.FINGERPRINTS_FILE))
     assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
     assert len(lines(project, "lines.jsonl")) == 0, "neither is the checkout's commit"

@@ -12,10 +12,12 @@ import pytest
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.show.site import data
 from kernelwatch.store import record
+from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.folders import CommitFiles
 from kernelwatch.store.models import Checked
 from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.results import History
+from kernelwatch.toolchain import releases as compilers
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
@@ -133,12 +135,15 @@ def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
     for skipped, failed in (("why <not>", ""), ("", "ValueError: <no>")):
         made.note(Configuration(group="a.A", place=3, params="4", skipped=skipped, failed=failed), ["a.time_b"])
     code = ("a" * 64, "k float32", "sm_90", "b" * 64)
-    made.note(Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code), [])
+    made.note(
+        Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code, block=(64, 0)), []
+    )
     made.note_checks([Checked(configuration="a.A(one)", ratio=1.0, threshold=0.01)])
     CommitFiles(tmp_path / "m", HEAD, "py3").save({"results": {}}, made.lines())
     lines = {file: record.read(tmp_path, "m", file) for file in made.lines()}
     (line,), (cubins,), (fingerprints,), _ = lines.values()
     assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
+    assert Cubins(tmp_path / "m", compilers.name(cubins["nvcc"])).block(HEAD, "sm_90", "k", "float32") == (64, 0)
     assert fingerprints["run"] == line["run"]
     assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
     counts = [record.counts(line, HEAD, "a.time_b", params, 10) for params in ("one, two", "3")]

@@ -82,7 +82,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     arrays = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
     counters = _run(spec, element, flags, arrays, arguments)
     said = None
-    if spec.says is not None:
+    if spec.reference is not None:
         said = _problem(named, arrays, before, _expected(spec, element, flags, named, before, arguments))
     return CountedLaunch(counters, shape, arrays, said)
 
@@ -124,8 +124,8 @@ def _expected(
 ) -> list[Array]:
     """Return what each output must hold: in float64 where it need only be near."""
     held = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
-    if isinstance(kernel.says, Kernel):
-        _run(kernel.says, dtype, flags, held, arguments)
+    if isinstance(kernel.reference, Kernel):
+        _run(kernel.reference, dtype, flags, held, arguments)
         return [held[each.name] for each in named if each.is_written]
     return kernel.expected(held, arguments, is_near=any(each.ulp is not None for each in named))
 
@@ -176,14 +176,14 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
 
 def _fingerprint(kernel: Kernel, one: Launch) -> str:
     element = kernel.element(one.dtype)
-    shape, says = kernel.geometry(element, **one.arguments), kernel.says
+    shape, reference = kernel.geometry(element, **one.arguments), kernel.reference
     text = ptx(one.kernel, element, one.flags)
     entry = kernel.module(element, one.flags, arch=ARCH, lines=True).entry
     return fingerprint.of(
         fingerprint.ptx(text, entry),
         fingerprint.VERSION,
         [fingerprint.function(each) for each in kernel.functions()],
-        says.module(element, one.flags, arch=ARCH).ptx if isinstance(says, Kernel) else "",
+        reference.module(element, one.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
         [shape.grid, shape.block, shape.dynamic_shared],
         [element, dict(one.arguments)],
         [_facts(each) for each in kernel.bound(element, **one.arguments) if isinstance(each, ArrayArgument)],

@@ -69,8 +69,8 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     arguments = dict(launch.arguments)
     named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
     arrays, dtypes = tuple(map(_array, named)), {one.name: one.dtype for one in named}
-    oracle = kernel.says if isinstance(kernel.says, Kernel) else None
-    is_verified = callable(kernel.says)
+    oracle = kernel.reference if isinstance(kernel.reference, Kernel) else None
+    is_verified = callable(kernel.reference)
 
     def job(ready: Ready) -> Job:
         return Job(
@@ -168,10 +168,10 @@ def _held(one: ArrayArgument, array: DeviceArray) -> Array:
 
 def _expectation(kernel: Kernel, named: Sequence[ArrayArgument]) -> str:
     """Return a name for what a kernel must write: the first kernel's that shares its reference, and the arrays."""
-    shared = kernel.says is not None and not any(callable(each.values) for each in named)
+    shared = kernel.reference is not None and not any(callable(each.values) for each in named)
     known = suite.current().kernels().items() if shared else ()
     facts = [(each.name, each.shape, str(each.dtype), each.values, each.seed, each.limit, each.ulp) for each in named]
-    return f"{next((name for name, each in known if each.says is kernel.says), kernel.name)} {facts}"
+    return f"{next((name for name, each in known if each.reference is kernel.reference), kernel.name)} {facts}"
 
 
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:

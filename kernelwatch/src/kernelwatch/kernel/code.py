@@ -113,4 +113,4 @@ class Code:
         """Return the same as bytes, by their names in the machine code. Errors as `module`."""
         values = self.values_of_variables(extents)
         module = self.module(dtype, flags, arch=arch)
-        return {module.variable(name): value.tobytes() for name, value in values.items()}
+        return {module.variable(name).name: value.tobytes() for name, value in values.items()}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kernelwatch.errors import ArgumentError, CompileError, UnknownDtypeError, UnknownKernelError
+import numpy as np
+
+from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownDtypeError, UnknownKernelError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Taken, dtype_of
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
+from kernelwatch.toolchain import build, cache
 
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
@@ -44,8 +48,14 @@ def constant(name: str, text: str) -> int:
 def form(kernel: Kernel) -> Kernel:
     """Return the first form, newest first, that fits the source of the commit that is measured.
 
-    Where none does, the first that does not compile, so that the compiler is heard; or else the newest.
+    Where none does, the first that does not compile, so that the compiler is heard; or else the newest. Looked for once
+    while the sources and the compiler stay as they are.
     """
+    return _form(kernel, cache.key(*map(_source, (kernel, *kernel.earlier)), *build.compiler()))
+
+
+@lru_cache(maxsize=1024)
+def _form(kernel: Kernel, _: str) -> Kernel:
     broken = None
     for one in (kernel, *kernel.earlier):
         try:
@@ -64,8 +74,23 @@ def fits(kernel: Kernel) -> bool:
     text = kernel.at_commit(dtype, _ARCH).whole()
     if kernel.where not in text or not all(constant(name, text) for name in kernel.read):
         return False
-    taken = kernel.taken(dtype, arch=_ARCH)
-    return len(taken) == len(kernel.declared) and all(map(_takes, taken, kernel.declared))
+    module = kernel.module(dtype, arch=_ARCH)
+    variables = [(module.variable(name), value) for name, value in kernel.constants.items()]
+    taken = module.parameters()
+    return (
+        len(taken) == len(kernel.declared)
+        and all(map(_takes, taken, kernel.declared))
+        and all(callable(value) or np.asarray(value).nbytes == one.size for one, value in variables)
+    )
+
+
+def _source(kernel: Kernel) -> str:
+    """Return all that is compiled; empty where the commit has none."""
+    try:
+        found = kernel.at_commit(next(iter(kernel.dtypes), DTYPE), _ARCH)
+    except KernelwatchError:
+        return ""
+    return found.whole()
 
 
 def _takes(taken: Taken, one: Parameter) -> bool:

@@ -118,7 +118,7 @@ class Kernel(Code):
         self._options, self._include = tuple(options), tuple(include)
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
-        self.says = reference
+        self.reference = reference
         self.declared = declared(arguments)
         names = [each.name for each in self.declared]
         if len(set(names)) < len(names):
@@ -170,15 +170,16 @@ class Kernel(Code):
     def fixed(self, dtype: DTypeLike) -> tuple[int, int] | None:
         """Return a block's threads and its bytes of dynamic shared memory; None where they depend on extents."""
         block, shared = (of_itemsize(each, dtype_of(dtype).itemsize) for each in (self.block, self.dynamic_shared))
+        named = self._named()
         try:
-            return math.prod(geometry.three(block, {})), geometry.length(shared, {})
+            return math.prod(geometry.three(block, named)), geometry.length(shared, named)
         except (NameError, TypeError):  # extents are asked for
             return None
 
     def functions(self) -> list[Callable[..., Any]]:
         """Return the user's functions that a number depends on: of references, values and constants."""
         held = [each.values for each in self.declared if isinstance(each, ArrayParameter)]
-        return [each for each in (self.says, *held, *self.constants.values()) if callable(each)]
+        return [each for each in (self.reference, *held, *self.constants.values()) if callable(each)]
 
     def checked(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a launch gives as Python's own numbers, which no arithmetic overflows.
@@ -196,8 +197,12 @@ class Kernel(Code):
         for each in self.declared:
             if isinstance(each, ScalarParameter) and each.least is not None and each.name in found:
                 found[each.name] = integer(self.name, each.name, found[each.name], each.least)
+        return found | self._named()
+
+    def _named(self) -> dict[str, int]:
+        """Return the integers that its source names."""
         text = self.at_commit(DTYPE, "sm_90").whole() if self.read else ""
-        return found | {name: history.constant(name, text) for name in self.read}
+        return {name: history.constant(name, text) for name in self.read}
 
     def bound(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
         """Return a launch's arguments in the entry point's order. Raises as `checked`, and where a length is none."""
@@ -258,8 +263,8 @@ class Kernel(Code):
         if is_near:
             arrays = {name: each.astype(np.float64) if _is_float(each.dtype) else each for name, each in arrays.items()}
         try:
-            assert callable(self.says), "there is a reference, and it is no kernel"
-            found = expressions.called(self.says, {**self.checked(extents), **arrays})
+            assert callable(self.reference), "there is a reference, and it is no kernel"
+            found = expressions.called(self.reference, {**self.checked(extents), **arrays})
         except (ArgumentError, MemoryError):
             raise
         except Exception as error:  # whatever a user's function raises

@@ -27,6 +27,7 @@ from ptxcount.errors import PtxError
 
 if TYPE_CHECKING:
     from ptxcount import listing
+    from ptxcount.program import Variable
 
 #: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
 Made = str | Callable[..., str]
@@ -208,15 +209,15 @@ class Module:
             for each in entry.parameters
         ]
 
-    def variable(self, name: str) -> str:
-        """Return the name in the PTX of a variable. Raises ArgumentError unless there is just one."""
+    def variable(self, name: str) -> Variable:
+        """Return a variable by its name in the source. Raises ArgumentError unless there is just one."""
         from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
         from ptxcount.names import source_name  # noqa: PLC0415 -- the same
 
-        names = [each.name for each in parsed(self.ptx).variables.values() if each.space in ("const", "global")]
-        mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
+        every = [each for each in parsed(self.ptx).variables.values() if each.space in ("const", "global")]
+        mine = [each for each in every if each.name == name or f"::{source_name(each.name)}".endswith(f"::{name}")]
         if len(mine) != 1:
-            raise ArgumentError(f"variable {name}: the module has {', '.join(names) or 'none'}")
+            raise ArgumentError(f"variable {name}: the module has {', '.join(each.name for each in every) or 'none'}")
         return mine[0]
 
 

@@ -101,7 +101,8 @@ def find(base: str, head: str, name: str | None, root: Path) -> list[Sides]:
 def _missing(known: list[History], given: tuple[str, str], commits: list[str]) -> str:
     """Why there is nothing to compare."""
     names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
-    measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in known)
+    listed = (f"{history.machine}: {few(history.commits()[::-1])}" for history in known if history.commits())
+    measured = "; ".join(listed) or "no machine"
     missing = [commit for commit in commits if all(commit not in history.commits() for history in known)]
     run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
     return f"no machine has results of both {names}; results exist of {measured}; run: {run}"

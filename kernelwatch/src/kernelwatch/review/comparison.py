@@ -119,7 +119,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         judged += _rows(sides, others, of_machine, evidence, gpus, at_least)
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
     arch = next((str(run["arch"]) for run in runs if run.get("arch")), None)
-    weighed = list(weigh(judged, arch, limits))[: len(asked)]
+    weighed = list(weigh(judged, arch, limits, evidence.launched))[: len(asked)]
     peaks = (run.get("peak_bytes_per_second") for run in runs)
     return Comparison(
         **vars(sides),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from kernelwatch.metrics import ARCH, RATIOS, TOTALS
 from kernelwatch.review import occupancy
+from kernelwatch.review.occupancy import Launched
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.store.results import TIMED
@@ -23,6 +24,9 @@ _FRAME = "stack bytes"
 #: What a counted number may be, by the name that `Row.metric` has.
 _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each in (RATIOS, TOTALS))
 
+#: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
+_MERGED = "merged wavefronts"
+
 #: Kernel, dtype and flags: machine code, on one architecture.
 _Code = tuple[str, str, str]
 
@@ -30,11 +34,22 @@ _Code = tuple[str, str, str]
 _Beside = Mapping[object, Mapping[str, Row]]
 
 
-def weigh(rows: Sequence[Row], arch: str | None, limits: Mapping[str, float] = MappingProxyType({})) -> Iterator[Row]:
+def _of_today(row: Row) -> Launched:
+    block = occupancy.launched(row.kernel, row.params.get("dtype", ""))
+    return block, block
+
+
+def weigh(
+    rows: Sequence[Row],
+    arch: str | None,
+    limits: Mapping[str, float] = MappingProxyType({}),
+    launched: Callable[[Row], Launched] = _of_today,
+) -> Iterator[Row]:
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
     `arch` is that of the GPU that timed: where its times are no faster, what was compiled for others decides. Where
-    there are no times, evidence decides beyond `limits`, ratios of head to base by metric.
+    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `launched` says with which
+    blocks base and head launch what was compiled; this checkout's if not given.
     """
     times: dict[_Code, Counter[Verdict]] = defaultdict(Counter)
     beside: defaultdict[object, dict[str, Row]] = defaultdict(dict)
@@ -47,7 +62,7 @@ def weigh(rows: Sequence[Row], arch: str | None, limits: Mapping[str, float] = M
         if row.kind == TIMED or not row.judgement.is_change:
             yield row
             continue
-        decides, why = _alone(row, beside, limits)
+        decides, why = _alone(row, beside, limits, launched)
         found = times[_code(row)]
         told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
         verdict = row.judgement.verdict
@@ -71,12 +86,14 @@ def _code(row: Row) -> _Code:
     return row.kernel, row.params.get("dtype", ""), row.flags
 
 
-def _alone(row: Row, beside: _Beside, limits: Mapping[str, float]) -> tuple[bool, Reason | None]:
+def _alone(
+    row: Row, beside: _Beside, limits: Mapping[str, float], launched: Callable[[Row], Launched]
+) -> tuple[bool, Reason | None]:
     """Whether a number that changed decides where there are no times, and why."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(Why.BEYOND, (limits[row.metric],))
     if row.metric in _RESOURCES:
-        return _by_blocks(row, beside[_code(row), row.arch])
+        return _by_fit(row, beside[_code(row), row.arch], launched(row))
     counted = beside[row.launch] if row.arch is None else {}
     frame = beside.get((_code(row), ARCH), {}).get(_FRAME)
     evidence = {
@@ -84,7 +101,8 @@ def _alone(row: Row, beside: _Beside, limits: Mapping[str, float]) -> tuple[bool
         Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
         Why.SECTORS: row.metric == "requests"
         and any(each.is_moved and each.base != each.head for each in counted.values()),
-        Why.FIRST_SHARED: row.metric == "wavefronts" and not row.base and _fell(counted.values()),
+        Why.MERGED: row.metric == "wavefronts" and _MERGED in counted,
+        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED) and not row.base and _fell(counted.values()),
         Why.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
     why = next((Reason(why) for why, holds in evidence.items() if holds), None)
@@ -97,25 +115,27 @@ def _fell(counted: Iterable[Row]) -> bool:
     return any(head < base for base, head in moved) and all(head <= base for base, head in moved)
 
 
-def _by_blocks(row: Row, resources: Mapping[str, Row]) -> tuple[bool, Reason | None]:
-    """Whether fewer blocks fit, and how many."""
-    if row.judgement.verdict is Verdict.FASTER:
-        return False, None
-    launched = occupancy.launched(row.kernel, row.params.get("dtype", ""))
-    arch = row.arch or ""
-    if launched is None or arch not in occupancy.MULTIPROCESSORS:
-        return True, Reason(Why.UNKNOWN_BLOCKS)
-    threads, dynamic = launched
-    base = {metric: found.base for metric in _RESOURCES if (found := resources.get(metric))}
+def _by_fit(row: Row, resources: Mapping[str, Row], launched: Launched) -> tuple[bool, Reason]:
+    """Whether it is for this number that fewer threads fit on a multiprocessor if it rose, or more if it fell."""
 
-    def fitting(values: Mapping[str, float]) -> int:
-        registers, shared = (int(values.get(metric, 0)) for metric in _RESOURCES)
-        return occupancy.blocks(arch, threads, registers, shared + dynamic)
+    def fitting(*metrics: str) -> tuple[int, ...]:
+        """As many in base and in head as some numbers allow."""
+        found = []
+        for block, side in zip(launched, ("base", "head"), strict=True):
+            threads, dynamic = block or (0, 0)
+            values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
+            registers, shared = (values.get(name, 0) for name in _RESOURCES)
+            shared += dynamic * (_RESOURCES[1] in metrics)
+            found.append(threads * occupancy.blocks(row.arch or "", threads, registers, shared))
+        return tuple(found)
 
-    before, after = fitting(base), fitting({**base, row.metric: row.head})
-    if after < before:
-        return True, Reason(Why.FEWER_BLOCKS, (after, before))
-    return False, Reason(Why.AS_MANY_BLOCKS, (after,))
+    if None in launched or row.arch not in occupancy.MULTIPROCESSORS:
+        return True, Reason(Why.UNKNOWN_FIT)
+    pairs = fitting(row.metric), fitting(*_RESOURCES)
+    before, after = pairs[1]
+    if all(new < old if row.head > row.base else new > old for old, new in pairs):
+        return True, Reason(Why.OTHER_FIT, (after, before))
+    return False, Reason(Why.SAME_FIT, (after, before))
 
 
 #: Of all times, so many may be undecided and could be slower: two runs of one commit exceed the thresholds so often.

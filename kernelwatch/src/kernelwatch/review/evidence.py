@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwatch import suite
+from kernelwatch.review import occupancy
 from kernelwatch.review.commits import Side, Sides
-from kernelwatch.review.rows import Copies
+from kernelwatch.review.occupancy import Launched
+from kernelwatch.review.rows import Copies, Row
 from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import Gpus
@@ -71,6 +73,15 @@ class Evidence:
             if None not in found:
                 return found[0] == found[1]
         return None
+
+    def launched(self, row: Row) -> Launched:
+        """The blocks with which both commits launch what was compiled: this checkout's where no run of theirs said."""
+        named = row.kernel, row.params.get("dtype", "")
+        base, head = (
+            cubins.block(side.commit, row.arch or "", *named) or occupancy.launched(*named)
+            for side, cubins in zip(self._sides.both, self._cubins, strict=True)
+        )
+        return base, head
 
     def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
         """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""

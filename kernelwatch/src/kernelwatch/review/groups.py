@@ -152,14 +152,14 @@ class Group:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many times are slower, faster, same, undecided; numbers more and decide, fewer, noted; acknowledged."""
+        """How many times are slower, faster, same, undecided; numbers rose and decide, fell, noted; acknowledged."""
         times, deciding, numbers = (
             Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
         )
         return {
             **{each.value.lower(): times[each] for each in _JUDGED},
-            "more": deciding[Verdict.SLOWER] + deciding[Verdict.TRADE],
-            "fewer": deciding[Verdict.FASTER],
+            "rose": deciding[Verdict.SLOWER] + deciding[Verdict.TRADE],
+            "fell": deciding[Verdict.FASTER],
             "noted": numbers[Verdict.NOTED],
             "acknowledged": (times or numbers)[Verdict.ACKNOWLEDGED],
         }

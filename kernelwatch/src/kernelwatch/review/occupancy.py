@@ -11,6 +11,9 @@ from typing import NamedTuple
 from kernelwatch import suite
 from kernelwatch.errors import ERRORS
 
+#: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
+Launched = tuple[tuple[int, int] | None, tuple[int, int] | None]
+
 KIB = 1024
 
 WARP = 32

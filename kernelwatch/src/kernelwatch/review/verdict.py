@@ -28,7 +28,7 @@ class Verdict(Enum):
 
 
 #: Of a number that rose and that nobody acknowledged, whether it decides or not.
-MORE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
+ROSE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
 #: Of a configuration that has no value on one side or both, since it failed there.
 FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
@@ -54,12 +54,13 @@ class Why(Enum):
     INSTRUCTIONS = "evidence, which does not decide"
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
+    MERGED = "explains the wavefronts of accesses as ptxas merges them, which decide"
     FIRST_SHARED = "it used no shared memory before, and moves fewer sectors now"
     IN_REGISTERS = "ptxas needs no stack frame: it is in registers"
     BEYOND = "beyond the project's limit of {:.3g} of base"
-    UNKNOWN_BLOCKS = "how many blocks fit on a multiprocessor is not known"
-    FEWER_BLOCKS = "{} blocks fit on a multiprocessor, {} before"
-    AS_MANY_BLOCKS = "evidence: {} blocks fit on a multiprocessor, as before"
+    UNKNOWN_FIT = "how many threads fit on a multiprocessor is not known"
+    OTHER_FIT = "{} threads fit on a multiprocessor, {} before"
+    SAME_FIT = "evidence: {} threads fit on a multiprocessor, {} before"
     ACCEPTED = "{}"
 
 

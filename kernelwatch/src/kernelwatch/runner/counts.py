@@ -111,6 +111,7 @@ def compiled(task: Task, send: Sender) -> None:
         else:
             *_, arch = named[place]
             one.machine_code = (made.sha256, launch.machine_code, arch, machine_code.sha256(made.data))
+            one.block = suite.kernel(launch.kernel).fixed(launch.dtype)
             one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
     for one, _, _ in wanted:
         send(one)

@@ -78,6 +78,8 @@ class RunRecord:
             known = self._cubins.setdefault(arch, made)
             known.cubins[launch] = sha256
             known.code |= dict.fromkeys([launch], *code) if code else {}
+            if one.block:
+                known.blocks[" ".join(launch.split()[:2])] = one.block
         kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
         if what and not (one.held_back and kept is self._measured):  # what a slow GPU took is not taken over
             kept.setdefault(one.group, {})[one.params] = what

@@ -119,7 +119,7 @@ class Times:
             if launch.kernel in known:
                 one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.machine_code, self._ready.arch)
             if self._ready.conditions:
-                says = fingerprint.function(known[launch.kernel].says) if launch.kernel in known else ""
+                says = fingerprint.function(known[launch.kernel].reference) if launch.kernel in known else ""
                 version = self._task.versions[one.group]
                 one.fingerprint = fingerprint.job(job, self._ready.conditions, version, says)
 

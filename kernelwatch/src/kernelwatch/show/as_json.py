@@ -15,7 +15,7 @@ from kernelwatch.store.results import KINDS
 from kernelwatch.toolchain import releases as compilers
 
 #: Bumped when a key changes its meaning or goes.
-FORMAT = 4
+FORMAT = 5
 
 #: What is told of the comparison as it is.
 _TOLD = (

@@ -11,7 +11,7 @@ from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import doubts
 from kernelwatch.review.groups import Group, changed, groups
 from kernelwatch.review.rows import Lone, Row
-from kernelwatch.review.verdict import MORE, Verdict, percent
+from kernelwatch.review.verdict import ROSE, Verdict, percent
 from kernelwatch.show.terminal import table, wrapped
 from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store.results import EXACT, TIMED
@@ -112,10 +112,10 @@ def _counts(comparison: Comparison) -> str:
     for what, kinds in (("time", (TIMED,)), ("counted and compiled number", (*EXACT.values(),))):
         counts = Counter(row.judgement.verdict for row in comparison.rows if row.kind in kinds)
         if total := counts.total():
-            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in MORE)
+            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in ROSE)
             judged = _listed({word(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
             if deciding != counts[Verdict.SLOWER]:
-                judged = judged.replace(" more", f" more ({deciding or 'none'} decide{'s' * (deciding < 2)})")
+                judged = judged.replace(" rose", f" rose ({deciding or 'none'} decide{'s' * (deciding < 2)})")
             told.append(f"{total} {what}{'s' * (total > 1)}: {judged}")
     if comparison.is_of_compilers and (differing := _differing(comparison.rows)):
         told.append(differing)
@@ -167,8 +167,10 @@ def _change(row: Row) -> str:
 
 
 def _amount(row: Row) -> str:
-    told = "more" if row.judgement.verdict is Verdict.TRADE else word(row.judgement.verdict, row.kind).lower()
-    much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
+    if row.kind == TIMED:
+        much = f"{percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
+    else:
+        much = f"{'more' if row.head > row.base else 'fewer'} {row.metric}"
     values = ", ".join([f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}", *_unverified(row)])
     return f"{much} at {_where(row)} ({values})"
 
@@ -195,7 +197,7 @@ def _cells(group: Group) -> list[str]:
 
 def configurations(group: Group) -> str:
     """How many of its times are what, or of its numbers where it has none."""
-    names = ("slower", "faster", "undecided") if group.times else ("more", "fewer", "noted")
+    names = ("slower", "faster", "undecided") if group.times else ("rose", "fell", "noted")
     counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
     if group.times and len(counts) == 1:
         ((name, count),) = counts.items()
@@ -210,8 +212,12 @@ def _listed(counts: dict[str, int]) -> str:
 def _kernels(lone: Sequence[Lone]) -> str:
     """The kernels of configurations, most configurations first."""
     found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
-    named = [f"{name} ({count})" for name, count in found[:_NAMED]]
-    return ", ".join(named) + (f" and {len(found) - _NAMED} more kernels" if len(found) > _NAMED else "")
+    return _few([f"{name} ({count})" for name, count in found])
+
+
+def _few(kernels: Sequence[str]) -> str:
+    left = len(kernels) - _NAMED
+    return ", ".join(kernels[:_NAMED]) + (f" and {left} more kernels" if left > 0 else "")
 
 
 def _known(row: Row, peak: float | None) -> Iterator[str]:
@@ -236,6 +242,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     yield from comparison.notes
     if comparison.rows and not _is_timed(comparison):
         yield "nothing was timed: the verdict is that of counted and compiled numbers"
+    if unverified := sorted({plain(row.kernel) for row in comparison.changed if not row.verified}):
+        yield f"not verified, since no reference= says what they write: {_few(unverified)}"
     if comparison.conclusion is Verdict.UNDECIDED:
         yield from (f"no verdict: {each}" for each in doubts(comparison.rows))
     rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
@@ -243,11 +251,12 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         return
     how = "measure again" if comparison.is_of_compilers else "measure both in turns"
     are = "times are" if len(rows) > 1 else "time is"
-    yield f"{len(rows)} {are} undecided; --all says why; to decide them {how}: {comparison.again}"
+    yield f"{len(rows)} {are} undecided; to decide them {how}: {comparison.again}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
     for row in rows[:_FEW]:
         known = row.judgement.could_be
         could = "anything" if known is None else " to ".join(map(percent, known))
-        yield f"undecided: {plain(row.kernel)} at {_where(row)}: {percent(row.judgement.ratio)}, could be {could}"
+        changed_by = f"{percent(row.judgement.ratio)}, could be {could}"
+        yield f"undecided: {plain(row.kernel)} at {_where(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _FEW:
-        yield f"undecided: {len(rows) - _FEW} more times"
+        yield f"undecided: {len(rows) - _FEW} more times; --all says why"

@@ -12,7 +12,7 @@ __all__ = ["plain", "quantity", "short_flags", "word"]
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
 #: What a reader calls a verdict on counted or compiled numbers.
-_EXACT_WORDS = {Verdict.SLOWER: "MORE", Verdict.FASTER: "FEWER"}
+_EXACT_WORDS = {Verdict.SLOWER: "ROSE", Verdict.FASTER: "FELL"}
 
 
 def quantity(value: float, unit: str) -> str:
@@ -24,7 +24,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def word(verdict: Verdict, kind: str) -> str:
-    """A verdict as a reader says it: SLOWER and FASTER are times, MORE and FEWER numbers."""
+    """A verdict as a reader says it: SLOWER and FASTER are times, ROSE and FELL numbers."""
     return verdict.value if kind == TIMED else _EXACT_WORDS.get(verdict, verdict.value)
 
 

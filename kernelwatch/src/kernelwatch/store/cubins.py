@@ -23,6 +23,7 @@ class _Hashes(msgspec.Struct):
     cubins: dict[str, str]
     nvcc: str | None = None
     code: dict[str, str] = {}
+    blocks: dict[str, tuple[int, int]] = {}
 
 
 class Cubins:
@@ -44,6 +45,7 @@ class Cubins:
         self._compiler = compiler
         self._known: dict[tuple[str, str], dict[str, str]] = {}
         self._codes: dict[tuple[str, str], dict[str, str]] = {}
+        self._blocks: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
         for other in reading.listed(folder.parent, "*"):
             if other != folder:
                 self._read(other)
@@ -59,6 +61,7 @@ class Cubins:
             if compilers.name(line.nvcc) == self._compiler:
                 for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
                     every.setdefault((line.commit, line.arch), {}).update(hashes)
+                self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
                 archs |= {line.arch} if line.cubins else set()
         return archs
 
@@ -69,6 +72,10 @@ class Cubins:
     def code(self, commit: str, arch: str, launch: str) -> str | None:
         """The hash of a launch's machine code alone, which two compilers can share; None where no run stored it."""
         return self._codes.get((commit, arch), {}).get(launch)
+
+    def block(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
+        """The threads of a kernel's block and its bytes of dynamic shared memory; None where no run stored them."""
+        return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
     def codes(self, commit: str, arch: str) -> dict[str, str]:
         """Every such hash of a commit and an architecture, by the launch's text without arguments."""

@@ -174,6 +174,8 @@ class Cubins(Record):
     cubins: dict[Text, Sha256]
     nvcc: Name | None = None
     code: dict[Text, Sha256] = {}
+    #: Not of runs of before 2026-11-26: kernel and dtype -> threads of a block, and bytes of dynamic shared memory.
+    blocks: dict[Text, tuple[Count, Count]] = {}
 
 
 class Instructions(Record):

@@ -24,6 +24,9 @@ class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
         Of all that its numbers depend on; empty if that is not known, and they are never reused.
     machine_code : tuple of str
         SHA-256, launch and architecture; also the SHA-256 of the machine code alone, where that was looked at.
+    block : tuple of int
+        Threads of a block and its bytes of dynamic shared memory, of what was compiled; None where they depend on a
+        launch.
     reused : str
         The commit whose numbers it has; empty if it was measured.
     skipped, failed : str
@@ -45,6 +48,7 @@ class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     params: str
     fingerprint: str = ""
     machine_code: tuple[str, ...] = ()
+    block: tuple[int, int] | None = None
     reused: str = ""
     skipped: str = ""
     failed: str = ""

@@ -14,7 +14,7 @@ from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import ANY_FLAGS, Group, groups, mean
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import MORE, Verdict, percent
+from kernelwatch.review.verdict import ROSE, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits
@@ -25,7 +25,7 @@ from kernelwatch.store.results import TIMED, History, kind
 AT_LEAST = 0.01
 
 #: What is counted of a group's configurations.
-COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted", "broken", "failed", "repaired")
+COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
 #: Rows of a picture.
 _MOST = 12
@@ -110,7 +110,7 @@ def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
-    largest = max(changed, key=lambda row: (row.judgement.verdict in MORE, row.size))
+    largest = max(changed, key=lambda row: (row.judgement.verdict in ROSE, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
@@ -190,7 +190,7 @@ def counted(counts: Mapping[str, int]) -> dict[str, Any]:
     own = {name: counts.get(name, 0) for name in COUNTS}
     if fails := next((word for word in ("broken", "failed") if own[word]), None):
         return {**own, "verdict": fails}
-    for worse, better in (("slower", "faster"), ("more", "fewer")):
+    for worse, better in (("slower", "faster"), ("rose", "fell")):
         if own[worse] or own[better]:
             return {**own, "verdict": "mixed" if own[worse] and own[better] else worse if own[worse] else better}
     words = ("undecided", "repaired", "acknowledged", "noted")
@@ -234,7 +234,7 @@ def explain(found: Iterable[dict[str, Any]]) -> None:
                 same = (group["kernel"], group["base"]) == (other["kernel"], other["base"])
                 if same and alike and not other["elsewhere"] and where is not change:
                     other["told"] = True
-                    if not group["more"] + group["fewer"] + group["noted"]:
+                    if not group["rose"] + group["fell"] + group["noted"]:
                         group["counted_on"] = where["machine"]
                         group["evidence"] = [*group["evidence"], *of_arch(other["evidence"], change["arch"])]
 

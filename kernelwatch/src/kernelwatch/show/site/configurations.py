@@ -68,7 +68,7 @@ def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
 
 def unverified() -> list[str]:
     """Return the kernels of the suite whose outputs nothing is compared with."""
-    return [name for name, kernel in suite.current().kernels().items() if kernel.says is None]
+    return [name for name, kernel in suite.current().kernels().items() if kernel.reference is None]
 
 
 def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:

@@ -76,7 +76,7 @@ def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_state(shown, kernel, cell, moved), "moved": ratio}
         if cells:
-            verified = suite.kernel(kernel).says is not None if kernel in suite.current().kernels() else True
+            verified = suite.kernel(kernel).reference is not None if kernel in suite.current().kernels() else True
             yield {"kernel": kernel, "verified": verified, "cells": cells}
 
 

@@ -19,7 +19,7 @@ from kernelwatch.store.results import EXACT, kind
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
     "slower": "▲", "faster": "▼", "mixed": "◆", "undecided": "?", "acknowledged": "✓",
-    "more": "△", "fewer": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
+    "rose": "△", "fell": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
 }  # fmt: skip
 
 _Group = Mapping[str, Any]
@@ -93,7 +93,7 @@ def own(change: Mapping[str, Any]) -> list[Any]:
 
 
 #: Verdicts that a sentence tells, the worst first.
-_TOLD = ("broken", "failed", "slower", "mixed", "more", "faster", "fewer", "repaired")
+_TOLD = ("broken", "failed", "slower", "mixed", "rose", "faster", "fell", "repaired")
 
 
 def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:

@@ -2,8 +2,8 @@
 'use strict';
 
 const EVERY = {machine: 'every machine', kernel: 'every kernel', show: 'every commit'};
-const WORSE = 'slower, or more';
-const WORDS = {[WORSE]: ['broken', 'failed', 'slower', 'mixed', 'more'], 'faster, or fewer': ['repaired', 'faster', 'mixed', 'fewer'],
+const WORSE = 'slower, or rose';
+const WORDS = {[WORSE]: ['broken', 'failed', 'slower', 'mixed', 'rose'], 'faster, or fell': ['repaired', 'faster', 'mixed', 'fell'],
     acknowledged: ['acknowledged']};
 
 page(function (chosen) {
