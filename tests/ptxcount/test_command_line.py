@@ -18,8 +18,7 @@ from ptxcount import host_memory
 from ptxcount.arguments import argument
 from ptxcount.command_line import main
 from ptxcount.errors import LaunchError
-from ptxcount.nvcc import compile_cuda
-from tests.ptxcount.sources import FOLDER, ptx
+from tests.ptxcount.sources import FOLDER, compiled, ptx
 
 SIX = [
     "load_requests",
@@ -103,7 +102,8 @@ REFUSED = [
     ("", "LaunchError: the following arguments are required: "),
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the PTX has row_sums"),
-    ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor"),
+    ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
+    ("{one} 1024", "argument '1024': neither an array, name=float32[64,64], nor a scalar, int32:1024"),
     ("{one} int99:1", "argument 'int99:1': 'int99' is not a NumPy dtype"),
     ("{one} int32:x", "argument 'int32:x': not a int32: "),
     ("{one} int8:300", "argument 'int8:300': not a int8: 300 is out of its range"),
@@ -303,7 +303,7 @@ def test_lines_of_other_files(
     source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
     flags = flags.format(folder=tmp_path)
     if not flags:
-        made.write_text(compile_cuda(source))
+        made.write_text(compiled(source))
     words = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
     for given, expected in (([str(source), "--flags", flags], shown), ([str(made)], False))[: 1 if flags else 2]:
         assert main([*given, *words]) == 0

@@ -96,6 +96,7 @@ def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> 
     assert "### Memory transactions: 0 rose, 1 fell\n" in capsys.readouterr().out
     base.write_text("{}")
     assert main(["compare", str(base), str(head)]) == 2
+    assert capsys.readouterr().err.startswith(f"LaunchError: {base}: no 'version'; a file that ptxcount check --format")
 
 
 def test_fixture(repository: Repository) -> None:

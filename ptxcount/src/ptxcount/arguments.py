@@ -99,7 +99,8 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument
     except (ValueError, OverflowError) as error:
         raise LaunchError(f"argument {shown}: {error}") from None
     if not array and not scalar:
-        raise LaunchError(f"argument {shown}: neither an array, name=float32[64,64], nor a scalar, int32:7")
+        example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
+        raise LaunchError(f"argument {shown}: neither an array, name=float32[64,64], nor a scalar, {example}")
     name = (array or scalar)["dtype"]  # type: ignore[index]
     dtype = _DTYPES.get(name)
     if dtype is None:

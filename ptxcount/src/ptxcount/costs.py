@@ -14,7 +14,7 @@ from .picture import Picture, picture
 
 #: Lines below this part are summed up.
 _LEAST = 0.01
-#: Lines with a picture, and from which part of the whole their excess is worth one.
+#: At most so many lines have a picture: those whose excess is at least this part of the launch's sectors or wavefronts.
 _PICTURES = 3
 _WORTH = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a column is a bank."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
-from ptxcount.gate.blocks import plain
+from ptxcount.gate.markdown import plain
 
 __all__ = ["plain", "quantity", "short_flags", "word"]
 

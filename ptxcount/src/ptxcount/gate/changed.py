@@ -10,13 +10,7 @@ from . import pins
 
 
 def since(revision: str) -> pins.Lock:
-    """The lock file that a revision has in this folder; an empty one if it has none.
-
-    Raises
-    ------
-    LaunchError
-        This folder is in no repository, git does not know the revision, or its lock file is not readable.
-    """
+    """The lock file that a revision has in this folder; an empty one if it has none. Raises `LaunchError`."""
     place = f"./{pins.FILE}"
     if not _git(revision, "ls-tree", "--end-of-options", revision, place):
         return pins.Lock()

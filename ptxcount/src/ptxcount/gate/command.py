@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -77,10 +78,11 @@ def main(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (PtxError, OSError, MemoryError) as error:
-        where = {"init": "files", "compare": "head"}.get(options.command, "")
-        where = getattr(options, where, FILE)
-        file = str(where[0] if isinstance(where, list) else where)
-        _say([Diagnostic(file, 1, "PC009", f"{type(error).__name__}: {error}")], [], options)
+        text = f"{type(error).__name__}: {error}"
+        if options.command in ("init", "compare"):
+            sys.stderr.write(printable(f"{text}\n"))
+        else:
+            _say([Diagnostic(FILE, 1, "PC009", text)], [], options)
         return 2
     return 0
 

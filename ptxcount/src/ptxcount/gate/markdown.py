@@ -1,26 +1,39 @@
-"""Blocks as Markdown for a comment: never longer than a comment may be, and safe whatever names hold."""
+"""Markdown for a comment: never longer than a comment may be, and safe whatever names hold."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from urllib.parse import quote
-
-from .blocks import Block, Heading, Items, Link, Name, Paragraph, Said, Strong, Text, plain
+from typing import NamedTuple
 
 #: Characters that a comment may have on GitHub.
 LIMIT = 65_536
-
 #: The first line, by which a workflow finds its own comment again.
 MARKER = "<!-- coalescing-watch: {} -->"
-
-#: How Markdown aligns a column.
-_ALIGN = {"left": ":--", "right": "--:"}
-
 #: These are nothing but themselves, underscores and full stops only within a word.
 _HARMLESS = re.compile(r"[A-Za-z0-9 ,()=+%;µ…∞-]|(?<=[A-Za-z0-9])[_.](?=[A-Za-z0-9])")
+#: A longer name is cut: names come from files of others, and none may fill a report.
+_LONGEST_NAME = 240
+
+
+class Part(NamedTuple):
+    """Lines of a comment: of the entries as many are shown as fit, and ``more`` says how many are not."""
+
+    before: Sequence[str]
+    entries: Sequence[str] = ()
+    more: str = ""
+
+    def lines(self, most: int) -> list[str]:
+        """With at most so many entries, and an empty line behind them."""
+        left = len(self.entries) - most
+        return [*self.before, *self.entries[:most], *[self.more.format(left)] * (left > 0), ""]
+
+
+def plain(name: object, longest: int = _LONGEST_NAME) -> str:
+    """A name in one line that no terminal takes for a command."""
+    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def escape(name: object) -> str:
@@ -44,83 +57,13 @@ def code(name: object) -> str:
     return f"<code>{escape(name)}</code>"
 
 
-def comment(about: str, blocks: Iterable[Block], limit: int = LIMIT) -> str:
-    """Blocks behind the marker of what they are about, with at most so many characters."""
-    marker = MARKER.format(escape(about))
-    return "\n".join([marker, *fitted(blocks, limit - len(marker) - 1)])
-
-
-def fitted(blocks: Iterable[Block], limit: int) -> list[str]:
-    """Blocks as lines, an empty one behind each; of lists and tables as many entries as fit, of each the same number.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        What is shown.
-    limit : int
-        The most characters, with the ends of the lines.
-    """
-    written = [_written(block) for block in blocks]
+def comment(about: str, parts: Iterable[Part], limit: int = LIMIT) -> str:
+    """Parts behind the marker of what they are about; of each as many entries as fit, of all the same number."""
+    marker, given = MARKER.format(escape(about)), [*parts]
 
     def lines(most: int) -> list[str]:
-        return [line for each in written for line in each.lines(most)]
+        return [marker, *(line for each in given for line in each.lines(most))]
 
-    longest = max(len(each.entries) for each in written)
+    longest = max(len(each.entries) for each in given)
     most = bisect_right(range(longest), limit, key=lambda fewer: sum(len(line) + 1 for line in lines(fewer + 1)))
-    return lines(most)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A block as lines: its entries, what stands around them, and what stands for those that are left out."""
-
-    before: Sequence[str]
-    entries: Sequence[str] = ()
-    more: str = ""
-    after: Sequence[str] = ()
-
-    def lines(self, most: int) -> list[str]:
-        left = len(self.entries) - most
-        more = [self.more.format(left)] if left > 0 else []
-        return [*self.before, *self.entries[:most], *more, *self.after, ""]
-
-
-def _written(block: Block) -> _Written:
-    if isinstance(block, Heading):
-        distance = f" ({block.distance})" if block.distance else ""
-        route = " → ".join(map(_part, block.route))
-        compared = ["", f"{route}{distance} on {_part(block.place)}"] if route else []
-        return _Written([f"### {block.verdict}", *compared])
-    if isinstance(block, Paragraph):
-        text = ": ".join(filter(None, [block.label, _joined(block.parts)]))
-        return _Written([f"<sub>{text}</sub>" if block.small else text])
-    if isinstance(block, Items):
-        items, more = [f"- {_joined(item)}" for item in block.items], f"- {block.more}"
-        if not block.summary:
-            return _Written([f"**{block.title}:**", ""], items, more)
-        return _Written([*_folded(f"{block.title}: {_part(block.summary)}")], items, more, ["</details>"])
-    head = [_row(block.headers), _row(_ALIGN[side] for side in block.align)]
-    rows, more = [_row(map(_part, row)) for row in block.rows], f"\n{block.more}"
-    if not block.title:
-        return _Written(head, rows, more)
-    return _Written([*_folded(block.title), *head], rows, more, ["", "</details>"])
-
-
-def _folded(summary: str) -> tuple[str, str]:
-    return f"<details><summary>{summary}</summary>", ""
-
-
-def _part(text: str) -> str:
-    if isinstance(text, Strong):
-        return f"**{text}**"
-    if isinstance(text, Link):
-        return f"[{escape(text)}]({quote(text.url, safe='/:#')})"
-    return code(text) if isinstance(text, Name) else escape(text) if isinstance(text, Said) else text
-
-
-def _joined(parts: Text) -> str:
-    return "".join(map(_part, parts))
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return "\n".join(lines(most))

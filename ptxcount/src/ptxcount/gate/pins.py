@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from .. import whole
 from ..errors import LaunchError
-from .blocks import plain
 from .counting import Counted
 from .diagnostics import Diagnostic
 from .launches import FILE as LAUNCHES
+from .markdown import plain
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")

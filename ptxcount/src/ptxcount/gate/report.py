@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import LaunchError
 from . import formats
-from .blocks import Block, Heading, Items, Link, Name, Paragraph, Said, Strong, Table
-from .markdown import comment
+from .markdown import Part, code, comment, escape
 from .pins import Change, changes, pins
 
-_HEADERS = ["launch", "line", "source", "count", "base", "head", ""]
-_ALIGN = ["left", "left", "left", "left", "right", "right", "right"]
+_HEAD = ("| launch | line | source | count | base | head |  |", "| :-- | :-- | :-- | :-- | --: | --: | --: |")
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ def read(file: Path) -> Result:
         said = [each for each in held["findings"] if each["code"] in ("PC006", "PC009") and each["level"] == "error"]
         uncounted = [f"{each['launch'] or each['file']}: {each['message']}" for each in said]
     except (ValueError, KeyError, TypeError) as error:
-        raise LaunchError(f"{file}: not from ptxcount check --format json: {error!r}") from None
+        text = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise LaunchError(f"{file}: {text}; a file that ptxcount check --format json wrote is needed") from None
     return Result(found, names, uncounted)
 
 
@@ -49,7 +49,7 @@ def markdown(base: Path, head: Path, link: str = "") -> str:
     return comment("ptxcount", _report(read(base), read(head), link))
 
 
-def _report(base: Result, head: Result, link: str) -> Iterator[Block]:
+def _report(base: Result, head: Result, link: str) -> Iterator[Part]:
     before, now = base.lines, head.lines
     found = [(key, each) for key in now if key in before for each in changes(now[key], pins(before[key])[0])]
     found.sort(key=lambda row: row[1].before / max(row[1].now, 1))  # what rose most comes first
@@ -59,26 +59,23 @@ def _report(base: Result, head: Result, link: str) -> Iterator[Block]:
         lists["Gone"] = sorted(base.names[key] for key in before.keys() - now.keys())
     verdict = [f"{rose} rose, {len(found) - rose} fell"] * bool(found)
     verdict += [f"{len(texts)} {title.lower()}" for title, texts in lists.items() if texts]
-    yield Heading(f"Memory transactions: {', '.join(verdict) or 'same'}")
+    yield Part([f"### Memory transactions: {', '.join(verdict) or 'same'}"])
     alike = (now.keys() & before.keys()) - {key for key, _ in found}
-    yield Paragraph([f"{len(alike)} of {len(now) + len(head.uncounted)} launches count the same."])
+    yield Part([f"{len(alike)} of {len(now) + len(head.uncounted)} launches count the same."])
     for title, texts in lists.items():
         if texts:
-            yield Items(title, [[Name(text)] for text in texts])
+            yield Part([f"**{title}:**", ""], [f"- {code(text)}" for text in texts], "- and {} more")
     if found:
         texts_of = {(key, row["file"], row["line"]): row["text"] for key in now for row in now[key]}
         rows = [_row(head.names[key], each, texts_of.get((key, each.file, each.line), ""), link) for key, each in found]
-        yield Table(_HEADERS, _ALIGN, rows, "**{} more rows are left out**")
+        yield Part(_HEAD, rows, "\n**{} more rows are left out**")
 
 
-def _row(name: str, each: Change, text: str, link: str) -> list[str]:
-    place = f"{each.file}:{each.line}"
-    return [
-        Name(name),
-        Link(place, f"{link}/{each.file}#L{each.line}") if link else Said(place),
-        "lines that changed" if each.places else Name(text.strip()),
-        each.name,
-        str(each.before),
-        Strong(each.now) if each.now > each.before else str(each.now),
-        f"{each.now / each.before - 1:+.0%}" if each.before else "new",
-    ]
+def _row(name: str, each: Change, text: str, link: str) -> str:
+    place = escape(f"{each.file}:{each.line}")
+    address = quote(f"{link}/{each.file}#L{each.line}", safe="/:#")
+    source = "lines that changed" if each.places else code(text.strip())
+    now = f"**{each.now}**" if each.now > each.before else str(each.now)
+    change = f"{each.now / each.before - 1:+.0%}" if each.before else "new"
+    cells = code(name), f"[{place}]({address})" if link else place, source, each.name, str(each.before), now, change
+    return f"| {' | '.join(cells)} |"
