@@ -5,12 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from ptxcount.nvcc import ARCH, compile_cuda
+from ptxcount import nvcc
+from ptxcount.nvcc import ARCH
 
 FOLDER = Path(__file__).parents[1] / "kernels"
+
+
+def compiled(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
+    """The PTX of a file or a text."""
+    return nvcc.compilation(source, flags, arch).ptx
 
 
 @lru_cache
 def ptx(name: str, flags: str = "", arch: str = ARCH) -> str:
     """The PTX of ``tests/kernels/<name>.cu``."""
-    return compile_cuda(FOLDER / f"{name}.cu", flags, arch)
+    return compiled(FOLDER / f"{name}.cu", flags, arch)

@@ -17,7 +17,7 @@ import ptxcount
 from ptxcount.command_line import main
 from ptxcount.counters import LaunchCounters
 from ptxcount.gate.machine_code import memory_of
-from ptxcount.nvcc import compile_cuda
+from tests.ptxcount.sources import compiled
 
 KERNEL = """\
 namespace phys {
@@ -390,7 +390,7 @@ def test_spills() -> None:
     names = [f"a{n}" for n in range(48)]
     loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
-    ptx = compile_cuda(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
+    ptx = compiled(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
     frames = {
         flags: {f"{each['space']} {each['kind']}": each["bytes"] for each in memory_of(ptx, "k", flags, "sm_90")}
         for flags in ("", "--maxrregcount=24")

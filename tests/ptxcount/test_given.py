@@ -9,8 +9,8 @@ import pytest
 
 import ptxcount
 from ptxcount.arguments import arguments, variables
-from ptxcount.nvcc import compile_cuda
 from tests.ptxcount.snippets import module
+from tests.ptxcount.sources import compiled
 
 SOURCE = """
 struct Row { const float* x; int n; };
@@ -50,7 +50,7 @@ CASES: list[tuple[str, list[str], list[str], list[float]]] = [
 @pytest.fixture(scope="module")
 def ptx() -> str:
     """All kernels."""
-    return compile_cuda(SOURCE)
+    return compiled(SOURCE)
 
 
 def _zeros(given: Any) -> list[Any]:

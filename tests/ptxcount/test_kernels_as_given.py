@@ -20,7 +20,7 @@ from ptxcount.command_line import main
 from ptxcount.declarations import declarations
 from ptxcount.errors import LaunchError
 from ptxcount.names import cpp_name, is_called
-from ptxcount.nvcc import compile_cuda
+from tests.ptxcount.sources import compiled
 
 SOURCE = """\
 #include "point.h"
@@ -99,7 +99,7 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_ptx_by_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The only kernel needs no name; a file that is no PTX is refused."""
     made = tmp_path / "made.txt"
-    made.write_text(compile_cuda("__global__ void own(float* o) { o[threadIdx.x] = 1; }"))
+    made.write_text(compiled("__global__ void own(float* o) { o[threadIdx.x] = 1; }"))
     words = ["--ptx", "--grid", "1", "--block", "32", "o=float32[32]"]
     assert main([str(made), *words]) == 0
     assert capsys.readouterr().out.startswith(f"own of {made}")
@@ -162,9 +162,7 @@ def test_kernel_of_cupy() -> None:
 
 def test_kernel_of_triton() -> None:
     """What ``triton.compile`` gives: PTX, with pointers to scratch memory behind the arguments, and its warps."""
-    ptx = compile_cuda(
-        'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
-    )
+    ptx = compiled('extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }')
     metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
     out = np.zeros(128, np.float32)
     counters = ptxcount.count(SimpleNamespace(asm={"ptx": ptx}, metadata=metadata), None, 1, None, [out])
@@ -204,7 +202,7 @@ def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypa
 
     def compile_ptx(function: Any, given: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
         assert (function, given, cc) == (len, types, (9, 0))
-        ptx = compile_cuda(text)
+        ptx = compiled(text)
         return ptx if lineinfo else re.sub(r"\n\s*\.loc.*", "", ptx), None
 
     monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=lambda each: str(each.dtype)))

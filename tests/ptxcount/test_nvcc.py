@@ -56,7 +56,7 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     assert nvcc.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
-        nvcc.compile_cuda("")
+        nvcc.compilation("")
 
 
 def test_advice_is_the_extra() -> None:
@@ -68,7 +68,7 @@ def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytes
     """No other nvcc is taken then."""
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
-        nvcc.compile_cuda("")
+        nvcc.compilation("")
     assert issubclass(NvccNotFoundError, PtxError)
 
 
@@ -78,7 +78,7 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
-        nvcc.compile_cuda("")
+        nvcc.compilation("")
     child = Path("/proc", (tmp_path / "child").read_text().strip())
     end = time.monotonic() + 10
     while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
@@ -92,18 +92,18 @@ def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: {broken} .*{broken}"):
-        nvcc.compile_cuda("")
+        nvcc.compilation("")
 
 
 def test_text_that_is_no_text() -> None:
     """What UTF-8 cannot hold is replaced in a source, as in a comment it may well stand."""
-    assert ".version" in nvcc.compile_cuda("// \ud800\n")
+    assert ".version" in nvcc.compilation("// \ud800\n").ptx
 
 
 def test_own_text() -> None:
     """Nvcc's text is in the error; of a source that was given as text, not the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
-        nvcc.compile_cuda("nothing x;")
+        nvcc.compilation("nothing x;")
 
 
 #: Names of files that a shell would take for more, or nvcc for something else.
@@ -148,7 +148,7 @@ def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: 
     """It is named."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CompileError, match="nvcc hands this to a shell"):
-        nvcc.compile_cuda("", flags)
+        nvcc.compilation("", flags)
     assert not list(tmp_path.iterdir())
 
 

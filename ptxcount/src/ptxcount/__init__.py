@@ -9,65 +9,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import errors
+from .errors import *  # noqa: F403 - what it lists
+
 if TYPE_CHECKING:
     from .counters import Access, Amounts, LaunchCounters
-    from .errors import (
-        CompileError,
-        DivergentBarrierError,
-        GlobalRaceError,
-        KernelFaultError,
-        LaunchError,
-        MisalignedError,
-        NoProgressError,
-        NvccNotFoundError,
-        OutOfBoundsError,
-        PtxError,
-        PtxSyntaxError,
-        ReadOnlyError,
-        SharedRaceError,
-        Source,
-        StepLimitExceededError,
-        TimeLimitExceededError,
-        TrapError,
-        UninitializedReadError,
-        UnsetVariableError,
-        UnsupportedInstructionError,
-    )
     from .findings import Finding
     from .hopper.tensors import TensorMap
     from .launch import count
     from .textures import Surface, Texture
 
-__all__ = [
-    "Access",
-    "Amounts",
-    "CompileError",
-    "DivergentBarrierError",
-    "Finding",
-    "GlobalRaceError",
-    "KernelFaultError",
-    "LaunchCounters",
-    "LaunchError",
-    "MisalignedError",
-    "NoProgressError",
-    "NvccNotFoundError",
-    "OutOfBoundsError",
-    "PtxError",
-    "PtxSyntaxError",
-    "ReadOnlyError",
-    "SharedRaceError",
-    "Source",
-    "StepLimitExceededError",
-    "Surface",
-    "TensorMap",
-    "Texture",
-    "TimeLimitExceededError",
-    "TrapError",
-    "UninitializedReadError",
-    "UnsetVariableError",
-    "UnsupportedInstructionError",
-    "count",
-]
+__all__ = ["Access", "Amounts", "Finding", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
+__all__ += errors.__all__
 
 #: What is imported, with all of NumPy, when it is asked for -> its module.
 _MODULES = {
@@ -80,6 +33,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES.get(name, 'errors')}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -18,6 +18,9 @@ from .errors import LaunchError
 from .executable import parsed
 from .given import Argument
 
+#: Options of NVRTC that nvcc lacks.
+_OF_NVRTC = ("-default-device", "--device-as-default-execution-space")
+
 
 @dataclass
 class Kernel:
@@ -48,17 +51,11 @@ def adapted(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str)
     if hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions"):
         return _of_numba(kernel, entry, list(arguments), arch)
     if hasattr(kernel, "code") and hasattr(kernel, "name") and hasattr(kernel, "options"):
-        return Kernel(kernel.code, entry or kernel.name, list(arguments), _flags(kernel.options))
+        flags = shlex.join(each for each in kernel.options if each not in _OF_NVRTC)
+        return Kernel(kernel.code, entry or kernel.name, list(arguments), flags)
     given = type(kernel).__name__
     known = "a Path, a text, a CuPy RawKernel, a Numba dispatcher or a kernel that Triton compiled"
     raise LaunchError(f"a kernel is {known}, not {given}")
-
-
-def _flags(options: Sequence[str]) -> str:
-    """NVRTC's options as nvcc spells them, of which it lacks some."""
-    return shlex.join(
-        each for each in options if each not in ("-default-device", "--device-as-default-execution-space")
-    )
 
 
 def _of_triton(kernel: Any, entry: str | None, arguments: list[Any]) -> Kernel:

@@ -46,10 +46,6 @@ def _running(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str])
     return Atomic(update, types, ufunc=ufunc, queue=queue)
 
 
-def _exchanged(start: Array, new: Array) -> tuple[Array, Any]:
-    return np.concatenate([start, new[:-1]]), new[-1]
-
-
 def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
     """From change to change: the next who compares with what is there, and puts something else there."""
     found, value, at = np.empty_like(new), start[0], 0
@@ -71,14 +67,6 @@ def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
     return found, value
 
 
-def _wrapping_increment(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, 0, old + 1).astype(old.dtype)
-
-
-def _wrapping_decrement(old: Array, limit: Array) -> Array:
-    return np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype)
-
-
 _BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
 ATOMICS: dict[str, Atomic] = {
     "add": _running(np.add, np.add, _INTEGERS | {"f32", "f64"}),
@@ -90,10 +78,12 @@ ATOMICS: dict[str, Atomic] = {
     "and": _running(np.bitwise_and, np.bitwise_and, _WORDS),
     "or": _running(np.bitwise_or, np.bitwise_or, _WORDS),
     "xor": _running(np.bitwise_xor, np.bitwise_xor, _WORDS),
-    "exch": Atomic(lambda old, new: new, _SWAPPED, queue=_exchanged),
+    "exch": Atomic(
+        lambda old, new: new, _SWAPPED, queue=lambda start, new: (np.concatenate([start, new[:-1]]), new[-1])
+    ),
     "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _SWAPPED | {"b16"}, 2, queue=_compared),
-    "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
-    "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
+    "inc": Atomic(lambda old, limit: np.where(old >= limit, 0, old + 1), frozenset({"u32"})),
+    "dec": Atomic(lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1), frozenset({"u32"})),
 }
 
 

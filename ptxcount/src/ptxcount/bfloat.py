@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .directed import OPERATIONS, toward
-from .floating import in_pairs, maximum, maximum_nan, minimum, minimum_nan, xor_signed
+from .directed import toward
+from .floating import in_pairs
 from .warps import Array
 
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
@@ -32,24 +32,6 @@ def to_bits(exact: Array, rounding: str = "rn") -> Array:
     if rounding == "rn":
         word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
     return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
-
-
-#: What instructions compute, from and to float64: rounded to odd where they round, so that rounding again is safe.
-COMPUTED: dict[str, Callable[..., Any]] = {
-    **{name: OPERATIONS[name].odd for name in ("add", "sub", "mul", "fma")},
-    "min": minimum,
-    "max": maximum,
-    "min.NaN": minimum_nan,
-    "max.NaN": maximum_nan,
-    **{
-        f"{name}.xorsign.abs": xor_signed(compute)
-        for name, compute in (("min", minimum), ("max", maximum), ("min.NaN", minimum_nan), ("max.NaN", maximum_nan))
-    },
-    "abs": np.abs,
-    "neg": np.negative,
-    "ex2": np.exp2,
-    "tanh": np.tanh,
-}
 
 
 def on_bits(compute: Callable[..., Any]) -> Callable[..., Array]:

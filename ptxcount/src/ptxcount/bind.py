@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from . import (
-    bfloat,
-    bind_atomic,
-    bind_block,
-    bind_call,
-    bind_extended,
-    bind_memory,
-    bind_move,
-    bind_warp,
-    floating,
-)
+from . import bfloat, bind_atomic, bind_block, bind_call, bind_extended, bind_memory, bind_move, bind_warp, floating
 from .binding import BINDERS, Step, binds, step_of
 from .chunk import Chunk
+from .directed import OPERATIONS
 from .errors import UnsupportedInstructionError
 from .floating import clamp01, flush, positive
 from .instructions import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 from .operands import as_array, expect_count, items, split_name, unsupported
 from .program import TYPES, Instruction, Register, Type
-from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, dense
+from .values import COMPARISONS, SUM_RULES, Value, compare_sums, dense
 from .warps import Array
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
@@ -127,15 +118,16 @@ def _compute(instruction: Instruction) -> Step:
     roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
     kinds = [roles[role] for role in row.reads]
-    compute = _with_options(bfloat.COMPUTED[key] if kind.kind == "e" else row.compute, options)
+    wider = kind.kind == "e" and key in OPERATIONS  # of bfloat16 what rounds is rounded to odd before
+    compute = _with_options(OPERATIONS[key].odd if wider else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     elif kind.kind == "v":
         compute = floating.on_halves(compute, _PAIRS[kind.name])
-    rule = _sum_rule(key, kind, wide)
+    rule = SUM_RULES.get(key) if kind.kind in "sub" else None
 
     def computed(chunk: Chunk, *values: Value) -> list[Value]:
-        result = rule(*values) if rule else None
+        result = rule(kind, *values) if rule else None
         if result is None:
             result = compute(*[as_array(value, k) for value, k in zip(values, kinds, strict=True)])
         return [result]
@@ -155,18 +147,6 @@ def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[.
         unclamped = compute
         compute = lambda *arguments: clamp01(unclamped(*arguments))  # noqa: E731
     return compute
-
-
-def _sum_rule(key: str, kind: Type, wide: Type) -> Callable[..., Value | None] | None:
-    if kind.kind not in "sub":
-        return None
-    if key in SUM_RULES:
-        rule = SUM_RULES[key]
-        return lambda *values: rule(kind, *values)
-    if key in WIDE_RULES:
-        wide_rule = WIDE_RULES[key]
-        return lambda *values: wide_rule(kind, *values, wide)
-    return None
 
 
 @binds("setp", "set")

@@ -154,15 +154,6 @@ def _allocate(given: _Arguments) -> Value:
     return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
 
 
-def _free(given: _Arguments) -> Value:
-    return np.zeros((1, 1), np.uint32)
-
-
-def _parameters_of_child(given: _Arguments) -> Value:
-    """``cudaGetParameterBufferV2(kernel, grid, block, shared)``: room for the arguments of a kernel."""
-    return _allocate(given._replace(widths=(0,)))
-
-
 def _finding(code: str, text: str) -> Callable[[_Arguments], Value]:
     """A call that is a finding, and does nothing."""
 
@@ -182,10 +173,11 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
     "vprintf": ((8, 8), _print),
     "__assertfail": ((8, 8, 4, 8, 8), _assert),
     "malloc": ((8,), _allocate),
-    "free": ((8,), _free),
+    "free": ((8,), lambda given: np.zeros((1, 1), np.uint32)),
     "cudaGraphSetConditional": ((8, 4), _condition),
-    **dict.fromkeys(
-        ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"), ((8, 12, 12, 4), _parameters_of_child)
+    **dict.fromkeys(  # room for the arguments of another kernel
+        ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
+        ((8, 12, 12, 4), lambda given: _allocate(given._replace(widths=(0,)))),
     ),
     **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _child)),
 }

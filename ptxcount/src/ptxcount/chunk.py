@@ -139,23 +139,18 @@ class Reporter:
 
 
 class Chunk:
-    """Whole thread blocks that run together.
+    """Whole thread blocks that run together."""
 
-    Attributes
-    ----------
-    instruction : Instruction
-        The current one.
-    active : ndarray of bool
-        The threads that execute it, broadcastable to (blocks, threads).
-    kept : frozenset of str, or None
-        The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
-    spins : int
-        How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
-    wrote : bool
-        Whether anything was written since that was asked last.
-    """
-
+    #: The current one.
     instruction: Instruction
+    #: The threads that execute it, broadcastable to (blocks, threads).
+    active: Array
+    #: The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
+    kept: frozenset[str] | None
+    #: How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    spins: int
+    #: Whether anything was written since that was asked last.
+    wrote: bool
 
     def __init__(self, context: Context, block_ids: Array) -> None:
         self.context, self.block_ids = context, block_ids
@@ -166,8 +161,7 @@ class Chunk:
         )
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
-        self.active = EVERYONE
-        self.kept: frozenset[str] | None = NOTHING
+        self.active, self.kept = EVERYONE, NOTHING
         self.steps = self.spins = 0
         self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}

@@ -166,18 +166,7 @@ def _source(file: Path, ptx: bool) -> Path | str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    words : sequence of str, optional
-        The command line without the program's name; this process's, unless given.
-
-    Returns
-    -------
-    int
-        The exit code: 0, or 1 with the reason on standard error; after Ctrl-C, or if nobody reads on, as `ended`.
-    """
+    """The exit code of a command line: 0, or 1 with the reason on standard error; that of the gate; or as `ended`."""
     given = sys.argv[1:] if words is None else words
     if given and given[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - counting does without

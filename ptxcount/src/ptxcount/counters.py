@@ -107,19 +107,7 @@ class Access:
         return SPLIT if self.split else ""
 
     def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
-        """Count one execution by a chunk.
-
-        Parameters
-        ----------
-        address : Value
-            The byte address of each thread.
-        active : ndarray of bool
-            The threads that execute it, broadcastable to ``shape``.
-        shape : tuple of int
-            Blocks and threads of the chunk.
-        turns : Turns, optional
-            How it is counted, if it is an atomic.
-        """
+        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active."""
         on = occupancy(active, shape)
         count = on.requests
         self.requests += count
@@ -141,11 +129,9 @@ class Access:
 
     def add(self, requests: int, sectors: int, useful: int) -> None:
         """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
-        self.requests, self.sectors, self.useful_bytes = (
-            self.requests + requests,
-            self.sectors + sectors,
-            self.useful_bytes + useful,
-        )
+        self.requests += requests
+        self.sectors += sectors
+        self.useful_bytes += useful
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def _record_global(self, address: Value, active: Array, shape: tuple[int, int]) -> None:

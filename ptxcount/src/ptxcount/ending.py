@@ -9,21 +9,9 @@ from collections.abc import Callable
 
 
 def ended(name: str, command: Callable[[], int], failure: int) -> int:
-    """Run a command; return its exit code.
+    """The exit code of a command: its own; 130 after Ctrl-C, 141 if nobody reads on, or that of a failed output.
 
-    Parameters
-    ----------
-    name : str
-        What its line on standard error begins with; nothing if it is to have none.
-    command : callable
-        Returns its exit code.
-    failure : int
-        The exit code where standard output cannot be written to.
-
-    Returns
-    -------
-    int
-        130 after Ctrl-C, 141 if nobody reads on, as of other commands; else the command's.
+    Its line on standard error begins with its name; without one there is none.
     """
     try:
         try:

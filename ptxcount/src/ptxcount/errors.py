@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+__all__ = [
+    "CompileError", "DivergentBarrierError", "GlobalRaceError", "KernelFaultError", "LaunchError", "MisalignedError",
+    "NoProgressError", "NvccNotFoundError", "OutOfBoundsError", "PtxError", "PtxSyntaxError", "ReadOnlyError",
+    "SharedRaceError", "Source", "StepLimitExceededError", "TimeLimitExceededError", "TrapError",
+    "UninitializedReadError", "UnsetVariableError", "UnsupportedInstructionError",
+]  # fmt: skip
+
 Index3 = tuple[int, int, int]
 
 

@@ -19,19 +19,7 @@ from .global_races import reached
 from .lowering import lowered
 from .merging import Neighbours, neighbours
 from .parser import parse
-from .program import (
-    SINK,
-    Address,
-    Entry,
-    Group,
-    Instruction,
-    Operand,
-    Program,
-    Register,
-    Special,
-    Symbol,
-    Variable,
-)
+from .program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
 from .schedule import Code
 
 
@@ -87,7 +75,8 @@ def prepare(program: Program, entry: str) -> Executable:
     with np.errstate(all="ignore"):
         steps = _bound(kernel)
     flow, instructions = analyse(kernel), kernel.instructions
-    named = {name for i in instructions for operand in i.operands for name in _symbols(operand)}
+    used = [each for i in instructions for operand in i.operands for each in leaves(operand)]
+    named = {each.name for each in used if isinstance(each, Symbol)}
     known = {**program.variables, **kernel.variables}
     work = [*named]
     while work:
@@ -96,7 +85,7 @@ def prepare(program: Program, entry: str) -> Executable:
         named |= more
         work += more
     variables = [v for v in known.values() if v.name in named]
-    special = {o.name for i in instructions for o in i.operands if isinstance(o, Special)}
+    special = {each.name for each in used if isinstance(each, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     addresses, _ = laid_out((each for each in variables if each.space == "shared"), reserved)
     return Executable(
@@ -139,14 +128,6 @@ def laid_out(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, i
         places[variable.name] = -(-start // variable.align) * variable.align
         start = places[variable.name] + (variable.size or 0)
     return places, start
-
-
-def _symbols(operand: Operand) -> list[str]:
-    if isinstance(operand, Address) and operand.base is not None:
-        return _symbols(operand.base)
-    if isinstance(operand, Group):
-        return [name for item in operand.items for name in _symbols(item)]
-    return [operand.name] if isinstance(operand, Symbol) else []
 
 
 def _code(entry: Entry, flow: Flow, bound: list[Step]) -> Iterator[Code]:

@@ -146,13 +146,3 @@ def clamp01(a: Array) -> Array:
 def positive(a: Array) -> Array:
     """``.relu``: what is negative becomes +0; NaN stays."""
     return np.asarray(np.where(a > 0, a, np.where(np.isnan(a), a, a.dtype.type(0))))
-
-
-def is_normal(a: Array) -> Array:
-    """``testp.normal``: finite, not zero, not subnormal."""
-    return np.asarray(np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).tiny))
-
-
-def is_subnormal(a: Array) -> Array:
-    """``testp.subnormal``."""
-    return np.asarray((a != 0) & (np.abs(a) < np.finfo(a.dtype).tiny))

@@ -121,7 +121,8 @@ def analyse(entry: Entry) -> Flow:
     uses = [_uses(code[block.start : block.stop]) for block in blocks]
     live = _live(blocks, order, uses)
     outliving = frozenset[str]().union(*(read for read, _ in uses))
-    return Flow(blocks, rank, outliving, cache(partial(_reachable, blocks)), cache(partial(_needed, live)))
+    needed = cache(lambda some: frozenset[str]().union(*(live[each] for each in some)))
+    return Flow(blocks, rank, outliving, cache(partial(_reachable, blocks)), needed)
 
 
 def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
@@ -141,10 +142,6 @@ def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str],
             live[index] = now
             work |= dict.fromkeys(before[index])
     return live
-
-
-def _needed(live: list[frozenset[str]], blocks: frozenset[int]) -> frozenset[str]:
-    return frozenset[str]().union(*(live[each] for each in blocks))
 
 
 def _reachable(blocks: list[BasicBlock], start: int) -> bytes:

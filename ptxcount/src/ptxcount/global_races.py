@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .program import Address, Instruction, Symbol, registers_in
+from .program import Address, Instruction, Operand, Register, Symbol, leaves
 from .warps import Array
 
 _TIME, _THREAD = 32, (1 << 32) - 1
@@ -117,18 +116,17 @@ def reached(code: Sequence[Instruction]) -> tuple[set[str], set[str]]:
         if one.opcode in ("ld", "st") and not {"shared", "local", "param", "const"} & {*one.modifiers}:
             for each in one.operands:
                 if isinstance(each, Address):
-                    through[one.opcode == "st"].update(_behind(each.base, sources))
+                    through[one.opcode == "st"].update(_behind(each, sources))
     return through
 
 
 def _made_of(one: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
     if one.opcode in ("ld", "ldu", "atom") and "param" not in one.modifiers:
         return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*one.modifiers} else ())
-    parts = [_behind(each.base if isinstance(each, Address) else each, sources) for each in one.operands[1:]]
-    return frozenset().union(*parts)
+    return frozenset().union(*(_behind(each, sources) for each in one.operands[1:]))
 
 
-def _behind(operand: Any, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    if isinstance(operand, Symbol):
-        return frozenset({operand.name})
-    return frozenset().union(*(sources.get(name, frozenset()) for name in registers_in((operand,))))
+def _behind(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    found = frozenset(each.name for each in leaves(operand) if isinstance(each, Symbol))
+    registers = (each.name for each in leaves(operand) if isinstance(each, Register))
+    return found.union(*(sources.get(name, frozenset()) for name in registers))

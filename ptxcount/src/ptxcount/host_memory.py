@@ -22,13 +22,7 @@ BLOCK = 1 << 20
 
 
 def physical() -> int:
-    """Memory of this machine or container in bytes, used or not.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Memory of this machine or container in bytes, used or not."""
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         return min(there, int(LIMIT.read_text(encoding="ascii")))

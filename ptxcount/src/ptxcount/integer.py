@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -225,7 +224,11 @@ def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
     return result
 
 
-def saturated(total: Array, dtype: Any) -> Array:
-    """A wide sum clamped to a narrower type."""
-    limits = np.iinfo(dtype)
-    return np.clip(total, limits.min, limits.max).astype(dtype)
+def saturated(total: Array) -> Array:
+    """A wide sum clamped to 32 bits."""
+    return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
+    """``.sat``: the upper part of a product and a third number."""
+    return saturated(high(a, b).astype(np.int64) + c)

@@ -64,16 +64,7 @@ def number(word: str, line: int) -> int | float:
 class Stream:
     """The tokens of a part of a module, read from front to back; every failure names the line and what was expected.
 
-    They are made when they are asked for, so that what is left out costs nothing.
-
-    Parameters
-    ----------
-    text : str
-        The module.
-    start, stop : int
-        Where the part begins and ends in the text; without, all of it.
-    line : int
-        The line that it begins in.
+    They are made when they are asked for, so that what is left out costs nothing. The part begins in a line.
     """
 
     def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:

@@ -9,13 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from .bind_call import FUNCTIONS
 from .program import GIVEN, TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
 
-#: What the environment provides (`bind_call`).
-PROVIDED = (
-    "vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional", "cudaGetParameterBufferV2",
-    "cudaLaunchDeviceV2", "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
-)  # fmt: skip
 #: Instructions that a kernel may grow to.
 MOST = 200_000
 #: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
@@ -32,14 +28,8 @@ def lowered(program: Program, entry: Entry) -> Entry:
 class _Copy:
     """A function's code, put behind what there is of the kernel.
 
-    Parameters
-    ----------
-    functions, into : Functions, Entry
-        What may be called, and the kernel.
-    names : dict
-        What the function's parameters are called at the call.
-    callers : tuple
-        The functions that are being copied, this one last, and what the names of each end with.
+    ``names`` are those of its parameters at the call, ``callers`` the functions that are being copied, this one last,
+    and what the names of each end with.
     """
 
     def __init__(
@@ -136,7 +126,7 @@ class _Copy:
     def _call_of(self, call: Instruction, name: str, results: list[str], given: list[str]) -> None:
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
-            problem = "" if name in PROVIDED else f"the PTX has no function {name!r}"
+            problem = "" if name in FUNCTIONS else f"the PTX has no function {name!r}"
         elif (len(results), len(given)) != (len(function.results), len(function.parameters)) or "" in (
             *results,
             *given,

@@ -97,15 +97,7 @@ def unit_index(address: Value, base: int, size: int) -> Array:
 
 
 class ArrayMemory:
-    """Global memory, or constant memory: the arrays that a launch can reach.
-
-    Parameters
-    ----------
-    first : int
-        The address of the first one.
-    distinct : bool
-        Whether to note which sectors are read and written.
-    """
+    """The arrays that a launch can reach, from an address on; with ``distinct`` also which sectors it touched."""
 
     def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False) -> None:
         self._regions: list[Region] = []

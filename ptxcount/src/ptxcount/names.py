@@ -36,7 +36,7 @@ def find_entry(ptx: str, name: str | None) -> str:
 def is_called(mangled: str, name: str) -> bool:
     """Whether a kernel may be called so: its C++ name, from any of its namespaces on, or less than all of it."""
     full = demangled(mangled)
-    spellings = {source_name(mangled), full, spelled(full), _without_template(spelled(full))}
+    spellings = {source_name(mangled), full, spelled(full), spelled(full).partition("<")[0]}
     parameters = full[len(full) - len(_parameters(full)) :]
     spellings.add(spelled(full) + parameters)
     return any(f"::{_plain(each)}".endswith(f"::{_plain(name)}") for each in spellings)
@@ -119,10 +119,6 @@ def _parameters(full: str) -> str:
 def spelled(full: str) -> str:
     """A demangled name without the type it returns and without parameters."""
     return split(full[: len(full) - len(_parameters(full))], " ")[-1]
-
-
-def _without_template(name: str) -> str:
-    return name.partition("<")[0]
 
 
 def _plain(name: str) -> str:

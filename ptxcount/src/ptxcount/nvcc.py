@@ -34,13 +34,7 @@ _NAME = re.compile(r"(?:\\.|\S)+")
 
 
 def find_nvcc() -> Path:
-    """Return the path of nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
-
-    Raises
-    ------
-    NvccNotFoundError
-        There is none, or NVCC is not the path of an executable.
-    """
+    """The path of nvcc: the variable NVCC, else PyPI's wheel here, else PATH. Raises `NvccNotFoundError`."""
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     named = os.environ.get("NVCC")
     path = shutil.which(named) if named else _from_wheel() or shutil.which("nvcc")
@@ -66,37 +60,12 @@ class Compilation(NamedTuple):
     files: list[Path]
 
 
-def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> str:
-    """Compile CUDA C++ to PTX with source lines.
-
-    Parameters
-    ----------
-    source : Path or str
-        A file, or the text of one, which the PTX calls ``source.cu``.
-    flags : str
-        Further options of nvcc, as typed on its command line.
-    arch : str
-        The architecture, for example ``sm_90``.
-    instances : sequence of str
-        Kernels to instantiate from templates, such as ``blur<float>``.
-
-    Returns
-    -------
-    str
-        The PTX.
-
-    Raises
-    ------
-    CompileError
-        nvcc refused, with its text; or wrote nothing; or took longer than `time_limit` says.
-    NvccNotFoundError
-        There is no nvcc.
-    """
-    return compilation(source, flags, arch, instances).ptx
-
-
 def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
-    """Compile as `compile_cuda`, and tell which files were read: of a source given as text, none."""
+    """Compile a file, or the text of one, to PTX with source lines; which files were read is known of a file.
+
+    ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
+    refuses, writes nothing or takes longer than `time_limit` says, and `NvccNotFoundError`.
+    """
     # A template's kernels are there once something takes their address.
     asked = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
@@ -159,19 +128,8 @@ def time_limit() -> float:
 def call(command: Sequence[str], folder: str | None = None, *, share: float = 1) -> subprocess.CompletedProcess[bytes]:
     """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
 
-    Parameters
-    ----------
-    command : sequence of str
-        nvcc and its arguments.
-    folder : str, optional
-        Where it runs.
-    share : float
-        The part of the time limit that it has.
-
-    Raises
-    ------
-    CompileError
-        The command does not run, takes longer than the limit, or has a word that a shell would run.
+    It has a share of the time limit. Raises `CompileError` if it does not run, takes longer, or has a word that a shell
+    would run.
     """
     limit = share * time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -205,13 +205,12 @@ class Program:
     variables: dict[str, Variable] = field(default_factory=dict)
 
 
-def registers_in(operands: Iterable[Operand | None]) -> list[str]:
-    """The names of the registers in operands, also those of addresses."""
-    found: list[str] = []
-    for each in operands:
-        base = each.base if isinstance(each, Address) else each
-        if isinstance(base, Register):
-            found.append(base.name)
-        elif isinstance(base, Group):
-            found += registers_in(base.items)
-    return found
+def leaves(operand: Operand | None) -> Iterator[Operand]:
+    """The registers, names and numbers that stand in an operand, also in addresses."""
+    if isinstance(operand, Address):
+        yield from leaves(operand.base)
+    elif isinstance(operand, Group):
+        for item in operand.items:
+            yield from leaves(item)
+    elif operand is not None:
+        yield operand

@@ -76,15 +76,7 @@ class _Come(NamedTuple):
 
 
 class Schedule:
-    """The threads of one chunk by the basic block that they wait for.
-
-    Parameters
-    ----------
-    chunk : Chunk
-        The blocks to run.
-    code, flow : list of Code, Flow
-        The kernel.
-    """
+    """The threads of one chunk by the basic block of a kernel that they wait for."""
 
     def __init__(self, chunk: Chunk, code: list[Code], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow

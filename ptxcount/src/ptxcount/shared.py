@@ -19,21 +19,9 @@ _WITHIN = (1 << RANK_BITS) - 1
 
 
 class SharedMemory:
-    """The shared memory of each block of a chunk.
+    """The shared memory of each block of a chunk, of which so many, a cluster, reach each other's.
 
-    Parameters
-    ----------
-    blocks, threads : int
-        The shape of the chunk.
-    size : int
-        Bytes of a block.
-    unit : int
-        The smallest access of the kernel in bytes: no two accesses overlap by less, so that what was written and by
-        whom is kept for units of this size.
-    cluster : int
-        How many blocks, one behind the other, reach each other's shared memory.
-    races : str
-        What is done about races, one of `findings.RACES`.
+    No two accesses of the kernel overlap by less than a unit of bytes: what was written, and by whom, is kept for each.
     """
 
     def __init__(self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "") -> None:

@@ -37,14 +37,8 @@ class _Scope:
         self.start = start
         self.labels: dict[str, int] = {}
         self.given: dict[str, str] = {}
-        self._names: dict[str, Type] = {}
-        self._ranges: dict[str, tuple[int, Type]] = {}
-
-    def declare(self, name: str, count: int | None, kind: Type) -> None:
-        if count is None:
-            self._names[name] = kind
-        else:
-            self._ranges[name] = (count, kind)
+        self.names: dict[str, Type] = {}
+        self.ranges: dict[str, tuple[int, Type]] = {}
 
     def renamed(self, operand: Operand) -> Operand:
         """A target of a jump, with the name that its label has outside."""
@@ -54,11 +48,11 @@ class _Scope:
         return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and own else operand
 
     def find(self, name: str) -> Register | None:
-        if name in self._names:
-            return Register(name + self.suffix, self._names[name])
+        if name in self.names:
+            return Register(name + self.suffix, self.names[name])
         match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)
-        if match and match[1] in self._ranges:
-            count, kind = self._ranges[match[1]]
+        if match and match[1] in self.ranges:
+            count, kind = self.ranges[match[1]]
             if int(match[2]) < count:
                 return Register(name + self.suffix, kind)
         return None
@@ -84,13 +78,7 @@ class Body:
         self._tables: dict[str, Group] = {}
 
     def parse(self) -> None:
-        """Parse to the closing brace.
-
-        Raises
-        ------
-        PtxSyntaxError
-            The braces or the ends of statements do not match.
-        """
+        """Parse to the closing brace; `PtxSyntaxError` if the braces or the ends of statements do not match."""
         while self._scopes:
             self._statement()
 
@@ -104,7 +92,7 @@ class Body:
         elif stream.accept(".reg"):
             stream.statement(self._registers)
         elif stream.accept(*SPACES):
-            stream.statement(lambda: self._own_variable(token.text))
+            stream.statement(lambda: self._declare(self._variable(token.text)))
         elif stream.accept(".loc"):
             self._locate(token.line)
         elif stream.accept(".param"):
@@ -135,15 +123,14 @@ class Body:
             if instruction.opcode in ("bra", "brx"):
                 code[index] = replace(instruction, operands=tuple(map(scope.renamed, instruction.operands)))
 
-    def _own_variable(self, space: str) -> None:
-        variable = self._variable(space)
+    def _declare(self, variable: Variable) -> None:
         self._entry.variables[variable.name] = variable
 
     def _given(self) -> None:
         """What a call is given or gives: memory of the thread, with a name for each scope."""
         variable, scope = self._variable(".local"), self._scopes[-1]
         scope.given[variable.name] = f"{variable.name}{scope.suffix}"
-        self._entry.variables[scope.given[variable.name]] = replace(variable, name=scope.given[variable.name])
+        self._declare(replace(variable, name=scope.given[variable.name]))
 
     def _locate(self, ptx_line: int) -> None:
         """``.loc file line column``, and ``inlined_at file line column`` behind it."""
@@ -164,11 +151,12 @@ class Body:
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
         while True:
-            register, count = stream.take("name", "a register's name"), None
+            register = stream.take("name", "a register's name")
             if stream.accept("<"):
-                count = stream.integer()
+                self._scopes[-1].ranges[register] = stream.integer(), kind
                 stream.expect(">")
-            self._scopes[-1].declare(register, count, kind)
+            else:
+                self._scopes[-1].names[register] = kind
             if not stream.accept(","):
                 break
 

@@ -33,17 +33,10 @@ _MOST_KNOWN = 1 << 11
 _PERIOD = BANKS * WORD
 
 
-def _without_idle(units: Array, lanes: Array | None) -> Array:
-    """Idle lanes made to repeat the first active one, which changes no count of distinct units."""
-    if lanes is None:
-        return units
-    first = np.take_along_axis(units, lanes.argmax(axis=1)[:, None], axis=1)
-    return np.where(lanes, units, first)
-
-
 def _ordered(units: Array, lanes: Array | None) -> Array:
-    """The units that the active lanes of each request touch, in order."""
-    units = _without_idle(units, lanes)
+    """The units that the active lanes of each request touch, in order; idle lanes repeat the first active one."""
+    if lanes is not None:
+        units = np.where(lanes, units, np.take_along_axis(units, lanes.argmax(axis=1)[:, None], axis=1))
     if (units[:, 1:] < units[:, :-1]).any():  # np.diff of unsigned numbers is never below 0
         units = np.sort(units, axis=1)
     return units
@@ -89,12 +82,6 @@ def local_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     return _distinct(octets, lanes) * max(width // WORD, 1)
 
 
-def _groups(values: Array, width: int) -> Array:
-    """(requests, 32) as (requests, groups, lanes served together)."""
-    lanes = BANKS * WORD // max(width, WORD)
-    return values.reshape(len(values), -1, lanes)
-
-
 def wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
     """The shared memory wavefronts of each request; parameters and result as of `sectors`."""
     return _turns(addresses, np.ones(addresses.shape, bool) if lanes is None else lanes, width, BANKS)
@@ -114,7 +101,8 @@ def _turns(addresses: Array, active: Array, width: int, together: int) -> Array:
 def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
     """The wavefronts of each request without bank conflicts: the groups of lanes with an active one."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
+    together = BANKS * WORD // max(width, WORD)
+    return np.asarray(active.reshape(len(active), -1, together).any(axis=2).sum(axis=1))
 
 
 def served_stores(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
@@ -216,9 +204,11 @@ def totals(rules: Rules, address: Value, active: Array, shape: tuple[int, int], 
         whole = dense(address)
         rows = by_warp(spread(whole.view(f"i{whole.itemsize}"), shape), threads)
         if lanes is None:
-            return _sums(rules(rows.reshape(-1, LANES), None, width))
-        some = spread(on.warps, rows.shape[:2])
-        return _sums(rules(rows[some], spread(lanes, rows.shape)[some], width))
+            tables = rules(rows.reshape(-1, LANES), None, width)
+        else:
+            some = spread(on.warps, rows.shape[:2])
+            tables = rules(rows[some], spread(lanes, rows.shape)[some], width)
+        return [int(each.sum()) for each in tables]
     residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     moved = columns - columns.min() // _PERIOD * _PERIOD
@@ -247,10 +237,6 @@ def _known(rules: Rules, width: int, addresses: bytes, shape: tuple[int, int, in
     if threads % LANES:
         lanes = spread(lanes_by_warp(np.ones((1, 1), bool), threads), shape).reshape(-1, LANES)
     return [table.reshape(shape[:2]) for table in rules(whole.reshape(-1, LANES), lanes, width)]
-
-
-def _sums(counts: Sequence[Array]) -> list[int]:
-    return [int(each.sum()) for each in counts]
 
 
 def _alike(residues: Array) -> tuple[Array, Array, Array]:

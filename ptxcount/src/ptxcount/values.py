@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import Type
+from .program import TYPES, Type
 from .warps import Array
 
 _SIGNED = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
@@ -50,11 +50,6 @@ Value = Array | Sum
 def dense(value: Value) -> Array:
     """A value as an array."""
     return value.dense() if isinstance(value, Sum) else value
-
-
-def is_uniform(value: Value) -> bool:
-    """Whether a value is one number for all threads of the chunk."""
-    return not isinstance(value, Sum) and value.size == 1
 
 
 def summed(block: Array, thread: Array) -> Value:
@@ -94,7 +89,7 @@ def _subtract(kind: Type, left: Value, right: Value) -> Value | None:
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
-    if not is_uniform(right):
+    if isinstance(right, Sum) or right.size > 1:
         left, right = right, left
     a = parts(left, kind.size)
     if a is None or isinstance(right, Sum) or right.size > 1:
@@ -116,14 +111,9 @@ def _shift_left(kind: Type, left: Value, amount: Value) -> Value | None:
     return summed(a.block << places, a.thread << places)
 
 
-def _wide(kind: Type, value: Value) -> Value | None:
-    a = exact(value, kind)
-    dtype = _SIGNED[2 * kind.size]
-    return None if a is None else summed(a.block.astype(dtype), a.thread.astype(dtype))
-
-
-def _multiply_wide(kind: Type, left: Value, right: Value, wide: Type) -> Value | None:
-    a, b = _wide(kind, left), _wide(kind, right)
+def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
+    wide = TYPES[f"{kind.kind}{2 * kind.bits}"]
+    a, b = (convert_sum(each, kind, wide) for each in (left, right))
     return None if a is None or b is None else _multiply(wide, a, b)
 
 
@@ -134,8 +124,8 @@ SUM_RULES: dict[str, Callable[..., Value | None]] = {
     "mul.lo": _multiply,
     "mad.lo": _multiply_add,
     "shl": _shift_left,
+    "mul.wide": _multiply_wide,
 }
-WIDE_RULES: dict[str, Callable[..., Value | None]] = {"mul.wide": _multiply_wide}
 
 
 def convert_sum(value: Value, source: Type, target: Type) -> Value | None:

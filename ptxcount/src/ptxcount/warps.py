@@ -62,15 +62,7 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 class Occupancy:
-    """Which threads of a chunk a mask has, each number made when it is asked for.
-
-    Parameters
-    ----------
-    active : ndarray of bool
-        The mask, broadcastable to ``shape``; it never changes.
-    shape : tuple of int
-        Blocks and threads.
-    """
+    """Which threads of a chunk a mask has, which never changes; each number is made when it is asked for."""
 
     def __init__(self, active: Array, shape: tuple[int, ...]) -> None:
         self.active, self.shape = active, shape

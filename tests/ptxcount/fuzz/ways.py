@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxcount.execute import run
-from ptxcount.nvcc import compile_cuda
 from tests.ptxcount.fuzz import grammar
+from tests.ptxcount.sources import compiled
 
 Array = npt.NDArray[Any]
 #: Contraction of a * b + c is the compiler's free choice, and not every compiler's is the same.
@@ -62,7 +62,7 @@ def compile_ptx(seeds: list[int], folder: Path) -> str:
     """The PTX of the kernels of some seeds."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
-    return compile_cuda(source, FLAGS)
+    return compiled(source, FLAGS)
 
 
 def executor(ptx: str, seed: int) -> Memory:
