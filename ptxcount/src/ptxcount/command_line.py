@@ -26,7 +26,6 @@ from .names import cpp_name
 from .nvcc import ARCH
 from .options import dimensions, flags_of, joined_flags, printable
 from .overview import overview
-from .page import page
 from .typed import checked
 
 
@@ -107,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a __constant__ or __device__ variable that a host would set, written as an argument with its name",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page, coloured by cost")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
     return parser
 
@@ -142,14 +141,13 @@ def _report(words: Sequence[str]) -> str:
     # What PTX was made of is not known here: it names files, and could name any.
     lines_of = listing.source_lines([] if is_ptx(source) else made.files)
     title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
-    if options.html:
-        whole.write(options.html, page(title, counters, options.words, lines_of))
-    if options.json:
-        return listing.as_json(counters, lines_of)
     most = costs.text(counters, options.words, lines_of)
     parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
     said = ["\n".join(map(str, counters.findings)), "".join(counters.printed).rstrip("\n")]
-    return "\n\n".join(filter(None, [*parts, *said]))
+    text = "\n\n".join(filter(None, [*parts, *said]))
+    if options.html:
+        whole.write(options.html, listing.page(printable(text)))
+    return listing.as_json(counters, lines_of) if options.json else text
 
 
 def _source(file: Path, ptx: bool) -> Path | str:

@@ -96,12 +96,6 @@ def text(counters: LaunchCounters, words: Sequence[str], lines_of: Lines) -> str
     return "\n".join([*_lines(found, drawn, lines_of), *[f"\n{LEGEND}"] * bool(drawn)])
 
 
-def place_of(one: Cost) -> str:
-    """The file and line of a cost."""
-    source = one.worst.source
-    return f"{Path(source.file).name}:{source.line}" if source.file else str(source)
-
-
 def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Iterator[str]:
     unit = array = ""
     few = Counter[str]()
@@ -114,8 +108,9 @@ def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Ite
         if (one.unit, one.array) != (unit, array):
             yield f"{one.of_array / one.of_all:>5.0%}  {one.array}"
         unit, array = one.unit, one.array
-        source = text_of(one.worst.source.file, one.worst.source.line, lines_of)
-        yield f"{one.amount / one.of_all:>10.0%}  {place_of(one)}  {source}".rstrip()
+        source = one.worst.source
+        place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
+        yield f"{one.amount / one.of_all:>10.0%}  {place}  {text_of(source.file, source.line, lines_of)}".rstrip()
         yield f"            {one.words}"
         if n in drawn:
             yield from ("", *(f"            {row}".rstrip() for row in drawn[n].text().splitlines()), "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,15 @@ def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None)
         costs = Counter((is_wasteful(access), cost(access)) for access in here)
         for (wasteful, each), count in costs.items():
             yield f"{'>>' if wasteful else '  '}       ^ {each}" + f" ({count} instructions)" * (count > 1)
+
+
+def page(text: str) -> str:
+    """A listing, whose first line is its title, as a page of HTML that needs nothing else; what ``>>`` marks is red."""
+    title = escape(text.partition("\n")[0])
+    body = re.sub(r"(?m)^&gt;&gt;.*", r"<mark>\g<0></mark>", escape(text))
+    style = ":root { color-scheme: light dark } pre { font: 13px/1.35 monospace } mark { background: #f977 }"
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
 
 
 def source_lines(sources: Iterable[Path]) -> Lines:

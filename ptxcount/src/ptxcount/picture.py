@@ -18,7 +18,6 @@ from .warps import Array
 Grid = npt.NDArray[np.bool_]
 #: Rows that a terminal shows; of more, the first ones and the last.
 _ROWS = 8
-_SIDE = 6
 
 
 @dataclass(frozen=True)
@@ -31,30 +30,13 @@ class Picture:
 
     def text(self) -> str:
         """Both side by side, in at most eight rows."""
-        sides = [[label, *_drawn(grid)] for label, grid in self._sides()]
+        sides = []
+        for name, grid in (("now", self.now), ("at best", self.best)):
+            unit = self.unit[:-1] if len(grid) == 1 else self.unit
+            sides.append([f"{name}: {len(grid)} {unit}", *_drawn(grid)])
         height = max(map(len, sides))
         padded = [side + [""] * (height - len(side)) for side in sides]
         return "\n".join(f"{left:<36}{right}".rstrip() for left, right in zip(*padded, strict=True))
-
-    def svg(self) -> str:
-        """Both side by side, with all rows."""
-        parts = []
-        for label, grid in self._sides():
-            cells = "".join(
-                f'<path class="{"on" if on else "off"}" d="M{column * _SIDE} {row * _SIDE}h5v5h-5z"/>'
-                for (row, column), on in np.ndenumerate(grid)
-            )
-            size = f'width="{grid.shape[1] * _SIDE}" height="{len(grid) * _SIDE}"'
-            svg = f'<svg {size} role="img" aria-label="{label}">{cells}</svg>'
-            parts.append(f"<figure><figcaption>{label}</figcaption>{svg}</figure>")
-        return f'<div class="picture">{"".join(parts)}</div>'
-
-    def _sides(self) -> list[tuple[str, Grid]]:
-        """The two grids, each with a caption."""
-        sides = (("now", self.now), ("at best", self.best))
-        return [
-            (f"{name}: {len(grid)} {self.unit[:-1] if len(grid) == 1 else self.unit}", grid) for name, grid in sides
-        ]
 
 
 def _drawn(grid: Grid) -> list[str]:
