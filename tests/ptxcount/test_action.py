@@ -71,11 +71,7 @@ class Repository:
         summary = self.temp / "summary"
         summary.write_text("")
         tools = f"{self.temp / 'ptxcount' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        more = {
-            "FOLDER": "cuda",
-            "ARGUMENTS": arguments,
-            "LINK": "https://example.org/blob/1234",
-        }
+        more = {"FOLDER": "cuda", "ARGUMENTS": arguments, "LINK": "https://example.org/blob/1234"}
         assert more.keys() == CHECK["env"].keys()
         github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary}
         environment = {**os.environ, "PATH": tools, **more, **{name: str(each) for name, each in github.items()}}

@@ -353,16 +353,13 @@ def test_arrays() -> None:
         argument("a=float64[-1]")
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("n=uint8:7", np.uint8(7)),
-        ("u1:7", np.uint8(7)),
-        ("int64:-5", np.int64(-5)),
-        ("float32:1e-3", np.float32(1e-3)),
-        ("complex64:1+2j", np.complex64(1 + 2j)),
-    ],
-)
+@pytest.mark.parametrize(("word", "expected"), [
+    ("n=uint8:7", np.uint8(7)),
+    ("u1:7", np.uint8(7)),
+    ("int64:-5", np.int64(-5)),
+    ("float32:1e-3", np.float32(1e-3)),
+    ("complex64:1+2j", np.complex64(1 + 2j)),
+])  # fmt: skip
 def test_scalars(word: str, expected: np.generic) -> None:
     """Scalars of their dtype."""
     value = argument(word)

@@ -224,12 +224,7 @@ def test_special_values(instruction: str, operands: list[float], expected: float
     _same(got, np.array([expected], dtype))
 
 
-ROUND: dict[str, Callable[[Fraction], int]] = {
-    "rni": round,
-    "rzi": math.trunc,
-    "rmi": math.floor,
-    "rpi": math.ceil,
-}
+ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 
 
 @pytest.mark.parametrize("source", DTYPES)

@@ -215,26 +215,23 @@ def test_limit_of_shared_memory(repository: Repository) -> None:
         assert said == [f"scale.cu:7: PC001 {end}" for end in ends]
 
 
-@pytest.mark.parametrize(
-    ("launch", "code", "said"),
-    [
-        (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
-        (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
-        (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "ptxcount.toml, launch 1: "),
-        (LAUNCH + "limits = { load_sectors = nan }\n", 2, "limit load_sectors = nan: a finite number"),
-        (LAUNCH + "limits = { load_sectors = inf }\n", 2, "limit load_sectors = inf: a finite number"),
-        (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
-        (LAUNCH.replace("grid = 4", "grid = 8"), 2, "scale.cu:1: PC005 no counts are pinned: run ptxcount pin"),
-        (LAUNCH.replace("grid = 4", "grid = 8"), 2, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
-        (LAUNCH.replace("int32:1024", "int32:0"), 2, "scale.cu:1: PC009 it accesses no memory, so nothing is held"),
-        (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 2, "PC005 no counts are pinned"),
-        (LAUNCH + "cluster = [2]\n", 2, "PC005 no counts are pinned"),
-        (LAUNCH + 'name = "\\u001b[31m"\n', 2, "the name '\\x1b[31m' holds what cannot be printed"),
-        (LAUNCH + 'name = "x"\n' + LAUNCH + 'name = "x"\n', 2, "two launches have the name 'x'"),
-        (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
-        ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
-    ],
-)
+@pytest.mark.parametrize(("launch", "code", "said"), [
+    (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
+    (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
+    (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "ptxcount.toml, launch 1: "),
+    (LAUNCH + "limits = { load_sectors = nan }\n", 2, "limit load_sectors = nan: a finite number"),
+    (LAUNCH + "limits = { load_sectors = inf }\n", 2, "limit load_sectors = inf: a finite number"),
+    (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
+    (LAUNCH.replace("grid = 4", "grid = 8"), 2, "scale.cu:1: PC005 no counts are pinned: run ptxcount pin"),
+    (LAUNCH.replace("grid = 4", "grid = 8"), 2, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
+    (LAUNCH.replace("int32:1024", "int32:0"), 2, "scale.cu:1: PC009 it accesses no memory, so nothing is held"),
+    (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 2, "PC005 no counts are pinned"),
+    (LAUNCH + "cluster = [2]\n", 2, "PC005 no counts are pinned"),
+    (LAUNCH + 'name = "\\u001b[31m"\n', 2, "the name '\\x1b[31m' holds what cannot be printed"),
+    (LAUNCH + 'name = "x"\n' + LAUNCH + 'name = "x"\n', 2, "two launches have the name 'x'"),
+    (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
+    ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
+])  # fmt: skip
 def test_what_cannot_be_held(launch: str, code: int, said: str, repository: Repository) -> None:
     """A wrong kernel does not hold; of what cannot be counted nothing is known."""
     file = repository.folder / "ptxcount.toml"
@@ -265,22 +262,19 @@ def test_init(repository: Repository) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "said"),
-    [
-        ("{code}  // ptxcount: ignore[rise] the data is small", 0, ""),
-        ("// ptxcount: ignore[PC003] the data is small\n{code}", 0, ""),
-        ("{code}  // ptxcount: ignore[rise]", 1, "PC007 a waiver needs a reason"),
-        ("{code}  // ptxcount: ignore[rise, bank-conflict] of use", 1, "PC007 ignore[bank-conflict] waives nothing"),
-        (
-            "{code}  // ptxcount: ignore[rises] of use",
-            2,
-            "PC009 LaunchError: scale.cu:6: ignore[rises]: one of limit, ",
-        ),
-        ("{code}  // ptxcount: sector < 4", 2, "PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"),
-        ("// ptxcount: sectors <= 8\n{code}", 1, "scale.cu:7: PC002 sectors are 32, 8 are allowed"),
-    ],
-)
+@pytest.mark.parametrize(("line", "code", "said"), [
+    ("{code}  // ptxcount: ignore[rise] the data is small", 0, ""),
+    ("// ptxcount: ignore[PC003] the data is small\n{code}", 0, ""),
+    ("{code}  // ptxcount: ignore[rise]", 1, "PC007 a waiver needs a reason"),
+    ("{code}  // ptxcount: ignore[rise, bank-conflict] of use", 1, "PC007 ignore[bank-conflict] waives nothing"),
+    (
+        "{code}  // ptxcount: ignore[rises] of use",
+        2,
+        "PC009 LaunchError: scale.cu:6: ignore[rises]: one of limit, ",
+    ),
+    ("{code}  // ptxcount: sector < 4", 2, "PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"),
+    ("// ptxcount: sectors <= 8\n{code}", 1, "scale.cu:7: PC002 sectors are 32, 8 are allowed"),
+])  # fmt: skip
 def test_waiver(line: str, code: int, said: str, repository: Repository) -> None:
     """It stands at the line or before it, names what it waives, and why; of no use it is told of."""
     repository.kernel(

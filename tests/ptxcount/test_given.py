@@ -73,11 +73,7 @@ def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected
 
 
 #: What is stored to and read from, of an array of 64, and the sectors of both.
-PARTS = [
-    (slice(32, None), slice(1, 33), 4, 4),
-    (slice(31, 63), slice(2, 34), 5, 5),
-    (slice(0, 32), slice(8, 40), 4, 5),
-]
+PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5, 5), (slice(0, 32), slice(8, 40), 4, 5)]
 
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
@@ -121,16 +117,13 @@ def test_first_part(ptx: str) -> None:
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[32:].copy()])
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
-        ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
-        ({"*": {"n": None}}, r"\*argument 0.n: an array or a NumPy scalar, not NoneType"),
-        ({}, "argument 0: an array or a NumPy scalar, not dict"),
-        ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
-    ],
-)
+@pytest.mark.parametrize(("given", "text"), [
+    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
+    ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
+    ({"*": {"n": None}}, r"\*argument 0.n: an array or a NumPy scalar, not NoneType"),
+    ({}, "argument 0: an array or a NumPy scalar, not dict"),
+    ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
+])  # fmt: skip
 def test_refusal(given: Any, text: str, ptx: str) -> None:
     """By the member's name."""
     with pytest.raises(ptxcount.LaunchError, match=text):

@@ -128,14 +128,11 @@ def test_words_that_are_none(word: str) -> None:
         arguments([word])
 
 
-@pytest.mark.parametrize(
-    ("mangled", "name", "called"),
-    [
-        ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", ["gather", "gather<float,2>", "phys::gather"]),
-        ("_Z8by_value5PointPd", "by_value", ["by_value", "by_value(Point, double*)"]),
-        ("kernel", "kernel", ["kernel"]),
-    ],
-)
+@pytest.mark.parametrize(("mangled", "name", "called"), [
+    ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", ["gather", "gather<float,2>", "phys::gather"]),
+    ("_Z8by_value5PointPd", "by_value", ["by_value", "by_value(Point, double*)"]),
+    ("kernel", "kernel", ["kernel"]),
+])  # fmt: skip
 def test_names(mangled: str, name: str, called: list[str]) -> None:
     """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
     assert cpp_name(mangled) == name

@@ -69,17 +69,14 @@ def test_files(tmp_path: Path) -> None:
         assert x.tolist() == [*range(8)]
 
 
-@pytest.mark.parametrize(
-    ("mangled", "name"),
-    [
-        ("_Z5scalePf", "scale"),
-        ("_ZL5scalePf", "scale"),
-        ("_ZN3own5scaleIfEEvPT_S1_", "own::scale"),
-        ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::_GLOBAL__N__73a82065_4_f_cu__Z1ff::k2"),
-        ("scale", "scale"),
-        ("_Zebra", "_Zebra"),
-    ],
-)
+@pytest.mark.parametrize(("mangled", "name"), [
+    ("_Z5scalePf", "scale"),
+    ("_ZL5scalePf", "scale"),
+    ("_ZN3own5scaleIfEEvPT_S1_", "own::scale"),
+    ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::_GLOBAL__N__73a82065_4_f_cu__Z1ff::k2"),
+    ("scale", "scale"),
+    ("_Zebra", "_Zebra"),
+])  # fmt: skip
 def test_source_name(mangled: str, name: str) -> None:
     """As nvcc mangles it."""
     assert source_name(mangled) == name

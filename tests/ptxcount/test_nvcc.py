@@ -107,15 +107,7 @@ def test_own_text() -> None:
 
 
 #: Names of files that a shell would take for more, or nvcc for something else.
-NAMES = [
-    "a$(touch X).cu",
-    "a`touch X`.cu",
-    "a;touch X;.cu",
-    "-x.cu",
-    "d$(touch X)/a b.cu",
-    "d`touch X`/c'.cu",
-    "rule",
-]
+NAMES = ["a$(touch X).cu", "a`touch X`.cu", "a;touch X;.cu", "-x.cu", "d$(touch X)/a b.cu", "d`touch X`/c'.cu", "rule"]
 SOURCE = """\
 #include "beside.h"
 template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }

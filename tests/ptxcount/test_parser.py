@@ -105,15 +105,12 @@ def test_only_what_is_asked_for_is_parsed() -> None:
         run(text, "broken", (1, 1, 1), (1, 1, 1), [])
 
 
-@pytest.mark.parametrize(
-    ("count", "problem"),
-    [
-        (0, "x: it is not a variable"),
-        (4, "access out of bounds"),
-        (2**32 - 1, "4294967295 bytes of shared memory a block; from 0 to"),
-        (2**32, "x: it is not a variable"),
-    ],
-)
+@pytest.mark.parametrize(("count", "problem"), [
+    (0, "x: it is not a variable"),
+    (4, "access out of bounds"),
+    (2**32 - 1, "4294967295 bytes of shared memory a block; from 0 to"),
+    (2**32, "x: it is not a variable"),
+])  # fmt: skip
 def test_elements_of_a_variable(count: int, problem: str) -> None:
     """One at least, and as many as 32 bits count."""
     text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
@@ -121,16 +118,13 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
         run(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
-@pytest.mark.parametrize(
-    ("parameter", "problem"),
-    [
-        (".b8 x[4]", ""),
-        (".b8 x[]", "parameter x: it has no size"),
-        (".align 4 x", "parameter x: it has no type"),
-        (".texref x", "parameter x: .texref is not supported"),
-        (".texref x[]", "parameter x: .texref is not supported"),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "problem"), [
+    (".b8 x[4]", ""),
+    (".b8 x[]", "parameter x: it has no size"),
+    (".align 4 x", "parameter x: it has no type"),
+    (".texref x", "parameter x: .texref is not supported"),
+    (".texref x[]", "parameter x: .texref is not supported"),
+])  # fmt: skip
 def test_parameters_that_cannot_be_given(parameter: str, problem: str) -> None:
     """The kernel says which, and why, when it is launched."""
     assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem

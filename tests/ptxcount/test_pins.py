@@ -120,15 +120,12 @@ def test_stack_frames(before: tuple[int, ...], now: tuple[int, ...], codes: list
     assert [each.code for each in pins.compare(_counted(sides[1]), lock)] == codes
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "Expecting property name"),
-        ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "a count that is no number"),
-        ('{"k": {"a": 8}}', "'int' object has no attribute 'values'"),
-        ("[]", "no attribute"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("{", "Expecting property name"),
+    ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "a count that is no number"),
+    ('{"k": {"a": 8}}', "'int' object has no attribute 'values'"),
+    ("[]", "no attribute"),
+])  # fmt: skip
 def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
     """It is named, with what writes it anew."""
     (tmp_path / pins.FILE).write_text(text)

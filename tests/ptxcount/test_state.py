@@ -51,20 +51,17 @@ BLOCK, WARP = "bar.sync 0;", "bar.warp.sync -1;"
 
 @pytest.mark.parametrize("before", ["", WARP, BLOCK, WARP + BLOCK, f"setp.lt.u32 %p1, %r0, 32; @%p1 {WARP}"])
 @pytest.mark.parametrize(("other", "within"), [("%r2", True), ("%r3", False)])
-@pytest.mark.parametrize(
-    ("first", "second", "races"),
-    [
-        (STORE, LOAD, True),
-        (LOAD, STORE, True),
-        (STORE, STORE, True),
-        (ATOMIC, LOAD, True),
-        (LOAD, ATOMIC, True),
-        (ATOMIC, STORE, True),
-        (STORE, ATOMIC, True),
-        (ATOMIC, ATOMIC, False),
-        (LOAD, LOAD, False),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "races"), [
+    (STORE, LOAD, True),
+    (LOAD, STORE, True),
+    (STORE, STORE, True),
+    (ATOMIC, LOAD, True),
+    (LOAD, ATOMIC, True),
+    (ATOMIC, STORE, True),
+    (STORE, ATOMIC, True),
+    (ATOMIC, ATOMIC, False),
+    (LOAD, LOAD, False),
+])  # fmt: skip
 def test_races(first: str, second: str, races: bool, other: str, within: bool, before: str) -> None:
     """A thread's own word, then another's: a barrier between orders them, that of a warp within it, an earlier none."""
     for between, orders in (("", False), (WARP, within), (BLOCK, True)):

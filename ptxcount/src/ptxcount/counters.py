@@ -249,10 +249,7 @@ class LaunchCounters:
             ):
                 named = (*amounts, "together") if kind == "atomic" else amounts
                 result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
-        return result | {
-            "thread_instructions": self.thread_instructions,
-            "warp_instructions": self.warp_instructions,
-        }
+        return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
 
     def caveats(self) -> dict[str, str]:
         """Say which numbers leave something out.

@@ -181,8 +181,4 @@ TRUE = {
     **dict.fromkeys((("bf16", False), ("bf16x2", True)), 0x3F80),
     ("f32", False): 0x3F800000,
 }
-COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "xor": np.logical_xor,
-}
+COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}

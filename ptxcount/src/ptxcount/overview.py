@@ -96,11 +96,7 @@ def _template_argument(parameter: str) -> str:
 
 
 #: What an array is given as, by the type of a parameter that describes it.
-_HANDLES = {
-    "cudaTextureObject_t": "texture",
-    "cudaSurfaceObject_t": "surface",
-    "CUtensorMap": "tensor(16,16)",
-}
+_HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
 
 def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
