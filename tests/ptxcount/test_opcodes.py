@@ -188,6 +188,11 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("vabsdiff4.u32.u32.s32.add", 3, lambda a, b, c: c + sum(
         abs((x & 0xFF) - y) for x, y in zip(_bytes(a), _bytes(b), strict=True))),
     ("vset4.s32.s32.lt", 3, lambda a, b, c: _of_bytes([x < y for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
+    ("vadd.u32.u32.s32", 2, lambda a, b: a + b), ("vset.s32.u32.gt", 2, lambda a, b: _signed(a, 32) > b),
+    ("vsub.s32.u32.s32.sat", 2, lambda a, b: _clamped(a - _signed(b, 32), 32)),
+    ("vabsdiff.u32.s32.s32.max", 3, lambda a, b, c: max(abs(_signed(a, 32) - _signed(b, 32)), c)),
+    ("vmax.s32.s32.s32.min", 3, lambda a, b, c: min(max(_signed(a, 32), _signed(b, 32)), _signed(c, 32))),
+    ("vmin.u32.u32.u32.add", 3, lambda a, b, c: min(a, b) + c),
 ]  # fmt: skip
 ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0x80008000, 0x7FFF8000,
                  0x7F80FF01, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b:
     return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
 
 
-#: What ``v...2`` and ``v...4`` make of two parts of words.
+#: What ``v...``, ``v...2`` and ``v...4`` make of two words or of their parts, and of that and a third word.
 _OF_PARTS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -99,39 +100,32 @@ _OF_PARTS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _made_of_parts(
-    compute: Callable[[Array, Array], Array], size: int, kinds: Sequence[str], way: str | None, *words: Array
-) -> list[Array]:
-    """The parts of two words made into those of one, clamped with ``sat``, or their sum and a third word."""
-    total, first, second = (TYPES[each] for each in kinds)
-    a, b, c = words
-    pairs = zip(_parts(a, first, size), _parts(b, second, size), strict=True)
-    parts = [compute(x, y).astype(np.int64) for x, y in pairs]
-    if way == "add":
-        return [(c.astype(np.int64) + sum(parts)).astype(total.dtype)]
-    if way == "sat":
-        limits = np.iinfo(f"{total.dtype.kind}{size}")
-        parts = [np.clip(part, limits.min, limits.max) for part in parts]
-    bits = 8 * size
-    return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(total.dtype)]
+@op("(vset|vset2|vset4).(u32|s32).(u32|s32).(eq|ne|lt|le|gt|ge)(?:.(add|min|max))?", "u32 = b32 b32 u32?")
+def _compared_parts(
+    opcode: str, first: str, second: str, name: str, merge: str | None, chunk: Chunk, *words: Array
+) -> Any:
+    return _of_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
 
 
 @op(
-    "(vadd2|vsub2|vabsdiff2|vavrg2|vmin2|vmax2|vadd4|vsub4|vabsdiff4|vavrg4|vmin4|vmax4)"
-    ".(u32|s32).(u32|s32).(u32|s32)(?:.(sat|add))?",
-    "$2 = b32 b32 $2",
+    "(vadd|vsub|vabsdiff|vmin|vmax|vadd2|vsub2|vabsdiff2|vavrg2|vmin2|vmax2|vadd4|vsub4|vabsdiff4|vavrg4|vmin4|vmax4)"
+    ".(u32|s32).(u32|s32).(u32|s32)(?:.(sat))?(?:.(add|min|max))?",
+    "$2 = b32 b32 $2?",
 )
 def _of_parts(
-    opcode: str, total: str, first: str, second: str, way: str | None, chunk: Chunk, *words: Array
+    opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    return _made_of_parts(_OF_PARTS[opcode[1:-1]], 4 // int(opcode[-1]), (total, first, second), way, *words)
-
-
-@op("(vset2|vset4).(u32|s32).(u32|s32).(eq|ne|lt|le|gt|ge)(?:.(add))?", "u32 = b32 b32 u32")
-def _compared_parts(
-    opcode: str, first: str, second: str, compare: str, way: str | None, chunk: Chunk, *words: Array
-) -> list[Array]:
-    return _made_of_parts(_OF_PARTS[compare], 4 // int(opcode[-1]), ("u32", first, second), way, *words)
+    """The parts of two words made into those of one, clamped with ``sat``; or their sum merged with a third word."""
+    name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
+    kind, bits = TYPES[total].dtype, 8 * size
+    pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
+    parts = [_OF_PARTS[name](x, y).astype(np.int64) for x, y in pairs]
+    if sat:
+        limits = np.iinfo(f"{kind.kind}{size}")
+        parts = [np.clip(part, limits.min, limits.max) for part in parts]
+    if merge:
+        return [_OF_PARTS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(kind)]
+    return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(kind)]
 
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
