@@ -28,7 +28,7 @@ _LATER = {
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.bind"),
     **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.barriers"),
     **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk"),
-    **dict.fromkeys(("mapa", "getctarank"), "hopper.clusters"),
+    **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "wgmma": "hopper.products",
 }
 #: What makes functions of numbers functions of registers that hold two halves, or bfloat16.

@@ -144,7 +144,8 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
     """A comparison of integers, by their bounds where these decide it; None if it takes the whole arrays."""
-    a, b = exact(left, kind), exact(right, kind)
+    a = exact(left, kind)
+    b = None if a is None else exact(right, kind)
     if a is None or b is None:
         return None
     compare = COMPARISONS[name]

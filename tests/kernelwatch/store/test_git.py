@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.store import git
 from ptxcount import git as caller
-from ptxcount.gate import changed
+from ptxcount.gate import pins
 from tests.commits import begin, commit
 
 #: Asks as asv does, in a process that has its plugin.
@@ -57,7 +57,7 @@ def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> No
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """`ptxcount check --changed`."""
     monkeypatch.chdir(repositories[0])
-    assert changed.since("HEAD^").launches == {"own": {}}
+    assert pins.since("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:

@@ -17,7 +17,7 @@ from .. import whole
 from ..errors import LaunchError, PtxError
 from ..options import dimensions, flags_of, joined_flags, printable
 from ..overview import kernels
-from . import changed, limits, pins, report
+from . import limits, pins, report
 from .cache import FOLDER, Cache, release
 from .counting import Counted, counts
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
@@ -139,7 +139,7 @@ def _check(options: argparse.Namespace) -> int:
     given = launches(options.folder)
     found: list[Diagnostic] = []
     lock = pins.read(options.folder)
-    before = changed.since(options.changed) if options.changed else None
+    before = pins.since(options.changed) if options.changed else None
     pairs = []
     for launch, one in zip(given, counts(given, Cache(options.folder, used=not options.no_cache)), strict=True):
         if isinstance(one, Diagnostic):

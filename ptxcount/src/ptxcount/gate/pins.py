@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import whole
 from ..errors import LaunchError
+from ..git import environment
 from .counting import Counted
 from .diagnostics import Diagnostic
 from .launches import FILE as LAUNCHES
@@ -105,6 +107,24 @@ def parsed(text: str, name: str) -> Lock:
     if not all(type(each) is int for each in numbers):
         raise LaunchError(f"{name}: a count that is no number; ptxcount pin writes it anew")
     return lock
+
+
+def since(revision: str) -> Lock:
+    """The lock file that a revision has in this folder; an empty one if it has none. Raises `LaunchError`."""
+    place = f"./{FILE}"
+    if not _git(revision, "ls-tree", "--end-of-options", revision, place):
+        return Lock()
+    return parsed(_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{FILE}")
+
+
+def _git(revision: str, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", *words], env=environment(), capture_output=True, check=False)
+    except FileNotFoundError:
+        raise LaunchError("--changed needs git") from None
+    if done.returncode:
+        raise LaunchError(f"--changed {revision}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode(errors="replace")
 
 
 def compare(one: Counted, lock: Lock) -> Iterator[Diagnostic]:
