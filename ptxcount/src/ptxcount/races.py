@@ -17,7 +17,7 @@ from .warps import LANES, Array, spread
 
 #: The kinds of access that an access of one kind must not meet.
 CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
-_NOBODY = np.int16(32767)
+_NOBODY = np.int32(32767)
 
 
 class Stored(NamedTuple):
@@ -50,19 +50,6 @@ class Stored(NamedTuple):
         return np.asarray(every.all(axis=0) if self.one_row else every.ravel())
 
 
-class _Touched:
-    """First and last thread, and the warp's last epoch, for each byte (or larger unit) of each row."""
-
-    def __init__(self, rows: int, units: int) -> None:
-        self.first = np.full((rows, units), _NOBODY, np.int16)
-        self.last = np.full((rows, units), -1, np.int16)
-        self.epoch = np.zeros((rows, units), np.int32)
-        self.by = np.zeros((rows, units), np.int32)
-
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        return self.first, self.last, self.epoch, self.by
-
-
 class RaceDetector:
     """Watches the shared memory of the blocks of a chunk.
 
@@ -71,7 +58,8 @@ class RaceDetector:
 
     def __init__(self, units: int) -> None:
         self._units, self._rows = units, 1
-        self._touched: dict[str, _Touched] = {}
+        #: First and last thread, the warp's last epoch and the line, (4, rows, units), of each kind of access.
+        self._touched: dict[str, Array] = {}
         self._warp_epochs: Array | None = None
         self.sources: list[Source] = []
         self._now = 0
@@ -79,10 +67,7 @@ class RaceDetector:
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
-            for touched in self._touched.values():
-                touched.first, touched.last, touched.epoch, touched.by = (
-                    each.repeat(blocks, axis=0) for each in touched.arrays()
-                )
+            self._touched = {kind: touched.repeat(blocks, axis=1) for kind, touched in self._touched.items()}
             if self._warp_epochs is not None:
                 self._warp_epochs = self._warp_epochs.repeat(blocks, axis=0)
             self._rows = blocks
@@ -93,9 +78,7 @@ class RaceDetector:
         part.sources = self.sources
         index = rows if self._rows > 1 else np.zeros(1, int)
         part._rows = len(index)
-        for kind, touched in self._touched.items():
-            part._touched[kind] = copy = _Touched(0, self._units)
-            copy.first, copy.last, copy.epoch, copy.by = (each[index] for each in touched.arrays())
+        part._touched = {kind: touched.take(index, axis=1) for kind, touched in self._touched.items()}
         part._warp_epochs = None if self._warp_epochs is None else self._warp_epochs[index]
         return part
 
@@ -104,7 +87,7 @@ class RaceDetector:
         if rows is None:
             self._touched.clear()
         for touched in self._touched.values():  # an empty interval: nobody
-            touched.first[rows], touched.last[rows] = _NOBODY, -1
+            touched[0, rows], touched[1, rows] = _NOBODY, -1
 
     def warp_barrier(self, warps: Array) -> None:
         """A barrier of the warps in a mask (1 or blocks, warps)."""
@@ -124,7 +107,7 @@ class RaceDetector:
             self.sources.append(source)
         self._now = self.sources.index(source)
         flat = row[:, None] * self._units + unit
-        me = spread(thread[:, None].astype(np.int16), flat.shape)
+        me = spread(thread[:, None].astype(np.int32), flat.shape)
         epoch = self._epoch(row, thread, flat.shape)
         race = self._meets(kind, flat, me, epoch, stored)
         again = self._record(kind, flat, me, epoch, stored)
@@ -136,7 +119,7 @@ class RaceDetector:
         """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
-                first, last, when, by = (a.reshape(-1)[flat] for a in self._touched[other].arrays())
+                first, last, when, by = (each.reshape(-1)[flat] for each in self._touched[other])
                 foreign = (first <= last) & ((first != me) | (last != me))
                 if foreign.any() and self._warp_epochs is not None:
                     foreign &= ~_before(first, last, when, me, epoch)
@@ -158,8 +141,10 @@ class RaceDetector:
         self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
     ) -> tuple[int, int, Source] | None:
         """Keep who touched what; of stores, the first that races with another of the same instruction."""
-        touched = self._touched.setdefault(kind, _Touched(self._rows, self._units))
-        first, last, when, by = (a.reshape(-1) for a in touched.arrays())
+        if kind not in self._touched:
+            nobody = np.array([_NOBODY, -1, 0, 0], np.int32)[:, None, None]
+            self._touched[kind] = np.broadcast_to(nobody, (4, self._rows, self._units)).copy()
+        first, last, when, by = (each.reshape(-1) for each in self._touched[kind])
         old_first, old_last = first[flat], last[flat]
         if self._warp_epochs is not None:
             over = _before(old_first, old_last, when[flat], me, epoch)

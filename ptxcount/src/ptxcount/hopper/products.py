@@ -5,7 +5,6 @@ They are done at once, and rounded as those of `matrices`. A descriptor says whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..chunk import Chunk
 from ..errors import OutOfBoundsError
 from ..matrices.bind import ELEMENTS, encode, form, held
 from ..matrices.fragments import Shape
-from ..memory import Report
 from ..operands import expect_count, items, unsupported
 from ..program import TYPES, Immediate, Instruction, Operand, Type
 from ..warps import Array, spread
@@ -62,12 +60,12 @@ class Descriptor(NamedTuple):
         return np.asarray(place ^ ((place >> 3) & SWIZZLES[self.span if swizzled else 0]))
 
 
-def _factor(chunk: Chunk, descriptors: Array, read: Callable[[Descriptor], Array], width: int, report: Report) -> Array:
-    """The bits of a factor for each warp, from the descriptors of its lanes."""
+def _factor(chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, turned: bool, report: Any) -> Array:
+    """The bits of a factor, (outer, products), for each warp, from the descriptors of its lanes."""
     whole = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
     found: dict[tuple[int, int], Array] = {}
     for row, bits in {(row, int(bits)) for row, each in enumerate(whole) for bits in each}:
-        places = read(Descriptor.read(bits))
+        places = Descriptor.read(bits).places(*extent, width, transposed=turned)
         first, stop = int(places.min()), int(places.max()) + width
         held_there = chunk.shared.reach(row, first, stop - first, report, written=None)
         index = (places - first)[..., None] + np.arange(width)
@@ -98,7 +96,6 @@ def _product(instruction: Instruction) -> Step:
     targets, registers = items(target), items(first)
     if len(targets) != len(result.parts) or (in_registers and len(registers) != len(given.parts)):
         raise unsupported(instruction, f"{len(result.parts)} registers wanted, {len(targets)} given")
-    width = ELEMENTS[left].bits // 8
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         old, (scales, bits, *rest) = values[: len(targets)], values[len(targets) :]
@@ -107,19 +104,13 @@ def _product(instruction: Instruction) -> Step:
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
             source(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
 
-        def left_of(each: Descriptor) -> Array:
-            return each.places(shape.m, shape.k, width, transposed=turned[0])
-
-        def right_of(each: Descriptor) -> Array:
-            return each.places(shape.n, shape.k, ELEMENTS[right].bits // 8, transposed=turned[1])
-
         if in_registers:
             a = given.matrix(chunk, rest)
         else:
-            whole = _factor(chunk, rest[0], left_of, width, report)
+            whole = _factor(chunk, rest[0], (shape.m, shape.k), ELEMENTS[left].bits // 8, turned[0], report)
             quarter = np.arange(whole.shape[1]) % _WARPS
             a = np.stack([whole[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
-        b = _factor(chunk, bits, right_of, ELEMENTS[right].bits // 8, report).swapaxes(2, 3)
+        b = _factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
         sums = signs[0] * signs[1] * (ELEMENTS[left].decode(a) @ ELEMENTS[right].decode(b))
         kept = lanes_of(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(kept, ELEMENTS[to].decode(result.matrix(chunk, old)), 0)
