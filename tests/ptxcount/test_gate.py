@@ -79,12 +79,6 @@ def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository
     return made
 
 
-def test_lines_that_move(repository: Repository) -> None:
-    """Neither comments nor lines before it, nor spaces, break a pin."""
-    repository.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", "  // two\n\tif  (i"))
-    assert repository.run("check", "--exact") == (0, [])
-
-
 def test_pin_on_a_full_disk(repository: Repository) -> None:
     """The lock file stays as it was, and nothing lies beside it."""
     before = (repository.folder / "ptxcount.lock").read_text()
@@ -99,26 +93,6 @@ def test_pin_on_a_full_disk(repository: Repository) -> None:
     assert (code, said) == (2, ["ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"])
     assert (repository.folder / "ptxcount.lock").read_text() == before
     assert not list(repository.folder.glob("*.unfinished"))
-
-
-def test_rise(repository: Repository) -> None:
-    """One line a finding, at the line; as an annotation of GitHub, too."""
-    repository.kernel(8)
-    code, (said,) = repository.run("check")
-    assert code == 1
-    assert said == "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
-    _, (said,) = repository.run("check", "--format", "github")
-    assert said.startswith("::error file=scale.cu,line=6,title=rise::PC003 global load")
-
-
-def test_rise_of_a_changed_line(repository: Repository) -> None:
-    """A line with another text is held by the sum of the lines that changed; one that costs the same is none."""
-    repository.kernel(2, lambda text: text.replace("2 * in", "3 * in"))
-    assert repository.run("check") == (0, [])
-    repository.kernel(8, lambda text: text.replace("2 * in", "3 * in"))
-    code, (said,) = repository.run("check")
-    assert code == 1
-    assert "PC003 global load sectors rose from 256 to 1024 in lines that changed; scale" in said
 
 
 def test_fall(repository: Repository) -> None:
@@ -137,6 +111,35 @@ def test_fall(repository: Repository) -> None:
 
 ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
 OTHER = LAUNCH.replace("= 4", "= 2")
+RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
+#: What changes, the words behind check, the exit code, and how the lines begin that are said.
+CHECKS: list[tuple[Callable[[Repository], object], str, int, list[str]]] = [
+    (lambda one: one.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", " // two\n\tif  (i")),
+     "--exact", 0, []),
+    (lambda one: one.kernel(8), "", 1, [ROSE]),
+    (lambda one: one.kernel(8), "--format github", 1, ["::error file=scale.cu,line=6,title=rise::PC003 global load"]),
+    (lambda one: one.kernel(2, lambda text: text.replace("2 * in", "3 * in")), "", 0, []),  # it costs the same
+    (lambda one: one.kernel(8, lambda text: text.replace("2 * in", "3 * in")), "", 1,
+     ["scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; scale"]),
+    (lambda one: one.lock('"nvcc": "', '"nvcc": "1'), "", 0, []),
+    (lambda one: (one.lock('"nvcc": "', '"nvcc": "1'), one.kernel(8)), "", 1,
+     [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
+    (lambda one: (one.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", RACE)),
+                  one.launch(LAUNCH + OTHER), one.run("pin", "--accept")), "", 0,
+     ["scale.cu:6: PC006"]),  # two launches of one kernel
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words", "code", "said"), CHECKS)
+def test_check(
+    change: Callable[[Repository], object], words: str, code: int, said: list[str], repository: Repository
+) -> None:
+    """Lines that move, what rises, what another compiler made, a race: a finding each, and nothing else."""
+    change(repository)
+    found, lines = repository.run("check", *words.split())
+    assert (found, [line[: len(begins)] for line, begins in zip(lines, said, strict=True)]) == (code, said)
+
+
 #: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
 PINS: list[tuple[Callable[[Repository], object], list[str], int, str, bool]] = [
     (lambda one: one.kernel(8), [], 1, ROSE, False),
@@ -424,16 +427,6 @@ def test_commands_in_messages(repository: Repository) -> None:
     assert f"ptxcount check --update {name} pins it" in repository.run("check", str(name))[1][0]
 
 
-def test_another_compiler(repository: Repository) -> None:
-    """A difference names the nvcc that counts were made with; without a difference nothing is said."""
-    repository.lock('"nvcc": "', '"nvcc": "1')
-    assert repository.run("check") == (0, [])
-    repository.kernel(8)
-    code, lines = repository.run("check")
-    assert (code, len(lines)) == (1, 2)
-    assert lines[1].startswith("ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88")
-
-
 def test_without_a_lock(repository: Repository) -> None:
     """Nothing is pinned, so nothing is known; a broadcast makes up for no other access in a limit."""
     (repository.folder / "ptxcount.lock").unlink()
@@ -444,16 +437,6 @@ def test_without_a_lock(repository: Repository) -> None:
     assert (code, [line[:17] for line in lines]) == (2, ["scale.cu:7: PC001", "ptxcount.toml:1: "])
     assert lines[0].endswith(" are allowed; at this line it is 32; scale<float>")
     assert "PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock" in lines[1]
-
-
-def test_race(repository: Repository) -> None:
-    """What the kernel does that it should not is said, and does not fail."""
-    shared = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
-    repository.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", shared))
-    repository.launch(LAUNCH + LAUNCH.replace("= 4", "= 2"))
-    repository.run("pin", "--accept")
-    code, lines = repository.run("check")
-    assert (code, [line[:17] for line in lines]) == (0, ["scale.cu:6: PC006"])  # two launches of one kernel
 
 
 def test_control_characters(repository: Repository) -> None:
