@@ -112,30 +112,31 @@ def test_fall(repository: Repository) -> None:
 ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
 OTHER = LAUNCH.replace("= 4", "= 2")
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
-#: What changes, the words behind check, the exit code, and how the lines begin that are said.
-CHECKS: list[tuple[Callable[[Repository], object], str, int, list[str]]] = [
-    (lambda one: one.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", " // two\n\tif  (i")),
+#: What changes one after the other, the words behind check, the exit code, and how the lines begin that are said.
+CHECKS: list[tuple[list[Callable[[Repository], object]], str, int, list[str]]] = [
+    ([lambda one: one.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", " // two\n\tif  (i"))],
      "--exact", 0, []),
-    (lambda one: one.kernel(8), "", 1, [ROSE]),
-    (lambda one: one.kernel(8), "--format github", 1, ["::error file=scale.cu,line=6,title=rise::PC003 global load"]),
-    (lambda one: one.kernel(2, lambda text: text.replace("2 * in", "3 * in")), "", 0, []),  # it costs the same
-    (lambda one: one.kernel(8, lambda text: text.replace("2 * in", "3 * in")), "", 1,
+    ([lambda one: one.kernel(8)], "", 1, [ROSE]),
+    ([lambda one: one.kernel(8)], "--format github", 1, ["::error file=scale.cu,line=6,title=rise::PC003 global load"]),
+    ([lambda one: one.kernel(2, lambda text: text.replace("2 * in", "3 * in"))], "", 0, []),  # it costs the same
+    ([lambda one: one.kernel(8, lambda text: text.replace("2 * in", "3 * in"))], "", 1,
      ["scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; scale"]),
-    (lambda one: one.lock('"nvcc": "', '"nvcc": "1'), "", 0, []),
-    (lambda one: (one.lock('"nvcc": "', '"nvcc": "1'), one.kernel(8)), "", 1,
+    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1')], "", 0, []),
+    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1'), lambda one: one.kernel(8)], "", 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
-    (lambda one: (one.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", RACE)),
-                  one.launch(LAUNCH + OTHER), one.run("pin", "--accept")), "", 0,
+    ([lambda one: one.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", RACE)),
+      lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin", "--accept")], "", 0,
      ["scale.cu:6: PC006"]),  # two launches of one kernel
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "words", "code", "said"), CHECKS)
+@pytest.mark.parametrize(("changes", "words", "code", "said"), CHECKS)
 def test_check(
-    change: Callable[[Repository], object], words: str, code: int, said: list[str], repository: Repository
+    changes: list[Callable[[Repository], object]], words: str, code: int, said: list[str], repository: Repository
 ) -> None:
     """Lines that move, what rises, what another compiler made, a race: a finding each, and nothing else."""
-    change(repository)
+    for change in changes:
+        change(repository)
     found, lines = repository.run("check", *words.split())
     assert (found, [line[: len(begins)] for line, begins in zip(lines, said, strict=True)]) == (code, said)
 
