@@ -116,6 +116,10 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
         [*weigh([LOADED, count(60, metric="load_sectors"), count(5, metric="store_sectors")], None)],
         [("k", O3, "", ["moves 4 times what it needs (1 before)", "30 more sectors loaded", *PER_REQUEST])],
     ),
+    "declared to read what it does not": (
+        [replace(LOADED, useful_bytes=321)],
+        [("k", O3, "", ["30 more sectors loaded"])],
+    ),
     "other architectures last": (
         [compiled(20, "sm_80"), count(11, kernel="l")],
         [("l", O3, "", ["1 more instruction"]), ("k", O3, "", ["10 more registers on sm_80"])],

@@ -78,7 +78,10 @@ def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) ->
 
 
 def moved(rows: Iterable[Row]) -> Iterator[Difference]:
-    """How many times the bytes that it needs a kernel moves, of the launches together that move another number."""
+    """How many times the bytes that it needs a kernel moves, of the launches together that move another number.
+
+    Nothing where it moves fewer: what it is declared to read or write, it does not.
+    """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
         if row.is_moved and row.useful_bytes:
@@ -87,8 +90,9 @@ def moved(rows: Iterable[Row]) -> Iterator[Difference]:
     if found:
         needed = sum(each[0].useful_bytes or 0 for each in found)
         base, head = (sum(getattr(row, side) for each in found for row in each) for side in ("base", "head"))
-        told = (f"{SECTOR * sectors / needed:.3g}" for sectors in (head, base))
-        yield Difference("moves {} times what it needs ({} before)".format(*told))
+        told = [SECTOR * sectors / needed for sectors in (head, base)]
+        if min(told) >= 1:
+            yield Difference("moves {:.3g} times what it needs ({:.3g} before)".format(*told))
 
 
 def _largest(metric: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
