@@ -21,7 +21,7 @@ from tabulate import tabulate
 from experiments import nsight, peers
 from kernelwatch import suite
 from kernelwatch.instrument import machine, measuring
-from kernelwatch.instrument.alone import measured
+from kernelwatch.instrument.measurement import measured
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount import whole
@@ -71,7 +71,7 @@ def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS
     NsightError
         As `nsight.profile`.
     NotImplementedError, WrongOutputError, MeasuringError
-        As `kernelwatch.instrument.alone.measured`.
+        As `kernelwatch.instrument.measurement.measured`.
     """
     durations = list(zip(launches, map(median, nsight.seconds(launches)), strict=True))
     for tool in tools:

@@ -12,7 +12,6 @@ from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.bound_kernel import filled
 from kernelwatch.instrument.comparison import Expected
-from kernelwatch.instrument.job import Ready
 from kernelwatch.kernel import Launch
 
 
@@ -37,15 +36,14 @@ class Launcher:
     """
 
     def __init__(self, launch: Launch, stack: ExitStack, *, rotate: bool) -> None:
-        device.lasting()
+        device.context()
         described = jobs.of(launch, samples=1, in_l2=not rotate)
-        multiprocessors = device.cuda.Context.get_device().multiprocessor_count
-        self._job = job = described.job(Ready(arch=device.arch(), multiprocessors=multiprocessors))
-        content = described.reference.content(described.reference.length)
+        self._job = job = described.job(device.ready())
+        content = described.reference.content()
         _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
         held = {each.array.name: content[each.start :][: buffers.pitch(each.length)] for each in given}
         self._arrangement = Arrangement(job, stack, given=held)
-        self._arrangement.launch_once(job, has_waves=True)
+        self._arrangement.launch_once(job)
         comparison.check(job, self._arrangement.rotation, Expected(lambda: content))
 
     def profiled(self, times: int) -> None:

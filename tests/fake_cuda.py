@@ -291,7 +291,7 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     """Put a device in the place of PyCUDA's and cuda-bindings'."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
-    monkeypatch.setattr(device, "lasting", lambda: gpu.cuda.Context)
+    monkeypatch.setattr(device, "context", lambda: gpu.cuda.Context)
     monkeypatch.setattr(device, "new_context", gpu.new_context)
     monkeypatch.setattr(device, "within", gpu.within)
     monkeypatch.setattr(device, "arch", lambda: ARCH)

@@ -10,8 +10,8 @@ import pytest
 
 from kernelwatch.instrument import buffers, jobs, references, tools
 from kernelwatch.instrument.job import Ready
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import Fetch
+from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.toolchain import build
 from tests import fake_cuda
@@ -32,7 +32,7 @@ def _forget() -> None:
 
 def fetching(described: jobs.Description) -> Fetch:
     """Return what gives the reference of a launch."""
-    return lambda length: references.reader(described.reference.content(length))
+    return lambda _: references.reader(described.reference.content())
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelwatch import suite
-from kernelwatch.instrument import alone, measuring
+from kernelwatch.instrument import measurement, measuring
 from kernelwatch.kernel import Launch
 from tests.cases import COVERING_TRANSPOSES
 
@@ -30,6 +30,6 @@ def test_more_than_two_to_the_31_elements(name: str) -> None:
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
     assert np.prod(suite.kernel(name).arrays("int8", **launch.arguments)[1]) > 2**31
     try:
-        assert alone.measured(launch, samples=1).samples
+        assert measurement.measured(launch, samples=1).samples
     except NotImplementedError as error:  # a GPU with less memory
         pytest.skip(str(error))

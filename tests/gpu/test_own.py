@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelwatch import Kernel, suite
-from kernelwatch.instrument import alone, measuring
+from kernelwatch.instrument import measurement, measuring
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
@@ -30,7 +30,7 @@ def facts() -> Iterator[dict[str, Any]]:
 
 def _measured(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Outcome:
     monkeypatch.setattr(suite, "kernel", lambda _: kernel)
-    return alone.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
+    return measurement.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
 
 
 @pytest.mark.parametrize("name", CASES)

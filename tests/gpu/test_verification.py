@@ -13,7 +13,7 @@ from benchmarks.time_transpose import IsolatedTranspose, Transpose, TransposeInL
 from kernelwatch import suite
 from kernelwatch.benchmarks import timed
 from kernelwatch.benchmarks.timed import Timed
-from kernelwatch.instrument import alone, measuring, sampling
+from kernelwatch.instrument import measurement, measuring, sampling
 from kernelwatch.instrument.exchange import MeasuringError
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.instrument.verification import WrongOutputError
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.gpu
 def _of(timed_class: type[Timed], params: tuple[object, ...]) -> Outcome:
     """Measure a configuration of a class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
-    return alone.ask(timed.described(timed_class.sweep, point))
+    return measurement.outcome(timed.described(timed_class.sweep, point))
 
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
@@ -45,7 +45,7 @@ def _process() -> Iterator[None]:
 
 def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(suite, "kernel", lambda _: kernel)
-    return alone.measured(Launch(kernel.name, arguments=arguments))
+    return measurement.measured(Launch(kernel.name, arguments=arguments))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_fault_costs_one_configuration(
     """What ends a context or does not end says so; the next process measures what comes next."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measured(kernel, arguments, patched)
-    assert alone.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
+    assert measurement.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])

@@ -10,10 +10,11 @@ import pytest
 from gpu_kernels import catalog
 from kernelwatch import suite
 from kernelwatch.instrument import arena as arenas
-from kernelwatch.instrument import buffers, measurement
+from kernelwatch.instrument import buffers
+from kernelwatch.instrument import session as session_module
 from kernelwatch.instrument.arena import Arena
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import References
+from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import dtype_of
 from tests import on_fake_gpu
@@ -90,8 +91,8 @@ LARGE, OTHER, SMALL = (
 @pytest.fixture
 def session(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Session:
     """One whose arena is a part of this device."""
-    monkeypatch.setattr(measurement, "Arena", lambda: Arena(2 * PAGE))
-    monkeypatch.setattr(measurement, "References", lambda _: References(1 << 20))
+    monkeypatch.setattr(session_module, "Arena", lambda: Arena(2 * PAGE))
+    monkeypatch.setattr(session_module, "References", lambda _: References(1 << 20))
     return Session()
 
 

@@ -76,7 +76,7 @@ def _arrays(output: int, inputs: list[int], exact_dtype: str | None = None) -> l
     counts = [each // np.dtype(dtype).itemsize for each in (output, *inputs)]
     return [
         served.array(
-            f"a{place}", "in" if place else "out", shape=(count,), dtype=dtype, values=values, place=max(0, place - 1)
+            f"a{place}", "in" if place else "out", shape=(count,), dtype=dtype, values=values, ordinal=max(0, place - 1)
         )
         for place, count in enumerate(counts)
     ]

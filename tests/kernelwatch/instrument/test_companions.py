@@ -42,7 +42,7 @@ def test_in_turns(tmp_path: Path) -> None:
             done.append(f"{job.commit}'s verified")
             fetch(LENGTH)
 
-    with served(InTurns(), tmp_path, companions=Companions(tmp_path)) as address:
+    with served(InTurns(), tmp_path, companions=tmp_path) as address:
         asked = (other, ours, ours, theirs, theirs, ours)
         found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in asked]
     assert done == [
@@ -76,4 +76,4 @@ def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> Non
     assert companions.of(job(commit="a third")) == []
     assert companions.commits(ours) == {"ours", "theirs"}
     assert companions.commits(job(commit="a third")) == {"a third"}
-    assert Companions().of(ours) == []
+    assert Companions(None).of(ours) == []

@@ -14,8 +14,8 @@ from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import References
+from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
@@ -104,8 +104,8 @@ def test_a_flipped_bit_is_found(
     where = named[place] if place in named else int(place)
     flipped: list[int] = []
 
-    def flip(self: Arrangement, job: Job, *, has_waves: bool) -> None:
-        once(self, job, has_waves=has_waves)
+    def flip(self: Arrangement, job: Job) -> None:
+        once(self, job)
         flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
         gpu.view(self.rotation.addresses(flipped[-1])[0])[where] ^= 64
 

@@ -39,7 +39,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
-    found = reference.content(reference.length)
+    found = reference.content()
     held = inputs.repeated(None, inputs.start(0), 4 * size)
     assert (found[:4] == POISON).all()
     assert np.array_equal(found[4 : 4 * size], held[4:])

@@ -14,7 +14,7 @@ import pytest
 
 from kernelwatch.instrument import arrangement, buffers, comparison, isolated, jobs, tools
 from kernelwatch.instrument.clock import Stopwatch
-from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.cases import COVERING_TRANSPOSES
@@ -244,8 +244,8 @@ def test_samples_until_they_suffice(
             return ["hot"] if next(self.asked) in held else []
 
     class Scattered(_Counting):
-        def seconds(self) -> float:
-            return 30e-6 * (1 + scatter[(self.replays - 2) % len(scatter)])
+        def sample(self) -> float:
+            return 30e-6 * (1 + scatter[int(super().sample() - 2) % len(scatter)])
 
     monkeypatch.setattr(arrangement, "back_to_back", Scattered)
     found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
@@ -254,17 +254,14 @@ def test_samples_until_they_suffice(
 
 
 class _Counting:
-    """An instrument that says which of its replays was read."""
+    """An instrument that counts its replays."""
 
     def __init__(self, *_: Any) -> None:
         self.replays = 0
 
-    def __call__(self) -> None:
-        """Replay once more."""
+    def sample(self) -> float:
+        """Return the number of the replay."""
         self.replays += 1
-
-    def seconds(self) -> float:
-        """Return the number of the last replay."""
         return float(self.replays)
 
 

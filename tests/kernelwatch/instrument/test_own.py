@@ -12,7 +12,7 @@ import pytest
 from kernelwatch import Kernel, suite
 from kernelwatch.instrument import buffers
 from kernelwatch.instrument.arrangement import Arrangement
-from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import CHECKOUT
@@ -58,8 +58,8 @@ def test_wrong(name: str, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.Monk
     assert measured(gpu, launch)[0].samples
     once = Arrangement.launch_once
 
-    def behind(self: Arrangement, job: Any, **how: Any) -> None:
-        once(self, job, **how)
+    def behind(self: Arrangement, job: Any) -> None:
+        once(self, job)
         written = next(each for each in job.arrays if each.is_written)
         gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 

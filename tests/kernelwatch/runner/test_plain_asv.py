@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch.instrument import alone, device, machine
+from kernelwatch.instrument import device, machine, measurement
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
 from tests import on_fake_gpu
@@ -82,10 +82,9 @@ def test_classes_do_without_asv() -> None:
 def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """The device, in this process."""
     monkeypatch.setattr(machine, "nvml", lambda: None)
-    monkeypatch.setattr(device, "require", lambda: None)
-    alone._session.cache_clear()
+    measurement._session.cache_clear()
     yield gpu
-    alone._session.cache_clear()
+    measurement._session.cache_clear()
 
 
 class SmallRatios(kw.Control):
@@ -127,7 +126,7 @@ def test_no_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def require() -> None:
         raise NotImplementedError("there is no CUDA driver")
 
-    monkeypatch.setattr(device, "require", require)
+    monkeypatch.setattr(device, "context", require)
     with pytest.raises(NotImplementedError, match="there is no CUDA driver"):
         Small().setup("right", 64)
     assert not gpu.launched

@@ -13,8 +13,8 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs, suite
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.sampling import FEWEST
+from kernelwatch.instrument.session import Session
 from kernelwatch.runner import reuse, times, turns
 from kernelwatch.runner.messages import Step, Task
 from kernelwatch.runner.reuse import Entry, Stored
@@ -157,7 +157,7 @@ def test_no_device(gpu: FakeGpu) -> None:
         def require() -> None:
             raise NotImplementedError("there is no CUDA driver")
 
-        patch.setattr(device, "require", require)
+        patch.setattr(device, "context", require)
         times.send_all(task, said.append, None)  # type: ignore[arg-type]
     assert [(one.place, one.skipped) for one in said] == [(place, "there is no CUDA driver") for place in (0, 1)]
 

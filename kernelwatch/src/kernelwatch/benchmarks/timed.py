@@ -54,7 +54,7 @@ class Timed(Benchmark):
     def setup(self, *params: Any) -> None:
         """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            samples = _alone(self.described(self.point(params))).samples
+            samples = _outcome(self.described(self.point(params))).samples
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
@@ -105,7 +105,7 @@ class Control(Benchmark):
 
     def setup(self, *params: Any) -> None:
         """Time the launch and the copy in turns."""
-        self.ratios = ratios(_alone(described(self.sweep, self.point(params))))
+        self.ratios = ratios(_outcome(described(self.sweep, self.point(params))))
 
     @measures("time in copies of the same bytes", "copies")
     def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
@@ -119,11 +119,11 @@ def ratios(*outcomes: Outcome) -> list[float]:
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
-def _alone(what: jobs.Description) -> Outcome:
+def _outcome(what: jobs.Description) -> Outcome:
     """Measure in this process, as plain asv's have to."""
-    from kernelwatch.instrument import alone  # noqa: PLC0415 -- who counts and compiles does without
+    from kernelwatch.instrument import measurement  # noqa: PLC0415 -- who counts and compiles does without
 
-    return alone.ask(what)
+    return measurement.outcome(what)
 
 
 def described(sweep: Sweep, params: Mapping[str, Any]) -> jobs.Description:

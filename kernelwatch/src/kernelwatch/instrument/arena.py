@@ -32,13 +32,7 @@ class Piece(NamedTuple):
 
 
 class Pool:
-    """One allocation in the context that lasts, which makes room when it must.
-
-    Parameters
-    ----------
-    size : int
-        Bytes; 0 for none.
-    """
+    """One allocation of `size` bytes in the context that lasts, which makes room when it must; none of 0 bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -55,10 +49,7 @@ class Pool:
 class Arena(Pool):
     """Gives memory to one job at a time.
 
-    Parameters
-    ----------
-    size : int
-        Bytes. A device with less than twice as many free has no arena: each job then allocates its own memory.
+    A device with less than twice as many bytes free has no arena: each job then allocates its own memory.
     """
 
     def __init__(self, size: int = SIZE) -> None:

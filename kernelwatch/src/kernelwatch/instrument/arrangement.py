@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,38 +14,16 @@ from kernelwatch.instrument.bound_kernel import BoundKernel
 from kernelwatch.instrument.clock import Stopwatch
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.isolated import Isolated
-from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.job import Job, Outcome
 from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
 from kernelwatch.instrument.sampling import LIMIT, SUFFICED, suffice
 
 
-class Taken(NamedTuple):
-    """Samples of each job and of the copies before them, in seconds a launch; what held the GPU back; why they end."""
-
-    samples: list[list[float]]
-    copies: list[float]
-    held_back: tuple[str, ...]
-    stopped: str
-
-
 class Arrangement:
-    """A job's buffers, and what is launched on them.
+    """A job's buffers, and what is launched on them; `stack` frees everything.
 
-    Parameters
-    ----------
-    job : Job
-        Whose buffers.
-    stack : ExitStack
-        Frees everything when it is closed.
-    allocate : callable, optional
-        Where the buffers' memory comes from, as of `Rotation`.
-    given : mapping
-        What arrays hold at first, as of `Rotation`.
-
-    Raises
-    ------
-    NotImplementedError
-        The buffers do not fit in the device's free memory.
+    `allocate` and `given` as of `Rotation`; grids of many waves are launched only if it `has_waves` anyway. Raises
+    NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -54,8 +32,10 @@ class Arrangement:
         stack: ExitStack,
         allocate: Callable[..., list[Any]] | None = None,
         given: Mapping[str, Bytes] = MappingProxyType({}),
+        *,
+        has_waves: bool = True,
     ) -> None:
-        self._stack, self._job = stack, job
+        self._stack, self._job, self.has_waves = stack, job, has_waves
         sets = 1 if job.in_l2 else buffers.sets_for(job.set_bytes, device.l2_bytes())
         self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, given, allocate)
         stack.callback(self.rotation.free)
@@ -88,7 +68,7 @@ class Arrangement:
         given = [copy.given(*self.rotation.slice(index, length)) for index in range(slices)]
         return Cycle(lambda index, stream: copy(stream, given[index % slices]), slices, 2 * length, self._stream)
 
-    def take(self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch) -> Taken:
+    def take(self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch) -> list[Outcome]:
         """Take samples of jobs in turns until they suffice, each turn behind a copy.
 
         What was taken while the GPU was held back is taken again, as long as samples are left.
@@ -100,13 +80,13 @@ class Arrangement:
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
         held_back: dict[str, None] = {}
-        fewest = self._job.samples
+        fewest, stopped = self._job.samples, LIMIT
         most = max(fewest, self._job.most)
         for turn in range(most):
             with spent.on("samples"):
-                copies.append(_sample(control))
+                copies.append(control.sample())
                 for place in range(len(works))[:: 1 if turn % 2 else -1]:
-                    samples[place].append(_sample(works[place]))
+                    samples[place].append(works[place].sample())
             with spent.on("clocks"):
                 reasons = watch.held_back() if watch else ()
             if reasons and len(copies) - 1 + most - turn - 1 >= fewest:
@@ -115,18 +95,20 @@ class Arrangement:
             else:
                 held_back |= dict.fromkeys(reasons)
             if len(copies) >= fewest and all(map(suffice, samples)):
-                return Taken(samples, copies, tuple(held_back), SUFFICED)
-        return Taken(samples, copies, tuple(held_back), LIMIT)
+                stopped = SUFFICED
+                break
+        same: dict[str, Any] = {"copies": tuple(copies), "held_back": tuple(held_back), "stopped": stopped}
+        return [Outcome(samples=tuple(each), **same) for each in samples]
 
     def _begun(self, cycle: Cycle, stack: ExitStack) -> Instrument:
         """Return an instrument that has been replayed once, which also brings its graph onto the device."""
         made: Instrument = (Isolated if self._job.isolated else back_to_back)(cycle, stack)
-        _sample(made)
+        made.sample()
         return made
 
-    def written_by(self, oracle: Job, *, has_waves: bool) -> Bytes:
+    def written_by(self, oracle: Job) -> Bytes:
         """Return what a kernel writes, as what is expected of one that must do the same."""
-        self.launch_once(oracle, has_waves=has_waves)
+        self.launch_once(oracle)
         outputs, _, end = buffers.stretches(self._job.arrays, is_verified=True)
         found = np.full(end, POISON, np.uint8)
         for array, start, length in outputs:
@@ -137,9 +119,9 @@ class Arrangement:
             found[start : start + length] = held
         return found
 
-    def launch_once(self, job: Job, *, has_waves: bool) -> None:
-        """Launch on every set, poisoned before: by a grid of many waves only where that `has_waves` anyway."""
-        self.rotation.poison(by_upload=not has_waves)
+    def launch_once(self, job: Job) -> None:
+        """Launch on every set, poisoned before."""
+        self.rotation.poison(by_upload=not self.has_waves)
         cycle = self.launches(job)
 
         def capture() -> None:
@@ -147,8 +129,3 @@ class Arrangement:
                 cycle.enqueue(index, self._stream)
 
         once(capture, self._stream)
-
-
-def _sample(instrument: Instrument) -> float:
-    instrument()
-    return instrument.seconds()

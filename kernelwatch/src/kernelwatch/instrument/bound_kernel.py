@@ -14,25 +14,7 @@ Extent = tuple[int, int, int]
 
 
 class BoundKernel:
-    """A kernel that takes addresses, and beside them arguments that stay the same.
-
-    Parameters
-    ----------
-    cubin : bytes
-        The machine code.
-    entry : str
-        Its entry point.
-    grid, block : tuple of int
-        Blocks and threads a block.
-    parameters : bytes
-        All that it takes, as it lies in its memory.
-    places : sequence of int
-        The bytes of `parameters` at which addresses are put in.
-    dynamic_shared : int
-        Bytes of dynamic shared memory a block.
-    variables : sequence of tuple
-        What variables of the module hold, by their names there.
-    """
+    """A kernel that takes addresses, and other arguments that stay the same. Parameters as the fields of `Job`."""
 
     def __init__(
         self,
@@ -41,14 +23,14 @@ class BoundKernel:
         grid: Extent,
         block: Extent,
         parameters: bytes,
-        places: Sequence[int],
+        addresses: Sequence[int],
         dynamic_shared: int = 0,
         variables: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         signature = f"{len(parameters)}s"
         self._function = loading.prepared(device.cuda, cubin, entry, signature, dynamic_shared, variables)
         self._grid, self._block, self._shared = grid, block, dynamic_shared
-        self._parameters, self._places = parameters, places
+        self._parameters, self._addresses = parameters, addresses
 
     @classmethod
     def of(cls, job: Job) -> BoundKernel:
@@ -58,7 +40,7 @@ class BoundKernel:
 
     def given(self, *addresses: int) -> bytes:
         """Return what the entry point takes, with addresses in their places."""
-        return filled(self._parameters, self._places, addresses)
+        return filled(self._parameters, self._addresses, addresses)
 
     def __call__(self, stream: Any, given: bytes) -> None:
         """Launch on a stream; does not wait.

@@ -128,22 +128,20 @@ class Rotation:
         for side, memory in zip(sides, (allocate or device.allocate)(*(each.room for each in sides)), strict=True):
             side.memory = memory
         #: Of each array: the address in the first set, and the bytes to the next.
-        self._places = [self._place(each) for each in self.arrays]
+        self._addresses = [self._first(each) for each in self.arrays]
         self._fill(self._read)
+
+    def _side(self, array: DeviceArray) -> _Side:
+        return self._written if array.is_written else self._read
 
     def pitch(self, array: DeviceArray) -> int:
         """Return the bytes from an array of a set to that of the next."""
         return self._side(array).pitch
 
-    def _side(self, array: DeviceArray) -> _Side:
-        return self._written if array.is_written else self._read
-
     def _fill(self, side: _Side) -> None:
         """Fill the arrays of all sets by uploads: outputs with poison, or not at all where they are large."""
-        if 0 < side.pitch <= _STAGED:
-            self._upload_many_sets(side)
-        elif side.pitch:
-            self._upload_pieces(side)
+        if side.pitch:
+            (self._upload_many_sets if side.pitch <= _STAGED else self._upload_pieces)(side)
 
     def _upload_many_sets(self, side: _Side) -> None:
         """Fill small arrays, many sets at a time."""
@@ -168,7 +166,7 @@ class Rotation:
                 device.cuda.memcpy_htod(address, self.given[array.name])
             while done < length and not array.is_written and not array.is_given:
                 block = pinned_block(array.exact_dtype)
-                begin = (inputs.start(array.place) + done) % len(block)
+                begin = (array.begin + done) % len(block)
                 piece = block[begin : begin + length - done]
                 device.cuda.memcpy_htod(address + done, piece)
                 done += len(piece)
@@ -195,7 +193,7 @@ class Rotation:
         for side in (self._written, self._read):
             side.memory.free()
 
-    def _place(self, array: DeviceArray) -> tuple[int, int]:
+    def _first(self, array: DeviceArray) -> tuple[int, int]:
         side = self._side(array)
         return int(side.memory) + side.starts[side.arrays.index(array)], side.pitch
 
@@ -205,15 +203,12 @@ class Rotation:
 
     def addresses(self, index: int) -> tuple[int, ...]:
         """Return the device addresses of launch `index`."""
-        return tuple(first + index % self.sets * pitch for first, pitch in self._places)
+        return tuple(first + index % self.sets * pitch for first, pitch in self._addresses)
 
     def slices(self, length: int) -> int:
         """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.
 
-        Raises
-        ------
-        ValueError
-            The memory does not hold a single stretch.
+        Raises ValueError if the memory does not hold a single one.
         """
         rooms = [side.room for side in (self._written, self._read)]
         held = min(rooms) // pitch(length)

@@ -11,15 +11,9 @@ from kernelwatch.instrument.job import Job
 
 
 class Companions:
-    """The jobs of all commits that are measured in turns.
+    """The jobs of all commits that are measured in turns: a folder's, a file a commit, read when they are needed."""
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Holds a file a commit, once the first job is asked for; no job has a companion if not given.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelwatch.instrument import buffers, device, inputs, tools, verification
+from kernelwatch.instrument import buffers, device, tools, verification
 from kernelwatch.instrument.buffers import Rotation, Stretch
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import DeviceArray, Job
@@ -54,15 +54,8 @@ class Expected(NamedTuple):
 def check(job: Job, rotation: Rotation, expected: Expected | None) -> None:
     """Compare every input of a rotation with what was uploaded, and every output with the reference.
 
-    Parameters
-    ----------
-    job : Job
-        What was launched on each set.
-    rotation : Rotation
-        Its buffers.
-    expected : Expected, optional
-        The reference. Where an output must be equal: its bytes and the guard's. Where it need only be near: its
-        elements as float64. Without one, only guards are looked at.
+    The job was launched on each set. The reference holds, where an output must be equal, its bytes and the guard's;
+    where it need only be near, its elements as float64. Without a reference, only guards are looked at.
 
     Raises
     ------
@@ -89,7 +82,7 @@ def _check_inputs(job: Job, rotation: Rotation, result: Any) -> None:
     inputs_of = [each for each in job.arrays if not each.is_written]
     for dtype in dict.fromkeys(each.exact_dtype for each in inputs_of if not each.is_given):
         mine = [each for each in inputs_of if not each.is_given and each.exact_dtype == dtype]
-        ends = (inputs.start(each.place) + buffers.pitch(each.nbytes) for each in mine)
+        ends = (each.begin + buffers.pitch(each.nbytes) for each in mine)
         block = buffers.pinned_block(dtype)[: max(ends)]
         with _uploaded(block) as address:
             for array in mine:
@@ -121,7 +114,7 @@ def _check(job: Job, rotation: Rotation, array: DeviceArray, pieces: Iterable[_P
 
 def _repeats(rotation: Rotation, array: DeviceArray, block: int, period: int) -> Iterator[_Piece]:
     """Yield what an input holds in all sets: part of the block, or its end, the block some times, and its beginning."""
-    begin, length, pitch = inputs.start(array.place), buffers.pitch(array.nbytes), rotation.pitch(array)
+    begin, length, pitch = array.begin, buffers.pitch(array.nbytes), rotation.pitch(array)
     if begin + length <= period:
         yield _Piece(0, length, block + begin, rotation.sets, pitch)
         return

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
+from kernelwatch.instrument.job import Ready
 from kernelwatch.kernel import loading
 from kernelwatch.toolchain import nvcc_call
 
@@ -25,7 +26,7 @@ def _interfaces() -> tuple[Any, Any]:
 
     try:
         from cuda.bindings import driver  # noqa: PLC0415
-    except ImportError:  # cuda-bindings is not installed: `require` says so
+    except ImportError:  # cuda-bindings is not installed: `context` says so
         return pycuda.driver, None
     return pycuda.driver, driver
 
@@ -34,8 +35,9 @@ def _interfaces() -> tuple[Any, Any]:
 cuda, driver = _interfaces()
 
 
-def require() -> Any:
-    """Return the device's context, current from now on.
+@cache
+def context() -> Any:
+    """Return the context that lives as long as this process, current from now on.
 
     Raises
     ------
@@ -43,39 +45,43 @@ def require() -> Any:
         There is no usable device; asv skips the benchmark and shows the reason.
     """
     try:
-        context = loading.context()
+        found = loading.context()
     except NoDeviceError as error:
         raise NotImplementedError(str(error)) from None
     if driver is None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
-    return context
-
-
-@cache
-def lasting() -> Any:
-    """Return the context that lives as long as this process. Errors as `require`."""
-    return require()
+    return found
 
 
 @cache
 def arch() -> str:
     """Return the device's architecture, for example "sm_90"."""
-    lasting()
+    context()
     return loading.current_arch()
+
+
+def multiprocessors() -> int:
+    """Return how many multiprocessors the device has."""
+    return int(cuda.Context.get_device().multiprocessor_count)
+
+
+def ready(conditions: str = "") -> Ready:
+    """Return what jobs are made for: this device, and its fingerprint."""
+    return Ready(arch=arch(), multiprocessors=multiprocessors(), conditions=conditions)
 
 
 def new_context() -> Any:
     """Return another context of the device, which is not current."""
-    lasting()
+    context()
     made = cuda.Device(0).make_context()
     cuda.Context.pop()
     return made
 
 
 @contextmanager
-def within(context: Any) -> Iterator[None]:
+def within(made: Any) -> Iterator[None]:
     """Make a context current within a `with` block."""
-    context.push()
+    made.push()
     try:
         yield
     finally:
@@ -84,19 +90,13 @@ def within(context: Any) -> Iterator[None]:
 
 def page_locked(length: int) -> NDArray[np.uint8]:
     """Return host memory that the device reads and writes at the full speed of the bus, from whichever context."""
-    with within(lasting()):
+    with within(context()):
         found: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
     return found
 
 
 def allocate(*sizes: int) -> list[Any]:
-    """Allocate device memory of each of these sizes, in bytes.
-
-    Raises
-    ------
-    NotImplementedError
-        The memory does not suffice. The reason names the bytes needed and free.
-    """
+    """Allocate device memory of each of these sizes, in bytes. Raises NotImplementedError if it does not suffice."""
     free, _total = cuda.mem_get_info()
     try:
         if sum(sizes) > free:
@@ -112,13 +112,7 @@ def l2_bytes() -> int:
 
 
 def check(result: tuple[Any, ...]) -> Any:
-    """Return what a call of cuda-bindings gave beside its status.
-
-    Raises
-    ------
-    RuntimeError
-        The status is not success.
-    """
+    """Return what a call of cuda-bindings gave beside its status. Raises RuntimeError unless that is success."""
     status, *values = result
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"the CUDA driver answered {status.name}")

@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from functools import cache, partial
+from functools import cache
 from multiprocessing import reduction
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -40,12 +40,17 @@ LIMIT, BEGIN = 60.0, 30.0
 
 _LARGEST = 128 << 20
 
-M = TypeVar("M", bound=Message)
+#: As many memories of other processes as stay mapped: an agent's.
+_MAPPED = 3
 
 #: Made as asv's processes are forked, not in each of them: it takes 2 ms.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in (Answer, Job, ReferenceLength)
 }
+
+
+class MeasuringError(RuntimeError):
+    """The measuring process returned no outcome."""
 
 
 class Reference(NamedTuple):
@@ -54,33 +59,17 @@ class Reference(NamedTuple):
     length: int
     fill: Callable[[Bytes], None]
 
-    def content(self, length: int) -> Bytes:
-        """Return the bytes in memory of this process; `length` is how many are wanted."""
-        assert length == self.length
-        found = np.empty(length, np.uint8)
+    def content(self) -> Bytes:
+        """Return the bytes in memory of this process."""
+        found = np.empty(self.length, np.uint8)
         self.fill(found)
         return found
-
-
-class MeasuringError(RuntimeError):
-    """The measuring process returned no outcome."""
-
-
-#: As many memories of other processes as stay mapped: an agent's.
-_MAPPED = 3
-
-
-def _mapped(handle: int, length: int) -> Bytes:
-    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
 
 
 class ReferenceMemory:
     """Memory that its process writes references into and another reads. To make it anew would take as long as writing.
 
-    Attributes
-    ----------
-    handle : int
-        Of the memory.
+    `handle` is the memory's.
     """
 
     def __init__(self) -> None:
@@ -96,26 +85,16 @@ class ReferenceMemory:
         return self.handle
 
 
+def _mapped(handle: int, length: int) -> Bytes:
+    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
+
+
 #: The memory of this process, for who has no other.
 _own_memory = cache(ReferenceMemory)
 
 
-def _read(held: Bytes, start: int, into: Bytes) -> None:
-    def copy(first: int) -> None:
-        piece = into[first : first + threads.WORTH_IT]
-        piece[:] = held[start + first : start + first + len(piece)]
-
-    threads.each(copy, range(0, len(into), threads.WORTH_IT))
-
-
 class Line:
-    """One end of a connection.
-
-    Parameters
-    ----------
-    connection : Connection
-        A Unix socket.
-    """
+    """One end of a connection, which is a Unix socket."""
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
@@ -152,21 +131,10 @@ class Line:
             reduction.send_handle(self._connection, handle, None)
 
     def written(self, length: int, seconds: float, known: dict[int, Bytes]) -> Callable[[int, Bytes], None]:
-        """Return what reads from what the other end wrote, once it has, until the next is asked for.
+        """Return what reads from the `length` bytes that the other end wrote, until the next are asked for.
 
-        Parameters
-        ----------
-        length : int
-            Bytes that are wanted.
-        seconds : float
-            How long that may take.
-        known : dict
-            Memory of other processes that is mapped here, by its inode; to map it anew takes as long as to read it.
-
-        Raises
-        ------
-        MeasuringError
-            That is not so many bytes, or it takes longer.
+        `known` is the memory of other processes that is mapped here, by its inode: to map it anew takes as long as to
+        read it. Raises MeasuringError if there are not so many bytes, or they take longer than so many seconds.
         """
         found = self.receive(ReferenceLength, seconds)
         handle = reduction.recv_handle(self._connection)
@@ -180,7 +148,7 @@ class Line:
             del known[next(iter(known))]
         if not found.length == length <= len(held):
             raise MeasuringError(f"{found.length} bytes are expected of an output and its guard of {length}")
-        return partial(_read, held)
+        return lambda start, into: threads.copy(held[start : start + len(into)], into)
 
 
 def ask(

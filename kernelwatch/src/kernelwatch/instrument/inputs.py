@@ -36,13 +36,9 @@ _SEED = 20230319
 
 @lru_cache(maxsize=2)
 def block(exact_dtype: str | None = None) -> Bytes:
-    """Return the bytes that inputs repeat.
+    """Return the bytes that inputs repeat: exact values of a dtype, or random ones.
 
-    Parameters
-    ----------
-    exact_dtype : str, optional
-        The dtype whose exact values they are; random bytes if not given: real data, since zeros may move faster and
-        hide wrong indices.
+    They are real data: zeros may move faster, and hide wrong indices.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:
@@ -64,9 +60,9 @@ def _exact(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     return (numerators if real.kind in "iu" else numerators / DENOMINATOR).astype(real).view(dtype)
 
 
-def start(place: int) -> int:
-    """Return the byte of the block that input number `place` begins with. All inputs of a launch differ."""
-    return place * _APART
+def start(ordinal: int) -> int:
+    """Return the byte of the block that an input begins with. All inputs of a launch differ."""
+    return ordinal * _APART
 
 
 def repeated(exact_dtype: str | None, start: int, length: int) -> Bytes:
@@ -101,12 +97,12 @@ def _tile(one: Bytes, length: int) -> Bytes:
     return out
 
 
-def counted(shape: tuple[int, ...], dtype: DTypeLike, place: int, *, is_exact: bool) -> NDArray[Any]:
-    """Return an input for a launch on the CPU, a function of each element's index; inputs at different places differ.
+def counted(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
+    """Return an input for a launch on the CPU, a function of each element's index; all inputs of a launch differ.
 
     Bits are those of a counter: every element of 4 bytes or more differs.
     """
-    kind, step = np.dtype(dtype), 2654435761 + 2 * place
+    kind, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * kind.itemsize
     if is_exact:
         hashed = host_memory.counting(nbytes // _real(kind).itemsize, np.uint32, step=step)
@@ -117,13 +113,7 @@ def counted(shape: tuple[int, ...], dtype: DTypeLike, place: int, *, is_exact: b
 
 
 def content(one: ArrayArgument) -> NDArray[Any]:
-    """Return what an array holds before a launch.
-
-    Raises
-    ------
-    ArgumentError
-        A function of the user's gives what does not fit.
-    """
+    """Return what an array holds before a launch. Raises ArgumentError where a user's function gives no such array."""
     if one.direction is Direction.OUT:
         return np.full(one.nbytes, POISON, np.uint8).view(one.dtype).reshape(one.shape)
     generator = np.random.default_rng([one.seed, *map(ord, one.name)])
@@ -142,5 +132,5 @@ def content(one: ArrayArgument) -> NDArray[Any]:
         return generator.integers(limits.min, limits.max, one.shape, one.dtype, endpoint=True)
     if one.values == "random":
         return generator.random(one.shape).astype(one.dtype)
-    held = counted(one.shape, one.dtype, one.place, is_exact=one.values == "exact")
+    held = counted(one.shape, one.dtype, one.ordinal, is_exact=one.values == "exact")
     return np.array(held, order="C")

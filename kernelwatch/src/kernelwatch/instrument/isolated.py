@@ -14,7 +14,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from kernelwatch.instrument import device, tools
-from kernelwatch.instrument.replay import Cycle, Graph
+from kernelwatch.instrument.replay import Cycle, Instrument
 
 #: Launches in a sample.
 LAUNCHES = 24
@@ -27,24 +27,13 @@ FLUSHED = 2
 BEYOND_STAMPS = 0.33e-6
 
 
-class Isolated:
-    """A CUDA graph of isolated launches, each between two stamps.
+class Isolated(Instrument):
+    """A CUDA graph of isolated launches, each between two stamps; `stack` frees it and its memory.
 
-    Parameters
-    ----------
-    cycle : Cycle
-        What is launched.
-    stack : ExitStack
-        Frees its graph and its memory when it is closed.
-
-    Raises
-    ------
-    NotImplementedError
-        The array that is read between does not fit in the device's free memory.
+    Raises NotImplementedError if the array that is read between does not fit in the device's free memory.
     """
 
     def __init__(self, cycle: Cycle, stack: ExitStack) -> None:
-        self._stream, self._restore = cycle.stream, cycle.restore
         stream = cycle.stream
         length = FLUSHED * device.l2_bytes()
         flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
@@ -61,17 +50,11 @@ class Isolated:
                 cycle.enqueue(index, stream)
                 stamp(stream, end[index])
 
-        self._graph = Graph(capture, stream, stack)
+        super().__init__(cycle, capture, stack)
         self._functions = flush, stamp  # as long as the graph that launches them
 
-    def __call__(self) -> None:
-        """Start one sample; does not wait for it."""
-        self._restore()
-        self._graph.launch()
-
-    def seconds(self) -> float:
-        """Wait for the last sample; seconds of a launch, the mean of the sample's."""
-        self._stream.synchronize()
+    def _seconds(self) -> float:
+        """Read the stamps; return the mean of the launches."""
         stamps = np.empty((LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
         return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + BEYOND_STAMPS

@@ -25,7 +25,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
     """Anything that is sent."""
 
 
-class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):
     """An array of a launch.
 
     Parameters
@@ -39,10 +39,10 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     direction : {"in", "out", "in and out"}
         What the kernel does with it.
     values : str
-        What it holds before a launch. Bits and exact: a block that repeats, from `place` on. All else: what asv's
+        What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what asv's
         process writes, and this text tells from what other texts mean. Outputs hold poison.
-    place : int
-        Tells inputs that repeat a block from each other.
+    ordinal : int
+        Tells inputs that repeat a block from each other; stored fingerprints call it "place".
     ulp : float, optional
         How far it may lie from its reference, in units of the last place; not at all if not given.
     """
@@ -52,7 +52,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shape: Annotated[tuple[_Size, ...], Meta(min_length=1, max_length=32)]
     direction: Annotated[str, Meta(pattern="^(in|out|in and out)$")]
     values: _Name = "bits"
-    place: Annotated[int, Meta(ge=0, le=1000)] = 0
+    ordinal: Annotated[int, Meta(ge=0, le=1000)] = 0
     ulp: float | None = None
 
     @property
@@ -75,9 +75,14 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The dtype of the exact values that it repeats; None for bits."""
         return self.dtype if self.values == "exact" else None
 
+    @property
+    def begin(self) -> int:
+        """The byte of the block that it begins with."""
+        return inputs.start(self.ordinal)
+
     def repeated(self, length: int) -> Bytes:
         """Return so many bytes of the block that it repeats."""
-        return inputs.repeated(self.exact_dtype, inputs.start(self.place), length)
+        return inputs.repeated(self.exact_dtype, self.begin, length)
 
 
 class Job(Message, frozen=True, kw_only=True):
@@ -156,14 +161,7 @@ class Job(Message, frozen=True, kw_only=True):
 class Ready(Message, frozen=True, kw_only=True):
     """The measuring process waits for a job, for this device.
 
-    Parameters
-    ----------
-    arch : str
-        The device's architecture, such as "sm_90".
-    multiprocessors : int
-        How many it has.
-    conditions : str
-        The fingerprint of the instrument and of the GPU; empty if nothing says which GPU it is.
+    `arch` is such as "sm_90". `conditions` is the fingerprint of instrument and GPU, empty of a GPU without a name.
     """
 
     arch: str
@@ -208,15 +206,7 @@ class Outcome(Message, frozen=True, kw_only=True):
 
 
 class Problem(Message, frozen=True, kw_only=True):
-    """There is no outcome, and why.
-
-    Parameters
-    ----------
-    kind : {"skipped", "wrong", "failed"}
-        Whether the configuration cannot be measured here, its output is wrong, or the measuring itself broke off.
-    text : str
-        What a person should know.
-    """
+    """There is no outcome: this cannot be measured here, its output is wrong, or the measuring itself broke off."""
 
     kind: Annotated[str, Meta(pattern="^(skipped|wrong|failed)$")]
     text: str

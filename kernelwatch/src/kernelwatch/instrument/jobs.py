@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelwatch import suite
-from kernelwatch.instrument import (
-    buffers,
-    fingerprint,
-    inputs,
-    skips,
-    threads,
-    tools,
-)
+from kernelwatch.instrument import buffers, fingerprint, inputs, skips, threads, tools
 from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Ready
@@ -45,19 +38,10 @@ def package() -> str:
 
 
 def of(launch: Launch, **how: Any) -> Description:
-    """Describe a launch.
+    """Describe a launch of a kernel of the installed commit, or of the instrument's copy.
 
-    Parameters
-    ----------
-    launch : Launch
-        Of a kernel of the installed commit, or of the instrument's copy.
-    **how
-        How it is measured: fields of Job.
-
-    Raises
-    ------
-    NotImplementedError
-        The installed commit knows no such kernel, dtype or flag set.
+    `how` are the fields of `Job` that say how it is measured. Raises NotImplementedError where the commit knows no such
+    kernel, dtype or flag set.
     """
     return _copy(launch, how) if launch.kernel == matrix_copy.NAME else _kernel(launch, how)
 
@@ -66,11 +50,10 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     with skips.of_unknown_names():
         kernel = suite.kernel(launch.kernel)
         kernel.element(launch.dtype)
-    arguments = dict(launch.arguments)
+    arguments, oracle = dict(launch.arguments), kernel.reference
     named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
     arrays, dtypes = tuple(map(_array, named)), {one.name: one.dtype for one in named}
-    oracle = kernel.reference if isinstance(kernel.reference, Kernel) else None
-    is_verified = callable(kernel.reference)
+    is_verified = callable(oracle)
 
     def job(ready: Ready) -> Job:
         return Job(
@@ -81,13 +64,13 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
             reference=f"{package()} {_expectation(kernel, named)} {arguments}",
             is_verified=is_verified,
-            oracle=None if oracle is None else _oracle(oracle, launch, ready, arrays),
+            oracle=_oracle(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
             **how,
         )
 
     def fill(into: Bytes) -> None:
         expected, given, _ = buffers.stretches(arrays, is_verified=is_verified)
-        _copy_rows(np.broadcast_to(np.uint8(POISON), len(into)), into)
+        threads.copy(np.broadcast_to(np.uint8(POISON), len(into)), into)
         held = {one.name: _held(one, array) for one, array in zip(named, arrays, strict=True)}
         for array, start, length in given:
             into[start : start + length] = held[array.name].reshape(-1).view(np.uint8)
@@ -131,15 +114,8 @@ def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
 def _oracle(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
     """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
     launched = _launched(kernel, replace(launch, kernel=kernel.name), ready)
-    common: dict[str, Any] = {
-        "name": "",
-        "commit": "",
-        "reference": "",
-        "useful_bytes": 1,
-        "samples": 1,
-        "is_verified": False,
-    }
-    return Job(**common, **launched, arrays=arrays)
+    texts: dict[str, Any] = dict.fromkeys(("name", "commit", "reference"), "")
+    return Job(**texts, **launched, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
 
 
 def _array(one: ArrayArgument) -> DeviceArray:
@@ -152,7 +128,7 @@ def _array(one: ArrayArgument) -> DeviceArray:
         shape=one.shape,
         direction=one.direction.value,
         values=values if one.direction is not Direction.OUT else "",
-        place=one.place,
+        ordinal=one.ordinal,
         ulp=one.ulp,
     )
 
@@ -182,24 +158,16 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
         for name, direction in (("output", "out"), ("input 0", "in"))
     )
     length = arrays[0].nbytes
-    arguments = {"size": tools.elements(length), "length": length}
+    copy = Launch(launch.kernel, tools.DTYPE, arguments=tools.copied(length))
 
     def job(ready: Ready) -> Job:
-        tool = tools.DEVICE_COPY
-        geometry = tool.geometry("complex128", ready.multiprocessors, **arguments)
-        packed, places = tools.packed(tool, **arguments)
         return Job(
             name=str(launch),
             commit=package(),
-            cubin=tools.cubin(tool.name, ready.arch),
-            entry=tool.name,
-            grid=geometry.grid,
-            block=geometry.block,
+            **_launched(tools.DEVICE_COPY, copy, ready),
             arrays=arrays,
-            parameters=packed,
-            addresses=places,
             useful_bytes=2 * length,
-            reference=f"{tool.name} {length}",
+            reference=f"{launch.kernel} {length}",
             **how,
         )
 
@@ -213,15 +181,5 @@ def _lay_out(expected: Array, into: Bytes) -> None:
     """Copy an array's bytes to the beginning of memory unless they lie there, and poison the rest, on all cores."""
     out = into[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != out.__array_interface__:
-        _copy_rows(expected.copy() if np.may_share_memory(expected, into) else expected, out)
+        threads.copy(expected.copy() if np.may_share_memory(expected, into) else expected, out)
     into[expected.nbytes :] = POISON
-
-
-def _copy_rows(source: Array, target: Array) -> None:
-    """Copy, on all cores."""
-    rows = max(1, threads.WORTH_IT * len(source) // max(1, source.nbytes))
-
-    def copy(first: int) -> None:
-        target[first : first + rows] = source[first : first + rows]
-
-    threads.each(copy, range(0, len(source), rows))

@@ -35,21 +35,11 @@ THROTTLING = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """The GPU that CUDA programs use by default.
-
-    Parameters
-    ----------
-    name : str
-        As the driver gives it, for example "NVIDIA H200".
-    arch : str
-        For example "sm_90".
-    peak_bytes_per_second : float or None
-        2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None where the GPU does not
-        tell.
-    """
+    """The GPU that CUDA programs use by default: its name as the driver gives it, and its `arch`, such as "sm_90"."""
 
     name: str
     arch: str
+    #: 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None where the GPU does not tell.
     peak_bytes_per_second: float | None
 
 
@@ -91,13 +81,7 @@ def ask(question: Callable[..., Any], *about: Any) -> Any:
 
 
 def nvcc_release() -> str | None:
-    """The compiler's release, such as "13.0.88"; None if it does not say.
-
-    Raises
-    ------
-    NvccNotFoundError
-        There is no compiler.
-    """
+    """The compiler's release, such as "13.0.88"; None if it does not say. Raises NvccNotFoundError if there is none."""
     found = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
     return found[1] if found else None
 

@@ -1,183 +1,52 @@
-"""Measures a job on the device: fills buffers, takes samples with a copy before each, then verifies the output.
-
-A grid of many waves changes the times of later small launches in the same context, by up to 9 %
-(docs/evidence/times.md, "Contexts remember"). Launches whose blocks all run at once are therefore measured in a context
-of their own. They are verified there too, by uploads and launches of that size.
-"""
+"""A measurement of one launch: by the run's measuring process if there is one, or else in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from functools import cache, partial
+import os
+from functools import cache
 from typing import Any
 
-import msgspec
+from kernelwatch.instrument import device, exchange, jobs, machine, references, throttling
+from kernelwatch.instrument.job import Outcome, Ready
+from kernelwatch.instrument.session import Session
+from kernelwatch.kernel import Launch
 
-from kernelwatch.instrument import buffers, comparison, device, throttling, tools
-from kernelwatch.instrument.arena import Arena
-from kernelwatch.instrument.arrangement import Arrangement
-from kernelwatch.instrument.bound_kernel import fits_at_once
-from kernelwatch.instrument.clock import Stopwatch
-from kernelwatch.instrument.comparison import Expected
-from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Job, Outcome
-from kernelwatch.instrument.references import Fetch, References, Source
+#: Samples of what is no benchmark, such as an experiment's launch.
+SAMPLES = 10
 
 
-class Session:
-    """Measures one job after another.
+def measured(launch: Launch, **how: Any) -> Outcome:
+    """Measure a launch of a kernel of the installed commit, or of the instrument's copy.
 
-    Parameters
-    ----------
-    watch : Watch, optional
-        Tells whether the GPU is throttled or shared.
+    `how` are fields of `Job`. Raises as `outcome`, and NotImplementedError where the commit lacks the kernel.
     """
-
-    def __init__(self, watch: throttling.Watch | None = None) -> None:
-        device.lasting()
-        self._watch = watch
-        self._clean: Any = None
-        self._kept: _Kept | None = None
-        free, _total = device.cuda.mem_get_info()
-        self.references = References(free // 2)
-        self._arena = Arena()
-
-    @staticmethod
-    def has_room(job: Job) -> bool:
-        """Whether one set of a job's buffers fits in the device's memory; more may not."""
-        _free, total = device.cuda.mem_get_info()
-        return job.set_bytes <= int(total)
-
-    def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
-        """Time jobs that share buffers in turns, and verify the first.
-
-        Parameters
-        ----------
-        jobs : sequence of Job
-            One or more.
-        fetch : callable
-            Callable (bytes) -> what asv's process writes for the first, in host memory.
-
-        Raises
-        ------
-        NotImplementedError
-            The buffers do not fit in the device's memory, or in its L2 cache if the data must stay there.
-        WrongOutputError
-            The output is not the reference's.
-        """
-        first, spent, fetch = jobs[0], Stopwatch(), cache(fetch)
-        is_small = not first.isolated and any(fits_at_once(job.grid, job.block) for job in jobs)
-        with self._arranged(first, fetch, spent, is_small=is_small) as arranged:
-            taken = arranged.take(jobs, self._watch, spent)
-            self._verify(first, arranged, fetch, spent, is_small=is_small)
-        same: dict[str, Any] = {"copies": tuple(taken.copies), "held_back": taken.held_back, "stopped": taken.stopped}
-        found = [Outcome(samples=tuple(each), **same) for each in taken.samples]
-        return [msgspec.structs.replace(found[0], seconds=spent.seconds), *found[1:]]
-
-    def verify(self, job: Job, fetch: Fetch) -> None:
-        """Verify a job that has been timed. Arguments and errors as `measure`."""
-        spent, is_small, fetch = Stopwatch(), not job.isolated and fits_at_once(job.grid, job.block), cache(fetch)
-        with self._arranged(job, fetch, spent, is_small=is_small) as arranged:
-            self._verify(job, arranged, fetch, spent, is_small=is_small)
-
-    @contextmanager
-    def _arranged(self, job: Job, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> Iterator[Arrangement]:
-        """Buffers of a job, in the context that it needs; those of the job before, if that had the same.
-
-        A job that comes again gets new ones: what two processes of asv's read of it has only its numbers in common.
-        """
-        if job.in_l2 and job.set_bytes > device.l2_bytes():
-            raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
-        kept = self._kept
-        if kept is None or job in kept.jobs or kept.is_small != is_small or not kept.jobs[0].shares_buffers(job):
-            with spent.on("end"):
-                self.close()
-            kept = self._kept = _Kept([], is_small, ExitStack())
-            with spent.on("context"):
-                kept.within = self._context(job, kept.stack) if is_small else nullcontext
-        kept.jobs.append(job)
-        is_done = False
-        try:
-            with kept.within():
-                if kept.arranged is None:
-                    with spent.on("buffers"):
-                        given = self._given(job, fetch)
-                        allocate = device.allocate if is_small else self._arena.allocate
-                        kept.arranged = self._arrangement(job, kept.work, allocate, given)
-                yield kept.arranged
-                with spent.on("end"):
-                    kept.arranged.forget_job()
-            is_done = not kept.arranged.rotation.given and job.oracle is None
-        finally:
-            if not is_done:
-                self.close()
-
-    def close(self) -> None:
-        """Give back the buffers of the last job."""
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            with kept.within():
-                kept.work.close()
-            kept.stack.close()
-
-    def _given(self, job: Job, fetch: Fetch) -> dict[str, Bytes]:
-        """Return what arrays hold at first that asv's process writes, each with its guard, by name."""
-        _, given, end = buffers.stretches(job.arrays, is_verified=job.is_verified)
-        if not given:
-            return {}
-        held = self.references.host(job.reference, end, fetch)
-        return {one.array.name: held[one.start : one.start + buffers.pitch(one.length)] for one in given}
-
-    def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> None:
-        def timed_fetch(length: int) -> Source:
-            with spent.on("reference"):
-                return fetch(length)
-
-        with spent.on("verification"):
-            expected = None
-            if job.is_verified:
-                asked = (job.reference, buffers.stretches(job.arrays, is_verified=True)[2], timed_fetch)
-                kept, held = partial(self.references.device, *asked), partial(self.references.host, *asked)
-                expected = Expected(held) if is_small else Expected(held, kept)
-            elif job.oracle is not None:
-                found = arranged.written_by(job.oracle, has_waves=not is_small)
-                expected = Expected(lambda: found)
-            arranged.launch_once(job, has_waves=not is_small)
-            comparison.check(job, arranged.rotation, expected)
-
-    def _context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid."""
-        others = [(job.oracle.grid, job.oracle.block)] if job.oracle is not None else []
-        if all(fits_at_once(*each) for each in (tools.copy_shape(job.useful_bytes // 2), *others)):
-            self._clean = self._clean or device.new_context()
-            return partial(device.within, self._clean)
-        context = device.new_context()
-        stack.callback(context.detach)
-        return partial(device.within, context)
-
-    def _arrangement(
-        self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]], given: Mapping[str, Bytes]
-    ) -> Arrangement:
-        """Return a job's buffers; what the session keeps makes room for them if need be."""
-        for forget in (self.references.forget, self._arena.forget):
-            try:
-                return Arrangement(job, stack, allocate, given)
-            except NotImplementedError:
-                if not self.has_room(job):
-                    raise  # nor would it fit without them
-                forget()
-        return Arrangement(job, stack, allocate, given)
+    return outcome(jobs.of(launch, **{"samples": SAMPLES, **how}))
 
 
-@dataclass
-class _Kept:
-    """What is left of the last job, for one with the same buffers: its context, and on them who has used them."""
+def outcome(described: jobs.Description) -> Outcome:
+    """Measure what is described, and verify its output.
 
-    jobs: list[Job]
-    is_small: bool
-    stack: ExitStack
-    within: Callable[[], AbstractContextManager[None]] = nullcontext
-    arranged: Arrangement | None = None
-    work: ExitStack = field(default_factory=ExitStack)
+    Raises
+    ------
+    NotImplementedError
+        It cannot be measured on this machine.
+    WrongOutputError
+        Its output is wrong.
+    MeasuringError
+        The measuring process stopped.
+    """
+    address = os.environ.get(exchange.ADDRESS)
+    if address:
+        return exchange.ask(address, *described)
+    session, ready = _session()
+    (found,) = session.measure([described.job(ready)], lambda _: references.reader(described.reference.content()))
+    return found
+
+
+@cache
+def _session() -> tuple[Session, Ready]:
+    """What this process measures with. Its context ends with it."""
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which watches the clocks
+    handle = machine.nvml()
+    session = Session(None if handle is None else throttling.Watch(handle))
+    return session, device.ready()

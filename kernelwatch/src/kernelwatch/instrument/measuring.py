@@ -29,16 +29,16 @@ from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready, ReferenceRequest
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import Source
+from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
 
 #: Seconds that the process may take to end.
 PATIENCE = 20.0
 
-#: Exception -> the kind of problem that it reports.
-_KINDS = {NotImplementedError: "skipped", WrongOutputError: "wrong"}
+#: The name of its socket, in a folder of its own.
+_SOCKET = "measuring"
 
 
 class Server:
@@ -52,19 +52,12 @@ class Server:
         What it measures on.
     limit : float
         Seconds that a job may take.
-    companions : Companions
-        What is measured in turns.
+    companions : Path, optional
+        A folder with a file of jobs for each commit that is measured in turns, once the first job is asked for.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        ready: Ready,
-        limit: float = LIMIT,
-        companions: Companions | None = None,
-    ) -> None:
-        self._session, self._ready, self._limit = session, ready, limit
-        self._companions = companions or Companions()
+    def __init__(self, session: Session, ready: Ready, limit: float = LIMIT, companions: Path | None = None) -> None:
+        self._session, self._ready, self._limit, self._companions = session, ready, limit, Companions(companions)
         #: Where other processes write references, by inode.
         self._memory: dict[int, Bytes] = {}
         #: The digests of the packages whose jobs are served here.
@@ -83,17 +76,18 @@ class Server:
         self._commits = self._commits or self._companions.commits(job)
         with _at_most(self._limit, partial(self._give_up, line)):
             try:
-                found: Outcome | Problem = self._measured([job, *others], line)
-            except (NotImplementedError, WrongOutputError) as error:
-                found = Problem(kind=_KINDS[type(error)], text=str(error))
+                found: Outcome | Problem = self._measured(job, others, line)
+            except NotImplementedError as error:
+                found = Problem(kind="skipped", text=str(error))
+            except WrongOutputError as error:
+                found = Problem(kind="wrong", text=str(error))
             except Exception as error:  # noqa: BLE001 -- whatever it is, the device may no longer be usable
                 found = Problem(kind="failed", text=f"{type(error).__name__}: {error}")
         line.send(found)
         return not (isinstance(found, Problem) and found.kind == "failed")
 
-    def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
-        """Return the outcome of the first job. Keep those of the others, which are requested next."""
-        job, *others = jobs
+    def _measured(self, job: Job, others: Sequence[Job], line: Line) -> Outcome:
+        """Return the outcome of a job. Keep those of others, which are requested next."""
         _, _, wanted = buffers.stretches(job.arrays, is_verified=job.is_verified)
         is_wanted = wanted and self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
@@ -107,7 +101,7 @@ class Server:
         if self._held[job]:
             self._session.verify(job, fetch)
             return self._held[job].popleft()
-        found, *more = self._session.measure(jobs, fetch)
+        found, *more = self._session.measure([job, *others], fetch)
         for other, outcome in zip(others, more, strict=True):
             self._held[other].append(outcome)
         return found
@@ -132,24 +126,26 @@ def _at_most(seconds: float, expired: Any) -> Iterator[None]:
         timer.join()  # what has begun is not cancelled
 
 
-def serve(address: str, limit: float = LIMIT, companions: Path | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Answer until standard input ends, or this process should not go on."""
-    threading.Thread(target=_end_with_input, args=(Path(address).parent,), daemon=True).start()
-    with suppress(FileNotFoundError):
-        Path(address).unlink()  # of the process before
+    parser = argparse.ArgumentParser("python -m kernelwatch.instrument.measuring", description=__doc__)
+    parser.add_argument("address", type=Path, help="path of the Unix socket")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
+    parser.add_argument("--companions", type=Path, help="folder of jobs that take turns with those asked for")
+    options = parser.parse_args(words)
+    threading.Thread(target=_end_with_input, args=(options.address.parent,), daemon=True).start()
+    options.address.unlink(missing_ok=True)  # of the process before
     handle = machine.nvml()
     others = throttling.processes(handle)
     server: Server | None = None
     try:
         session = Session(None if handle is None else throttling.Watch(handle))
-        found = device.cuda.Context.get_device()
-        conditions = fingerprint.conditions(machine.volatile())
-        ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count, conditions=conditions)
+        ready = device.ready(fingerprint.conditions(machine.volatile()))
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
-        server = Server(session, ready, limit, Companions(companions))
+        server = Server(session, ready, options.limit, options.companions)
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}
-    with Listener(address, "AF_UNIX") as listener:
+    with Listener(str(options.address), "AF_UNIX") as listener:
         print(json.dumps(facts), flush=True)
         goes_on = True
         while goes_on:
@@ -172,18 +168,12 @@ def _end_with_input(folder: Path) -> None:
 class _Keeper:
     """Keeps one measuring process running, and starts the next when one has ended.
 
-    Parameters
-    ----------
-    address : str
-        Path of its socket, in a folder of its own, which is removed where no process begins.
-    facts : dict of str to object
-        Takes what the first process says of the device.
-    options : sequence of str
-        More words of its command line.
+    Its socket lies in a folder of its own, which is removed where no process begins. `facts` takes what the first
+    process says of the device.
     """
 
-    def __init__(self, address: str, facts: dict[str, Any], options: Sequence[str]) -> None:
-        self._address, self._options = address, options
+    def __init__(self, folder: Path, facts: dict[str, Any], limit: float) -> None:
+        self._folder, self._limit = folder, limit
         self._ending = threading.Lock()
         self._is_over = False
         self._process = self._start()
@@ -192,7 +182,10 @@ class _Keeper:
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "kernelwatch.instrument.measuring", self._address, *self._options],
+            [
+                *(sys.executable, "-m", "kernelwatch.instrument.measuring", str(self._folder / _SOCKET)),
+                *("--limit", str(self._limit), "--companions", str(self._folder)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -215,7 +208,7 @@ class _Keeper:
             with self._ending:
                 if has_begun and not self._is_over:
                     self._process = self._start()
-        shutil.rmtree(Path(self._address).parent, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def end(self) -> None:
         """End the process."""
@@ -234,13 +227,8 @@ class _Keeper:
 def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
     """Run a measuring process, which processes started within the `with` block can find.
 
-    It gets one queue to the GPU instead of eight: a context is then made in half the time. Yields what the process says
-    of the device: empty without a GPU, and until the process has begun.
-
-    Parameters
-    ----------
-    limit : float
-        Seconds that a configuration may take.
+    It gets one queue to the GPU instead of eight: a context is then made in half the time. A configuration may take
+    `limit` seconds. Yields what the process says of the device: empty without a GPU, and until the process has begun.
     """
     facts: dict[str, Any] = {}
     if machine.nvml() is None:
@@ -248,25 +236,14 @@ def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
         return
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     folder = Path(tempfile.mkdtemp())
-    address = str(folder / "measuring")
-    keeper = _Keeper(address, facts, ["--limit", str(limit), "--companions", str(folder)])
-    os.environ[ADDRESS] = address
+    keeper = _Keeper(folder, facts, limit)
+    os.environ[ADDRESS] = str(folder / _SOCKET)
     try:
         yield facts
     finally:
         del os.environ[ADDRESS]
         keeper.end()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """Serve."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.instrument.measuring", description=__doc__)
-    parser.add_argument("address", help="path of the Unix socket")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
-    parser.add_argument("--companions", type=Path, help="folder of jobs that take turns with those asked for")
-    options = parser.parse_args(words)
-    serve(options.address, options.limit, options.companions)
 
 
 if __name__ == "__main__":

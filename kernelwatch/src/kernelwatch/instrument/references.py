@@ -33,12 +33,7 @@ def _staging() -> Bytes:
 class References(Pool):
     """References by their names: large ones on the device, in the context that lasts, and what is read there here.
 
-    Those on the device share one allocation, made before any buffers, so that these lie where they would without.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of that allocation; 0 for none.
+    Those on the device share the pool, made before any buffers, so that these lie where they would without.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -89,8 +84,4 @@ class References(Pool):
 
 def reader(held: Bytes) -> Source:
     """Return what reads from a reference that lies here."""
-
-    def read(start: int, into: Bytes) -> None:
-        into[:] = held[start : start + len(into)]
-
-    return read
+    return lambda start, into: np.copyto(into, held[start : start + len(into)])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from kernelwatch.instrument import device
 
@@ -25,16 +25,6 @@ LONG = 0.03
 PROBED = 64
 
 Enqueue = Callable[[int, Any], None]
-
-
-class Instrument(Protocol):
-    """Work on the GPU that is timed on the GPU."""
-
-    def __call__(self) -> None:
-        """Start the work, without waiting for it."""
-
-    def seconds(self) -> float:
-        """Wait for the work that was last started; return the seconds that one launch of it took."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +53,7 @@ class Cycle:
 
 
 class Graph:
-    """A CUDA graph of the work that `capture` puts on a stream.
-
-    Parameters
-    ----------
-    capture : callable
-        Puts work on `stream`.
-    stream : object
-        A PyCUDA stream, not the default one.
-    stack : ExitStack
-        Destroys the graph when it is closed.
-    """
+    """A CUDA graph of the work that `capture` puts on a stream, not the default one; `stack` destroys it."""
 
     def __init__(self, capture: Callable[[], None], stream: Any, stack: ExitStack) -> None:
         driver, check = device.driver, device.check
@@ -102,7 +82,25 @@ def once(capture: Callable[[], None], stream: Any) -> None:
         stream.synchronize()
 
 
-class Replay:
+class Instrument:
+    """Launches of a cycle, put on its stream by `capture`, in a graph that times them on the GPU."""
+
+    def __init__(self, cycle: Cycle, capture: Callable[[], None], stack: ExitStack) -> None:
+        self._restore, self._stream = cycle.restore, cycle.stream
+        self._graph = Graph(capture, cycle.stream, stack)
+
+    def sample(self) -> float:
+        """Replay the graph once, and wait for it; return the seconds that one launch took."""
+        self._restore()
+        self._graph.launch()
+        self._stream.synchronize()
+        return self._seconds()
+
+    def _seconds(self) -> float:
+        raise NotImplementedError
+
+
+class Replay(Instrument):
     """A CUDA graph: warm-up launches, start event, launches in a row, stop event.
 
     The events are nodes of the graph, so the interval holds no work of the host. Those before it move as many bytes as
@@ -122,9 +120,7 @@ class Replay:
 
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, is_led_in: bool = True) -> None:
         driver, check = device.driver, device.check
-        self.launches = launches
-        self._restore = cycle.restore
-        self._stream = stream = cycle.stream
+        self.launches, stream = launches, cycle.stream
         self._start, self._stop = (check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT)) for _ in "ab")
         for event in (self._start, self._stop):
             stack.callback(driver.cuEventDestroy, event)
@@ -139,41 +135,19 @@ class Replay:
                 cycle.enqueue(index, stream)
             check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
 
-        self._graph = Graph(capture, stream, stack)
+        super().__init__(cycle, capture, stack)
 
-    def __call__(self) -> None:
-        """Start one replay; does not wait for it."""
-        self._restore()
-        self._graph.launch()
-
-    def seconds(self) -> float:
-        """Wait for the last replay; seconds a launch. The driver gives milliseconds as float32."""
-        self._stream.synchronize()
+    def _seconds(self) -> float:
+        """Read the events; the driver gives milliseconds as float32."""
         return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop))) * 1e-3 / self.launches
 
 
 def back_to_back(cycle: Cycle, stack: ExitStack) -> Replay:
     """Return a replay of about TARGET_MS of launches, one right after another; of long ones a single cycle."""
     with ExitStack() as probing:
-        probe = Replay(cycle, min(cycle.length, PROBED), probing, is_led_in=False)
-        probe()
-        seconds = probe.seconds()
+        seconds = Replay(cycle, min(cycle.length, PROBED), probing, is_led_in=False).sample()
     if seconds >= LONG:
         return Replay(cycle, cycle.length, stack, is_led_in=False)
-    return Replay(cycle, launches_for(seconds, cycle.length), stack)
-
-
-def launches_for(seconds: float, length: int) -> int:
-    """Return how many launches make a replay of at least TARGET_MS.
-
-    A multiple of `length`, so that a replay goes through all buffers equally often.
-
-    Parameters
-    ----------
-    seconds : float
-        The time of a launch.
-    length : int
-        Launches that go through all of the memory once.
-    """
     wanted = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
-    return length * math.ceil(wanted / length)
+    # A multiple of the cycle, so that a replay goes through all buffers equally often.
+    return Replay(cycle, cycle.length * math.ceil(wanted / cycle.length), stack)

@@ -24,15 +24,10 @@ SHARE = 0.1
 
 
 def suffice(samples: Sequence[float]) -> bool:
-    """Return whether the median of samples is known well enough.
+    """Return whether the median of samples, in seconds a launch, is known well enough; one at least.
 
     Its standard error is that of a normal distribution's median, sqrt(pi / 2) of the mean's (M. G. Kendall, "The
     Advanced Theory of Statistics", volume 1, 10.10).
-
-    Parameters
-    ----------
-    samples : sequence of float
-        Seconds a launch, in the order taken; one at least.
     """
     median = statistics.median(samples)
     if len(samples) < 2:

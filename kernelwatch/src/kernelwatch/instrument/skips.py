@@ -22,17 +22,9 @@ NEVER = "not meant to be: "
 
 @contextmanager
 def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype or flag set into asv's skip, with the name in the reason.
+    """Turn an unknown kernel, dtype or flag set into asv's skip, which is a NotImplementedError, with the name in it.
 
-    Parameters
-    ----------
-    kernel, dtype : str
-        What is asked for, where that may be a dtype that the kernel is not meant for: then nothing is tried.
-
-    Raises
-    ------
-    NotImplementedError
-        No commit is meant to have what was asked for, or the installed one lacks it.
+    Where a dtype is given that the kernel is not meant for, nothing is tried.
     """
     meant = suite.current().dtypes.get(kernel)
     if meant is not None and dtype not in meant:
@@ -50,13 +42,7 @@ def because(what: object) -> str:
 
 @contextmanager
 def of_unknown_archs() -> Iterator[None]:
-    """Turn an architecture that the compiler does not know into asv's skip, with nvcc's text in the reason.
-
-    Raises
-    ------
-    NotImplementedError
-        The compiler is too old, or too new, for what was asked for.
-    """
+    """Turn an architecture that the compiler is too old or too new for into asv's skip, with nvcc's text in it."""
     try:
         yield
     except CompileError as error:

@@ -24,13 +24,7 @@ def processes(handle: Any) -> int:
 
 
 class Watch:
-    """Watches one GPU's clocks, for the only process that should be on it.
-
-    Parameters
-    ----------
-    handle : object
-        NVML's.
-    """
+    """Watches one GPU's clocks, by NVML's handle, for the only process that should be on it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

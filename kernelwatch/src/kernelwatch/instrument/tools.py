@@ -11,10 +11,9 @@ from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import laid_out
 from kernelwatch.kernel.parameters import inputs, outputs, scalar
 
-#: Bytes of an element: the widest access of a thread.
-WIDTH = 16
+#: The dtype of an element, and its bytes: the widest access of a thread.
+DTYPE, WIDTH = "complex128", 16
 
-_DTYPE = "complex128"
 _FOLDER = Path(__file__).parent
 
 #: Blocks of THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
@@ -47,7 +46,7 @@ _ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
 @cache
 def cubin(name: str, arch: str) -> bytes:
     """Return the machine code of the tool of that name. Errors as `Kernel.cubin`."""
-    return _ALL[name].cubin(_DTYPE, arch=arch).data
+    return _ALL[name].cubin(DTYPE, arch=arch).data
 
 
 def prebuild(arch: str) -> None:
@@ -58,20 +57,14 @@ def prebuild(arch: str) -> None:
 
 def load(tool: Kernel, **arguments: int) -> BoundKernel:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
-    code = cubin(tool.name, device.arch())
-    return BoundKernel(code, tool.name, *_shape(tool, arguments), *packed(tool, **arguments))
-
-
-def packed(tool: Kernel, **arguments: int) -> tuple[bytes, tuple[int, ...]]:
-    """Return a tool's arguments as its entry point takes them, eight bytes each, and where addresses belong."""
-    bound = tool.bound(_DTYPE, **arguments)
-    return laid_out(bound, [(8, 8, None)] * len(bound))
+    bound = tool.bound(DTYPE, **arguments)
+    packed = laid_out(bound, [(8, 8, None)] * len(bound))
+    return BoundKernel(cubin(tool.name, device.arch()), tool.name, *_shape(tool, arguments), *packed)
 
 
 def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
     """Return a tool's grid and block on the current device."""
-    multiprocessors = device.cuda.Context.get_device().multiprocessor_count
-    found = tool.geometry(_DTYPE, multiprocessors, **arguments)
+    found = tool.geometry(DTYPE, device.multiprocessors(), **arguments)
     return found.grid, found.block
 
 
@@ -80,15 +73,16 @@ def elements(length: int) -> int:
     return -(-length // WIDTH)
 
 
+def copied(length: int) -> dict[str, int]:
+    """Return the arguments of a copy of `length` bytes."""
+    return {"size": elements(length), "length": length}
+
+
 def copier(length: int) -> BoundKernel:
-    """Return what launches a copy of `length` bytes: (stream, output address, input address) -> None."""
-    return load(DEVICE_COPY, **_copied_elements(length))
+    """Return what launches such a copy: (stream, output address, input address) -> None."""
+    return load(DEVICE_COPY, **copied(length))
 
 
 def copy_shape(length: int) -> tuple[Extent, Extent]:
     """Return grid and block of such a copy."""
-    return _shape(DEVICE_COPY, _copied_elements(length))
-
-
-def _copied_elements(length: int) -> dict[str, int]:
-    return {"size": elements(length), "length": length}
+    return _shape(DEVICE_COPY, copied(length))

@@ -38,20 +38,9 @@ class Near(NamedTuple):
 
 
 def check_near(name: str, expected: Array, guard: int, read: Read, near: Near) -> None:
-    """Compare an output with what NumPy expects of it in float64, and its guard with poison.
+    """Compare an output with what NumPy expects of it in float64, and so many bytes of its guard with poison.
 
-    Parameters
-    ----------
-    name : str
-        The configuration, for the message.
-    expected : ndarray
-        In float64.
-    guard : int
-        Bytes behind the output that must still be poison.
-    read : callable
-        Reads the output.
-    near : Near
-        How far the output may lie from what is expected.
+    `name` is the configuration's, for the message.
 
     Raises
     ------

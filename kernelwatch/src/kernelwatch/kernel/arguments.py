@@ -38,7 +38,7 @@ class Direction(Enum):
 class ArrayArgument:
     """An array of a launch: as `ArrayParameter`, with its shape, its dtype and the extents.
 
-    `limit` is what its elements are indices below; `place` tells an input whose content repeats a block from others.
+    `limit` is what its elements are indices below; `ordinal` tells an input whose content repeats a block from others.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ArrayArgument:
     limit: int | None = None
     seed: int = 0
     extents: Mapping[str, Any] | None = None
-    place: int = 0
+    ordinal: int = 0
 
     @property
     def is_written(self) -> bool:

@@ -184,10 +184,7 @@ class Kernel(Code):
     def checked(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a launch gives as Python's own numbers, which no arithmetic overflows.
 
-        Raises
-        ------
-        ArgumentError
-            A name is missing or unknown, or an integer is too small.
+        Raises ArgumentError if a name is missing or unknown, or an integer is too small.
         """
         if set(extents) != set(self.given):
             raise ArgumentError(
@@ -208,11 +205,11 @@ class Kernel(Code):
         """Return a launch's arguments in the entry point's order. Raises as `checked`, and where a length is none."""
         extents = self.checked(extents)
         found: list[ArrayArgument | ScalarArgument] = []
-        place = 0
+        ordinal = 0
         for each in self.declared:
             one = each.of(dtype, extents) if isinstance(each, ArrayParameter) else each.of({**extents, "dtype": dtype})
             if isinstance(one, ArrayArgument) and one.direction is not Direction.OUT:
-                one, place = replace(one, place=place), place + 1
+                one, ordinal = replace(one, ordinal=ordinal), ordinal + 1
             found.append(one)
         return found
 
@@ -253,12 +250,8 @@ class Kernel(Code):
     ) -> list[Array]:
         """Return what the reference, a function, says of each output, in their order.
 
-        Where an output need only be near, it is given floats as float64, and what it returns is meant so.
-
-        Raises
-        ------
-        ArgumentError
-            It fails, or returns another number of arrays, or one of another shape.
+        Where an output need only be near, it is given floats as float64, and what it returns is meant so. Raises
+        ArgumentError if it fails, or returns another number of arrays, or one of another shape.
         """
         if is_near:
             arrays = {name: each.astype(np.float64) if _is_float(each.dtype) else each for name, each in arrays.items()}

@@ -47,7 +47,7 @@ def send_all(task: Task, send: Sender, address: str | None, begin: Callable[[], 
     try:
         ready = None if address is None else exchange.ready(address)
         if ready is None:
-            device.require()
+            device.context()
             raise NotImplementedError("the measuring process cannot use the GPU; its output says why")
     except NotImplementedError as error:
         for one in ones:
@@ -117,7 +117,7 @@ class Times:
             pass  # who measures it meets it again
         else:
             if launch.kernel in known:
-                one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.machine_code, self._ready.arch)
+                one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
             if self._ready.conditions:
                 says = fingerprint.function(known[launch.kernel].reference) if launch.kernel in known else ""
                 version = self._task.versions[one.group]
