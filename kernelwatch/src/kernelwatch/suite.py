@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, wraps
@@ -76,19 +76,15 @@ class Suite:
     @cached_property
     def benchmarks(self) -> dict[str, tuple[Kind, Sweep]]:
         """Benchmark -> what its numbers are, and its sweep."""
-        return {name: (kind, sweep) for name, kind, sweep in self._benchmarks()}
-
-    def _benchmarks(self) -> Iterator[tuple[str, Kind, Sweep]]:
+        found: dict[str, tuple[Kind, Sweep]] = {}
         for sweep in self.timed:
-            yield time(sweep), Kind.TIMED, sweep
-            yield control(time(sweep)), Kind.CONTROL, sweep
+            found |= {time(sweep): (Kind.TIMED, sweep), control(time(sweep)): (Kind.CONTROL, sweep)}
         if self.copy is not None:
-            yield time(self.copy), Kind.TIMED, self.copy
+            found[time(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
-            for metric in metrics(sweep):
-                yield f"track_counted.{sweep.name}.track_{metric}", Kind.COUNTED, sweep
-        for resource in RESOURCES:
-            yield f"track_compiled.{self.compiled.name}.track_{resource}", Kind.COMPILED, self.compiled
+            found |= {f"track_counted.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
+        compiled = f"track_compiled.{self.compiled.name}.track_"
+        return found | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
     def together(self) -> dict[str, list[str]]:
@@ -191,11 +187,11 @@ def __getattr__(name: str) -> Any:
 
 
 def kernel(name: str) -> Kernel:
-    """Return the form of a kernel that the commit that is measured has. Raises as `row`."""
-    return row(name).form
+    """Return the form of a kernel that the commit that is measured has. Raises as `declared_kernel`."""
+    return declared_kernel(name).form
 
 
-def row(name: str) -> Kernel:
+def declared_kernel(name: str) -> Kernel:
     """Return the kernel of that name as it is declared. Raises UnknownKernelError where the commit has none."""
     known = current().kernels()
     if name not in known:
@@ -271,7 +267,7 @@ def _of_kernel(
     try:
         if found is not None and found.kernel == matrix_copy.NAME:
             return of_copy(found)
-        return None if found is None else ask(row(found.kernel), found)
+        return None if found is None else ask(declared_kernel(found.kernel), found)
     except (TypeError, KernelwatchError):
         return None
 
@@ -299,7 +295,7 @@ def verified(benchmark: str, params: Mapping[str, object]) -> bool:
 
 
 @_once
-def machine_code(benchmark: str, params: Mapping[str, object]) -> str | None:
+def code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
     found = launch(benchmark, params)
-    return None if found is None or found.kernel == matrix_copy.NAME else found.machine_code
+    return None if found is None or found.kernel == matrix_copy.NAME else found.code_name

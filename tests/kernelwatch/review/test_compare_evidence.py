@@ -57,7 +57,7 @@ def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder; every configuration launches one kernel."""
-    monkeypatch.setattr(suite, "machine_code", lambda *_: KERNEL)
+    monkeypatch.setattr(suite, "code_name", lambda *_: KERNEL)
     return tmp_path
 
 

@@ -227,7 +227,7 @@ def test_launches(title: str, params: dict[str, str], expected: int | None, code
     benchmark = benchmark or f"time_transpose.{title}.time_back_to_back"
     given = {**params, "dtype": "float32", "flags": "-O"}
     assert suite.useful_bytes(benchmark, given) == expected
-    assert suite.machine_code(benchmark, given) == (code and f"{code} float32 -O")
+    assert suite.code_name(benchmark, given) == (code and f"{code} float32 -O")
 
 
 @pytest.mark.parametrize("machine", machines(ROOT / "results"))

@@ -68,7 +68,7 @@ def test_what_counts(
 ) -> None:  # fmt: skip
     """Times that one GPU measured twice of one machine code; by them the review judges a kernel that did change."""
     other = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(suite, "machine_code", lambda _, params: other if params["case"] == "other" else KERNEL)
+    monkeypatch.setattr(suite, "code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}

@@ -36,13 +36,7 @@ BITS = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "double2"}
 
 
 def filled(text: str, dtype: DTypeLike) -> str:
-    """Return a text with the C++ types of a dtype in place of {T} and {bits}.
-
-    Raises
-    ------
-    UnknownDtypeError
-        The dtype has no such type.
-    """
+    """Return a text with the C++ types of a dtype for {T} and {bits}. Raises UnknownDtypeError if it has none."""
     if "{T}" in text:
         text = text.replace("{T}", _found(CPP, dtype_of(dtype).name, text)[0])
     if "{bits}" in text:

@@ -57,10 +57,7 @@ Grid = Callable[[str, Sequence[Side], int], Extent]
 def cover(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     """Return a block for each tile. If a matrix needs more blocks along y than a grid allows, z continues.
 
-    Raises
-    ------
-    ArgumentError
-        More blocks are needed than a grid allows.
+    Raises ArgumentError if more are needed than a grid allows.
     """
     limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
     for side, limit in zip(sides, limits, strict=False):

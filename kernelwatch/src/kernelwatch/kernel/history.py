@@ -30,10 +30,7 @@ _NAMED = r"(?:#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;(){{}}]*
 def constant(name: str, text: str) -> int:
     """Return the integer that a source names by `#define`, `constexpr` or `const`.
 
-    Raises
-    ------
-    UnknownKernelError
-        It names none, or several.
+    Raises UnknownKernelError if it names none, or several.
     """
     found = {one or other for one, other in re.findall(_NAMED.format(name), _COMMENT.sub("", text))}
     if len(found) != 1:

@@ -46,13 +46,7 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Read a launch; without dtype or flags it has the defaults.
-
-        Raises
-        ------
-        ArgumentError
-            The text is no launch.
-        """
+        """Read a launch; without dtype or flags it has the defaults. Raises ArgumentError if the text is none."""
         if ", " in text:  # as stored up to 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
@@ -73,8 +67,8 @@ class Launch:
         return cls(kernel, others[0] if others else DTYPE, " ".join(words[dash:]) or FLAGS, arguments)
 
     @property
-    def machine_code(self) -> str:
-        """The text without arguments, which do not change the machine code."""
+    def code_name(self) -> str:
+        """What its machine code is called: the text without arguments, which do not change that."""
         return str(Launch(self.kernel, self.dtype, self.flags))
 
     def __str__(self) -> str:

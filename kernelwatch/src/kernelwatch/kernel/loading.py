@@ -34,12 +34,7 @@ def driver_problem(driver: int, compiler: tuple[int, int]) -> str | None:
 def context() -> cuda.Context:
     """The current CUDA context; if there is none, the primary context of device 0, current from now on.
 
-    Raises
-    ------
-    NoDeviceError
-        As `driver`, or this is not the main thread and no context is current in it.
-    NvccNotFoundError, CompileError
-        There is no working nvcc.
+    Raises as `driver`, and NoDeviceError if this is not the main thread and no context is current in it.
     """
     current = driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():

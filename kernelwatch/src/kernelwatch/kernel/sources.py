@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from ptxcount.errors import PtxError
 
 if TYPE_CHECKING:
     from ptxcount import listing
-    from ptxcount.program import Variable
+    from ptxcount.program import Program, Variable
 
 #: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
 Made = str | Callable[..., str]
@@ -56,26 +55,15 @@ def checkout() -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a kernel at the commit that is measured.
-
-    Parameters
-    ----------
-    text : str
-        CUDA C++, or PTX.
-    folders : tuple of Path
-        Where it looks for what it includes.
-    is_ptx : bool
-        Which of both.
-    name : str
-        What a compiler's warnings and errors call it.
-    prelude : str
-        What is compiled before the text, whose lines keep their numbers.
-    """
+    """The text of a kernel at the commit that is measured: CUDA C++, or PTX."""
 
     text: str
+    #: Where it looks for what it includes.
     folders: tuple[Path, ...] = ()
     is_ptx: bool = False
+    #: What a compiler's warnings and errors call it.
     name: str = "kernel.cu"
+    #: What is compiled before the text, whose lines keep their numbers.
     prelude: str = ""
 
     @property
@@ -103,9 +91,7 @@ class Source:
         return "".join((self.prelude, self.text, *self.included().values()))
 
     def _files(self) -> Iterable[str]:
-        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
-
-        return parsed(self.text).files.values()
+        return _parsed(self.text).files.values()
 
     def lines_of(self) -> listing.Lines:
         """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders.
@@ -133,21 +119,14 @@ class Source:
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
         alike = [each for each, held in included.items() if each.name == path.name and text in (None, held)]
 
-        def shared(one: Path) -> int:
-            pairs = zip(reversed(one.parts), reversed(path.parts), strict=False)
-            return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        def shared(one: Path) -> list[bool]:  # the longest run of equal parts from the end comes last
+            return [mine == its for mine, its in zip(one.parts[::-1], path.parts[::-1], strict=False)]
 
         return max(alike, key=shared, default=None)
 
 
 def of_file(name: str, include: Sequence[str]) -> Source:
-    """Return a file of the installed package, or of the checkout.
-
-    Raises
-    ------
-    UnknownKernelError
-        The commit has no such file.
-    """
+    """Return a file of the installed package, or of the checkout. Raises UnknownKernelError if the commit has none."""
     first, *rest = Path(name).parts
     spec = importlib.util.find_spec(first) if rest and first.isidentifier() else None
     package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
@@ -160,13 +139,7 @@ def of_file(name: str, include: Sequence[str]) -> Source:
 
 
 def made(what: Made, known: Mapping[str, Any]) -> str:
-    """Return what a package makes.
-
-    Raises
-    ------
-    UnknownKernelError
-        The commit lacks the module or the name.
-    """
+    """Return what a package makes. Raises UnknownKernelError where the commit lacks the module or the name."""
     found: Any = what
     if isinstance(what, str) and re.fullmatch(r"[\w.]+:[\w.]+", what):
         module, _, name = what.partition(":")
@@ -198,10 +171,9 @@ class Module:
 
     def parameters(self) -> list[Taken]:
         """Return what the entry point takes. Raises ArgumentError where that cannot be read."""
-        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
-        from ptxcount.names import source_name  # noqa: PLC0415 -- the same
+        from ptxcount.names import source_name  # noqa: PLC0415 -- as `_parsed`
 
-        entry = parsed(self.ptx).entries[self.entry]
+        entry = _parsed(self.ptx).entries[self.entry]
         if entry.problem:
             raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
         return [
@@ -211,10 +183,9 @@ class Module:
 
     def variable(self, name: str) -> Variable:
         """Return a variable by its name in the source. Raises ArgumentError unless there is just one."""
-        from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
-        from ptxcount.names import source_name  # noqa: PLC0415 -- the same
+        from ptxcount.names import source_name  # noqa: PLC0415 -- as `_parsed`
 
-        every = [each for each in parsed(self.ptx).variables.values() if each.space in ("const", "global")]
+        every = [each for each in _parsed(self.ptx).variables.values() if each.space in ("const", "global")]
         mine = [each for each in every if each.name == name or f"::{source_name(each.name)}".endswith(f"::{name}")]
         if len(mine) != 1:
             raise ArgumentError(f"variable {name}: the module has {', '.join(each.name for each in every) or 'none'}")
@@ -222,25 +193,10 @@ class Module:
 
 
 def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Module:
-    """Compile a source to PTX, and find an entry point.
+    """Compile a source to PTX with nvcc's options, and find an entry point.
 
-    Parameters
-    ----------
-    source : Source
-        What is compiled.
-    name : str
-        The entry point, as in the source: with namespaces, with the arguments of a template, or as mangled.
-    options : tuple of str
-        nvcc's.
-    arch : str
-        For example "sm_90".
-
-    Raises
-    ------
-    UnknownKernelError
-        There is no such entry point.
-    NvccNotFoundError, CompileError
-        As `build.ptx`.
+    Its name is as in the source, with namespaces and the arguments of a template, or as mangled. Raises
+    UnknownKernelError if there is none such, and as `compiled`.
     """
     if source.is_ptx:
         return Module(source.text, _found(source.text, name))
@@ -249,21 +205,9 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Mo
 
 
 def with_options(source: Source, options: Sequence[str], root: Path | None = None) -> tuple[Source, tuple[str, ...]]:
-    """Let `-I` and `-include` name what the repository has.
+    """Let nvcc's `-I` and `-include` name what the repository has: the commit that is measured if no root is given.
 
-    Parameters
-    ----------
-    source : Source
-        What is compiled.
-    options : sequence of str
-        nvcc's.
-    root : Path, optional
-        The repository; the commit that is measured if not given.
-
-    Returns
-    -------
-    tuple
-        The source with these folders and this prelude, and the other options.
+    Return the source with these folders and this prelude, and the other options.
     """
     root = checkout() if root is None else root
     folders, lines = list(source.folders), source.prelude.splitlines()
@@ -284,13 +228,9 @@ def with_options(source: Source, options: Sequence[str], root: Path | None = Non
 
 
 def compiled(source: Source, options: Sequence[str], arch: str, root: Path | None = None, more: str = "") -> str:
-    """Compile CUDA C++, and more behind it, to PTX.
+    """Compile CUDA C++, and more behind it, to PTX. Raises as `build.ptx`.
 
-    Raises
-    ------
-    NvccNotFoundError, CompileError
-        As `build.ptx`. The first error, at the user's file, stands before and behind the text: a log has room for a
-        line.
+    The first error, at the user's file, stands before and behind the text: a log has room for a line.
     """
     try:
         return build.ptx(
@@ -321,8 +261,6 @@ def _module(
     _included: tuple[str, ...],
     _compiler: tuple[str, ...],
 ) -> Module:
-    from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
-
     if "<" not in name:
         text = compiled(source, options, arch)
         return Module(text, _found(text, name))
@@ -332,18 +270,23 @@ def _module(
         if _NAMED not in str(error):
             raise
         raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
-    ((_, entry, _),) = parsed(text).variables[_NAMED].addresses
+    ((_, entry, _),) = _parsed(text).variables[_NAMED].addresses
     return Module("".join(line for line in text.splitlines(keepends=True) if f" {_NAMED} = " not in line), entry)
 
 
-def _found(text: str, name: str) -> str:
+def _parsed(text: str) -> Program:
     from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
-    from ptxcount.names import find_entry  # noqa: PLC0415 -- the same
+
+    return parsed(text)
+
+
+def _found(text: str, name: str) -> str:
+    from ptxcount.names import find_entry  # noqa: PLC0415 -- as `_parsed`
 
     try:
         found = find_entry(text, name)
     except PtxError as error:
         raise UnknownKernelError(str(error)) from None
-    if found not in parsed(text).entries:
+    if found not in _parsed(text).entries:
         raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
     return found

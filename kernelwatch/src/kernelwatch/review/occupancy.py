@@ -63,7 +63,7 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        return suite.row(kernel).fixed(dtype)
+        return suite.declared_kernel(kernel).fixed(dtype)
     except ERRORS:
         return None
 

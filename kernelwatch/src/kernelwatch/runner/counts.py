@@ -110,7 +110,7 @@ def compiled(task: Task, send: Sender) -> None:
             one.failed = f"{type(made).__name__}: {made}"
         else:
             *_, arch = named[place]
-            one.machine_code = (made.sha256, launch.machine_code, arch, machine_code.sha256(made.data))
+            one.machine_code = (made.sha256, launch.code_name, arch, machine_code.sha256(made.data))
             one.block = suite.kernel(launch.kernel).fixed(launch.dtype)
             one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
     for one, _, _ in wanted:

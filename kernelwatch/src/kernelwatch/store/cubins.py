@@ -120,6 +120,6 @@ def _lines(path: Path, _: tuple[int, int, int]) -> list[_Hashes]:
 def _machine_code(name: str) -> str | None:
     """The name of a launch's machine code; None of what is no launch. Every run stores the same ones."""
     try:
-        return Launch.parse(name).machine_code
+        return Launch.parse(name).code_name
     except ArgumentError:
         return None

@@ -128,7 +128,7 @@ def _piece(history: History, benchmark: str, values: list[Values | None]) -> dic
     places = {", ".join(params.values()): place for place, params in enumerate(every)}
     piece: dict[str, Any] = {
         "values": values,
-        "machine_code": [suite.machine_code(benchmark, params) for params in every],
+        "machine_code": [suite.code_name(benchmark, params) for params in every],
     }
     for what, tell in (("origins", _origins), ("gpus", _gpus_of_series), ("failed", _failed)):
         told = [tell(history, commit, benchmark) for commit in history.commits()]

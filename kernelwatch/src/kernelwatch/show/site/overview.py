@@ -161,7 +161,7 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
 
 def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, str]]:
     """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
-    name, newest = suite.machine_code(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
+    name, newest = suite.code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
     arch = (shown.history.timed_run_of(newest).get("arch") if newest else None) or next(iter(shown.cubins.archs), "")
     found = ((commit, shown.cubins.sha256(commit, arch, name or "")) for commit in commits)
     return [(commit, hashed) for commit, hashed in found if hashed]
