@@ -138,7 +138,7 @@ def test_the_same_machine_code_on_gpus_that_are_alike(root: Path) -> None:
     _noted(write(root, _suite(1.1, None)), TOGETHER, "aa")
     (sides,) = find(BASE, HEAD, None, root)
     (point,) = sides.history.points(sides.base.results, TIME)
-    found = Evidence(sides).weigh(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, Gpus.ALIKE)
+    found = Evidence(sides).with_doubts(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, Gpus.ALIKE)
     assert (found.verdict.value, found.reason) == (UNDECIDED, SEVERAL)
 
 

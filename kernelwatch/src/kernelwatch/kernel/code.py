@@ -39,7 +39,7 @@ class Code:
         return Path(self.file or f"{self.name}.cu")
 
     @property
-    def place(self) -> Path:
+    def origin(self) -> Path:
         """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
         if self.file:
             return Path(self.file)
@@ -96,7 +96,7 @@ class Code:
             As `build.ptx`.
         """
         module = self.module(dtype, flags, arch=arch)
-        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.place.name)
+        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.origin.name)
 
     def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
         """Return what the entry point takes. Errors as `module`."""

@@ -216,7 +216,7 @@ def _rows(
         if evidence.is_one_measurement(base, head):
             judgement = replace(judgement, reasons=(NOT_AGAIN,))
         elif is_timed:
-            judgement = evidence.weigh(judgement, benchmark, base, gpus[benchmark].gpus)
+            judgement = evidence.with_doubts(judgement, benchmark, base, gpus[benchmark].gpus)
         row = Row(
             name=base.name(benchmark),
             kind=kind(benchmark),

@@ -83,7 +83,7 @@ class Evidence:
         )
         return base, head
 
-    def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
+    def with_doubts(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
         """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
         if judgement.verdict is Verdict.SAME:
             return judgement

@@ -20,8 +20,8 @@ def measured() -> tuple[str, ...]:
     """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
     if settings.package():
         return (settings.package(),)
-    places = [each.place for each in suite.current().kernels().values()]
-    found = {place.parts[0] if place.parts[1:] else place.name for place in places}
+    origins = [each.origin for each in suite.current().kernels().values()]
+    found = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
     return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
 
 
