@@ -63,7 +63,7 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is profiled of a kernel whose output is wrong."""
-    monkeypatch.setattr(suite.kernel("gather"), "says", lambda input, index: input)
+    monkeypatch.setattr(suite.kernel("gather"), "reference", lambda input, index: input)
     with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
         nsight.launch_all(launches("gather", SMALL)[:1], 1)
 
