@@ -91,25 +91,11 @@ class _Side:
 
 
 class Rotation:
-    """Arrays on the device; inputs are filled, outputs hold anything until they are poisoned.
+    """Arrays of a launch on the device, in sets; inputs are filled, outputs hold anything until they are poisoned.
 
-    Parameters
-    ----------
-    arrays : sequence of DeviceArray
-        Those of a launch.
-    sets : int
-        How many sets there are.
-    room : int
-        Bytes that the outputs together, and the inputs together, hold at least: what a control copies.
-    given : mapping
-        Name of an array whose content repeats no block -> its bytes, and those of the guard behind it.
-    allocate : callable, optional
-        Where the memory comes from; used as `device.allocate`, which it is if not given.
-
-    Raises
-    ------
-    NotImplementedError
-        The buffers do not fit in the device's free memory.
+    Outputs together, and inputs together, have `room` for what a control copies. `given` are the bytes of arrays that
+    repeat no block, by name, each with its guard. The memory is from `allocate`, used as `device.allocate`, which it is
+    if not given. Raises NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(

@@ -112,10 +112,7 @@ class Line:
     def receive(self, kind: Any, seconds: float) -> Any:
         """Return the next message, of that type.
 
-        Raises
-        ------
-        MeasuringError
-            No message arrives in time, or the message has another type or a value out of bounds.
+        Raises MeasuringError if none arrives in time, or it has another type or a value out of bounds.
         """
         try:
             if not self._connection.poll(max(0.0, seconds)):
@@ -157,18 +154,9 @@ def ask(
     reference: Reference,
     write: Callable[[Reference], int] | None = None,
 ) -> Outcome:
-    """Have a job measured.
+    """Have a job measured, which `describe` makes for the device that is ready, by the process at an address.
 
-    Parameters
-    ----------
-    address : str
-        The measuring process's socket.
-    describe : callable
-        Makes the job for the device that is ready.
-    reference : Reference
-        The expected output. It is written only if the measuring process does not have it.
-    write : callable, optional
-        As `ReferenceMemory.write`, which it is if not given.
+    The reference is written only if that process does not have it: by `write`, or as `ReferenceMemory.write`.
 
     Raises
     ------

@@ -26,33 +26,20 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
 
 
 class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):
-    """An array of a launch.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    dtype : str
-        NumPy's name of its elements; of structs only their bytes, "V16".
-    shape : tuple of int
-        In elements.
-    direction : {"in", "out", "in and out"}
-        What the kernel does with it.
-    values : str
-        What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what asv's
-        process writes, and this text tells from what other texts mean. Outputs hold poison.
-    ordinal : int
-        Tells inputs that repeat a block from each other; stored fingerprints call it "place".
-    ulp : float, optional
-        How far it may lie from its reference, in units of the last place; not at all if not given.
-    """
+    """An array of a launch."""
 
     name: _Name
+    #: NumPy's name of its elements; of structs only their bytes, "V16".
     dtype: _Name
     shape: Annotated[tuple[_Size, ...], Meta(min_length=1, max_length=32)]
+    #: What the kernel does with it.
     direction: Annotated[str, Meta(pattern="^(in|out|in and out)$")]
+    #: What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what asv's
+    #: process writes, and this text tells from what other texts mean. Outputs hold poison.
     values: _Name = "bits"
+    #: Tells inputs that repeat a block from each other; fingerprints, which are stored, have it as "place".
     ordinal: Annotated[int, Meta(ge=0, le=1000)] = 0
+    #: How far it may lie from its reference, in units of the last place; not at all if not given.
     ulp: float | None = None
 
     @property
@@ -86,64 +73,39 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Job(Message, frozen=True, kw_only=True):
-    """A configuration to measure.
+    """A configuration to measure."""
 
-    Parameters
-    ----------
-    name : str
-        The launch's text, for messages.
-    commit : str
-        The digest of the installed package: jobs of different commits do not share a process unless that is asked for.
-    cubin : bytes
-        The machine code.
-    entry : str
-        Its entry point.
-    grid, block : tuple of int
-        Blocks and threads a block, (x, y, z).
-    dynamic_shared : int
-        Bytes of dynamic shared memory a block.
-    arrays : tuple of DeviceArray
-        The arrays that it takes, in its order; one at least is written.
-    parameters : bytes
-        All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
-    variables : tuple of tuple
-        What variables of the module hold before a launch, by their names there.
-    useful_bytes : int
-        Bytes that must move, those read and those written together.
-    reference : str
-        Tells what asv's process writes: what is expected of outputs, and what arrays hold before a launch. For two jobs
-        with the same text that is the same.
-    is_verified : bool
-        Whether asv's process says what is expected.
-    oracle : Job, optional
-        A kernel that does, on the same arrays.
-    in_l2 : bool
-        Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.
-    isolated : bool
-        Time launches by themselves instead of back to back.
-    samples : int
-        Samples to take; at least, if there is a `most`.
-    most : int
-        Samples to take until they suffice, at most; none more if not given.
-    """
-
+    #: The launch's text, for messages.
     name: _Name
+    #: The digest of the installed package: jobs of different commits do not share a process unless that is asked for.
     commit: _Name
+    #: The machine code, and its entry point.
     cubin: Annotated[bytes, Meta(min_length=1, max_length=64 << 20)]
     entry: _Name
+    #: Blocks and threads a block, (x, y, z), and bytes of dynamic shared memory a block.
     grid: tuple[_Extent, _Extent, _Extent]
     block: tuple[_Extent, _Extent, _Extent]
     dynamic_shared: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    #: The arrays that it takes, in its order; one at least is written.
     arrays: Annotated[tuple[DeviceArray, ...], Meta(min_length=1, max_length=64)]
+    #: All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
     parameters: Annotated[bytes, Meta(max_length=32764)]
     addresses: Annotated[tuple[Annotated[int, Meta(ge=0, le=32756)], ...], Meta(max_length=64)]
+    #: What variables of the module hold before a launch, by their names there.
     variables: tuple[tuple[_Name, bytes], ...] = ()
+    #: Bytes that must move, those read and those written together.
     useful_bytes: _Size
+    #: Tells what asv's process writes: what is expected of outputs, and what arrays hold before a launch. For two jobs
+    #: with the same text that is the same.
     reference: _Name
+    #: Whether asv's process says what is expected, or else a kernel that does, on the same arrays.
     is_verified: bool = True
     oracle: Job | None = None
+    #: Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.
     in_l2: bool = False
+    #: Time launches by themselves instead of back to back.
     isolated: bool = False
+    #: Samples to take. If there is a `most`: at least, until they suffice, and so many at most.
     samples: Annotated[int, Meta(ge=1, le=1000)]
     most: Annotated[int, Meta(ge=0, le=1000)] = 0
 
@@ -182,26 +144,17 @@ class ReferenceLength(Message, frozen=True):
 
 
 class Outcome(Message, frozen=True, kw_only=True):
-    """What was measured.
+    """What was measured."""
 
-    Parameters
-    ----------
-    samples : tuple of float
-        Seconds a launch.
-    copies : tuple of float
-        Seconds of a copy of the same useful bytes, each taken right before the sample in its place.
-    held_back : tuple of str
-        Why the GPU did not run this as fast as it might.
-    stopped : {"sufficed", "limit"}
-        Why no more samples were taken: those suffice, or as many as are allowed were taken.
-    seconds : dict of str to float
-        Where the process spent its time.
-    """
-
+    #: Seconds a launch.
     samples: tuple[float, ...]
+    #: Seconds of a copy of the same useful bytes, each taken right before the sample in its place.
     copies: tuple[float, ...]
+    #: Why the GPU did not run this as fast as it might.
     held_back: tuple[str, ...] = ()
+    #: Why no more samples were taken: those suffice, or as many as are allowed were taken.
     stopped: str = ""
+    #: Where the process spent its time.
     seconds: dict[str, float] = {}
 
 

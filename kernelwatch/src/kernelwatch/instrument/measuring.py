@@ -42,19 +42,7 @@ _SOCKET = "measuring"
 
 
 class Server:
-    """Answers one connection after another.
-
-    Parameters
-    ----------
-    session : Session
-        Measures.
-    ready : Ready
-        What it measures on.
-    limit : float
-        Seconds that a job may take.
-    companions : Path, optional
-        A folder with a file of jobs for each commit that is measured in turns, once the first job is asked for.
-    """
+    """Answers one connection after another; a job may take `limit` seconds, and takes turns with its `companions`."""
 
     def __init__(self, session: Session, ready: Ready, limit: float = LIMIT, companions: Path | None = None) -> None:
         self._session, self._ready, self._limit, self._companions = session, ready, limit, Companions(companions)

@@ -24,31 +24,20 @@ LONG = 0.03
 #: Launches at most that tell how many make a replay.
 PROBED = 64
 
-Enqueue = Callable[[int, Any], None]
-
 
 @dataclass(frozen=True)
 class Cycle:
-    """Launches that rotate through buffers, and can be repeated.
+    """Launches that rotate through buffers, and can be repeated."""
 
-    Parameters
-    ----------
-    enqueue : Enqueue
-        Called with (index of the launch, stream); puts that launch on the stream.
-    length : int
-        Launches that go through all of the memory once.
-    moved : int
-        Bytes that one launch reads and writes.
-    stream : object
-        A PyCUDA stream, not the default one.
-    restore : callable
-        Called before some launches are timed: gives what they change its first values.
-    """
-
-    enqueue: Enqueue
+    #: Called with (index of the launch, stream); puts that launch on the stream.
+    enqueue: Callable[[int, Any], None]
+    #: Launches that go through all of the memory once.
     length: int
+    #: Bytes that one launch reads and writes.
     moved: int
+    #: PyCUDA's, not the default one.
     stream: Any
+    #: Called before some launches are timed: gives what they change its first values.
     restore: Callable[[], None] = lambda: None
 
 
@@ -103,19 +92,9 @@ class Instrument:
 class Replay(Instrument):
     """A CUDA graph: warm-up launches, start event, launches in a row, stop event.
 
-    The events are nodes of the graph, so the interval holds no work of the host. Those before it move as many bytes as
-    the L2 holds: what others wrote there is written back by then, and what the interval leaves is what it found.
-
-    Parameters
-    ----------
-    cycle : Cycle
-        What is launched.
-    launches : int
-        How often between the events.
-    stack : ExitStack
-        Destroys graph and events when it is closed.
-    is_led_in : bool
-        Whether there are launches before the start event.
+    The events are nodes of the graph, so the interval holds no work of the host. The launches before it move as many
+    bytes as the L2 holds: what others wrote there is written back by then, and what the interval leaves is what it
+    found. Without a lead-in there are none. `stack` destroys graph and events.
     """
 
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, is_led_in: bool = True) -> None:

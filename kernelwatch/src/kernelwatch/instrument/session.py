@@ -45,14 +45,7 @@ class Session:
         return job.set_bytes <= int(total)
 
     def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
-        """Time jobs that share buffers in turns, and verify the first.
-
-        Parameters
-        ----------
-        jobs : sequence of Job
-            One or more.
-        fetch : callable
-            Callable (bytes) -> what asv's process writes for the first, in host memory.
+        """Time jobs that share buffers in turns, and verify the first, whose reference comes by `fetch`.
 
         Raises
         ------

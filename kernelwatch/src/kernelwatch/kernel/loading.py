@@ -46,12 +46,8 @@ def context() -> cuda.Context:
 def driver() -> Any:
     """PyCUDA's driver, with a device; no context is made.
 
-    Raises
-    ------
-    NoDeviceError
-        PyCUDA, the driver or a device is missing, or the driver is older than nvcc.
-    NvccNotFoundError, CompileError
-        There is no working nvcc.
+    Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc; and
+    NvccNotFoundError or CompileError if there is no working nvcc.
     """
     missing = nvcc_call.pycuda_problem()
     if missing is not None:
