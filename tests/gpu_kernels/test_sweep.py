@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import MOVED
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import metrics, suite
+from kernelwatch.benchmarks import base
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
@@ -25,6 +28,7 @@ from kernelwatch.project import ROOT
         ("offset_copy", Launch("offset_copy", "float32", "-Xptxas -O3")),
         ("offset_copy float64", Launch("offset_copy", "float64")),
         ("scale factor=0.5", Launch("scale", arguments={"factor": 0.5})),
+        ("k columns=2 rows=1", Launch("k", arguments={"rows": 1, "columns": 2})),
         ("k -Xptxas -dlcm=cg", Launch("k", flags="-Xptxas -dlcm=cg")),
         # As cubins.jsonl held them up to 917313d.
         ("k, float16, -Xptxas -dlcm=cg", Launch("k", "float16", "-Xptxas -dlcm=cg")),
@@ -35,13 +39,6 @@ def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
     assert Launch.parse(text) == expected
     assert Launch.parse(str(expected)) == expected
     assert hash(Launch.parse(str(expected))) == hash(expected)
-
-
-def test_the_order_of_arguments_does_not_matter() -> None:
-    """Two texts of one launch are one launch."""
-    one, other = Launch.parse("k rows=1 columns=2"), Launch.parse("k columns=2 rows=1")
-    assert one == other
-    assert hash(one) == hash(other)
 
 
 @pytest.mark.parametrize(
@@ -61,55 +58,45 @@ def test_no_launch(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "params", "launch"),
+    ("benchmark", "axes", "values", "launch"),
     [
         (
-            "time_transpose.Transpose.time_back_to_back",
-            {
-                "kernel": "transpose_read_coalesced",
-                "rows x columns": "5003x2999",
-                "dtype": "int8",
-                "flags": "-Xptxas -O0",
-            },
+            *("time_transpose.Transpose.time_back_to_back", "kernel, rows x columns, dtype, flags"),
+            ("transpose_read_coalesced", "5003x2999", "int8", "-Xptxas -O0"),
             "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0",
         ),
         (
-            "time_copy.MatrixSizedCopy.time_back_to_back",
-            {"copy": "stride_copy stride=2", "dtype": "float32", "flags": "-Xptxas -O3"},
+            *("time_copy.MatrixSizedCopy.time_back_to_back", "copy, dtype, flags"),
+            ("stride_copy stride=2", "float32", "-Xptxas -O3"),
             "stride_copy size=163840000 stride=2 float32 -Xptxas -O3",
         ),
         (
-            "track_counted.OffsetCopy.track_load_sectors",
-            {"dtype": "float64", "offset": 31, "flags": "-Xptxas -O3"},
+            *("track_counted.OffsetCopy.track_load_sectors", "dtype, offset, flags"),
+            ("float64", 31, "-Xptxas -O3"),
             "offset_copy size=65536 offset=31 float64 -Xptxas -O3",
         ),
         (
-            "track_compiled.Compiled.track_registers",
-            {"kernel": "offset_copy", "dtype": "int8", "flags": "-Xptxas -O3", "arch": "sm_80"},
+            *("track_compiled.Compiled.track_registers", "kernel, dtype, flags, arch"),
+            ("offset_copy", "int8", "-Xptxas -O3", "sm_80"),
             "offset_copy int8 -Xptxas -O3",
         ),
         (
-            "time_copy.DeviceCopy.time_back_to_back",
-            {"rows x columns": "3x5", "dtype": "int8"},
+            *("time_copy.DeviceCopy.time_back_to_back", "rows x columns, dtype"),
+            ("3x5", "int8"),
             "device_copy rows=3 columns=5 int8",
         ),
         (
-            "time_kernel.MatrixProduct.time_back_to_back",
-            {
-                "kernel": "matmul_tiled",
-                "rows x inner x columns": "3x4x5",
-                "dtype": "float32",
-                "flags": "-Xptxas -O3",
-            },
+            *("time_kernel.MatrixProduct.time_back_to_back", "kernel, rows x inner x columns, dtype, flags"),
+            ("matmul_tiled", "3x4x5", "float32", "-Xptxas -O3"),
             "matmul_tiled rows=3 inner=4 columns=5",
         ),
         # Of another suite: the parameters alone tell.
-        ("time_old.Old.time_launch", {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"}, "k int8"),
+        ("time_old.Old.time_launch", "kernel, dtype, flags", ("k", "int8", "-Xptxas -O3"), "k int8"),
     ],
 )
-def test_what_a_configuration_launches(benchmark: str, params: dict[str, Any], launch: str) -> None:
+def test_what_a_configuration_launches(benchmark: str, axes: str, values: tuple[Any, ...], launch: str) -> None:
     """Parameters as asv gives them, and as it stores them, as texts."""
-    expected = Launch.parse(launch)
+    params, expected = dict(zip(axes.split(", "), values, strict=True)), Launch.parse(launch)
     assert suite.launch(benchmark, params) == expected
     assert suite.launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
 
@@ -119,6 +106,14 @@ def test_no_matrix(value: str) -> None:
     """A value that is none of its axis launches nothing, and is no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert suite.launch("time_transpose.Transpose.time_back_to_back", params) is None
+
+
+def test_what_a_module_defines_is_measured() -> None:
+    """Not what it imports, nor what it keeps for itself, nor a class without axes."""
+    module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
+    for name, of, held in (("Own", "mine", axes), ("_Own", "mine", axes), ("Other", "its", axes), ("Base", "mine", {})):
+        setattr(module, name, type(name, (kw.Counted,), {"__module__": of, **held}))
+    assert [each.__name__ for each in base.found(module)] == ["Own"]
 
 
 def test_every_kernel_is_measured() -> None:

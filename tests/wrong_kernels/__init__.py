@@ -14,67 +14,39 @@ def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
     return wrong
 
 
-#: (kernel, its arguments, what the verification says).
+_TILES, _VECTOR = {"rows": 64, "columns": 70}, {"size": 1000}
+
+#: (kernel, its arguments, how the verification goes on after its name).
 WRONG: list[tuple[Kernel, dict[str, int], str]] = [
-    (
-        _like("offset_copy", "offset_copy_off_by_one"),
-        {"size": 1000, "offset": 3},
-        r"offset_copy_off_by_one.*element \[3\] is",
-    ),
-    (
-        _like("transpose_read_coalesced", "transpose_skipped_last_tile"),
-        {"rows": 64, "columns": 70},
-        r"transpose_skipped_last_tile.*element \[64, 0\] is a5a5a5a5",
-    ),
-    (
-        _like("transpose_read_coalesced", "transpose_missing_bounds_check"),
-        {"rows": 64, "columns": 70},
-        "transpose_missing_bounds_check.*wrote behind the end",
-    ),
-    (
-        _like("transpose_read_coalesced", "transpose_stale_output"),
-        {"rows": 64, "columns": 70},
-        r"transpose_stale_output.*element \[1, 0\] is a5a5a5a5",
-    ),
-    (
-        _like("add_uncoalesced", "add_skipped_tail"),
-        {"size": 1000},
-        r"add_skipped_tail.*element \[992\] is a5a5a5a5",
-    ),
-    (
-        _like("add_uncoalesced", "add_missing_bounds_check"),
-        {"size": 1000},
-        "add_missing_bounds_check.*wrote behind the end",
-    ),
-    (
-        _like("matmul_tiled", "matmul_skipped_last_step"),
-        {"rows": 33, "inner": 70, "columns": 40},
-        r"matmul_skipped_last_step.*element \[0, 0\] is",
-    ),
-    (
-        _like("matmul_tiled", "matmul_exchanged_operands"),
-        {"rows": 33, "inner": 33, "columns": 33},
-        r"matmul_exchanged_operands.*element \[0, 0\] is",
-    ),
-    (
-        _like("matmul_corner_turning", "matmul_forgotten_turn"),
-        {"rows": 32, "inner": 32, "columns": 32},
-        r"matmul_forgotten_turn.*element \[0, 0\] is",
-    ),
+    (_like(model, name), arguments, f"{name}.*{said}")
+    for model, name, arguments, said in (
+        ("offset_copy", "offset_copy_off_by_one", {"size": 1000, "offset": 3}, r"element \[3\] is"),
+        ("transpose_read_coalesced", "transpose_skipped_last_tile", _TILES, r"element \[64, 0\] is a5a5a5a5"),
+        ("transpose_read_coalesced", "transpose_missing_bounds_check", _TILES, "wrote behind the end"),
+        ("transpose_read_coalesced", "transpose_stale_output", _TILES, r"element \[1, 0\] is a5a5a5a5"),
+        ("add_uncoalesced", "add_skipped_tail", _VECTOR, r"element \[992\] is a5a5a5a5"),
+        ("add_uncoalesced", "add_missing_bounds_check", _VECTOR, "wrote behind the end"),
+        *(
+            (model, name, dict(zip(("rows", "inner", "columns"), shape, strict=True)), r"element \[0, 0\] is")
+            for model, name, shape in (
+                ("matmul_tiled", "matmul_skipped_last_step", (33, 70, 40)),
+                ("matmul_tiled", "matmul_exchanged_operands", (33, 33, 33)),
+                ("matmul_corner_turning", "matmul_forgotten_turn", (32, 32, 32)),
+            )
+        ),
+    )
 ]
 
-#: (kernel, its arguments, what the verification on a device says): kernels that write to an input, here the last one.
+#: The same of kernels that write to an input, here the last one.
 WRITING: list[tuple[Kernel, dict[str, int], str]] = [
-    (
-        _like("add_uncoalesced", "add_with_second_output"),
-        {"size": 1000},
-        r"add_with_second_output.*buffer [0-9]+: wrote to b, .* element \[0\] is",
-    ),
-    (
-        _like("transpose_read_coalesced", "transpose_clears_last_row"),
-        {"rows": 64, "columns": 70},
-        r"transpose_clears_last_row.*buffer 0: wrote to input, .* element \[63, 0\] is 00000000, it was",
-    ),
+    (_like(model, name), arguments, f"{name}.*buffer {said}")
+    for model, name, arguments, said in (
+        ("add_uncoalesced", "add_with_second_output", _VECTOR, r"[0-9]+: wrote to b, .* element \[0\] is"),
+        (
+            *("transpose_read_coalesced", "transpose_clears_last_row", _TILES),
+            r"0: wrote to input, .* element \[63, 0\] is 00000000, it was",
+        ),
+    )
 ]
 
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.

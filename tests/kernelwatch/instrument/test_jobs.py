@@ -1,8 +1,9 @@
-"""What an output must hold is laid out in the measuring process's memory, whatever array a reference returns."""
+"""Jobs: what an output must hold, laid out in the measuring process's memory; and the package that they are of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 import kernelwatch
 from gpu_kernels import catalog, references
+from kernelwatch import suite
 from kernelwatch.instrument import inputs, jobs
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.kernel import Launch
@@ -45,3 +47,15 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     assert np.array_equal(found[4 : 4 * size], held[4:])
     assert (found[4 * size :] == POISON).all()
     assert reference.length > 4 * size
+
+
+@pytest.mark.parametrize(("file", "counts"), [("a.py", True), ("kernels/k.cu", True), ("kernels/README.md", False)])
+def test_package(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs whose modules or sources differ are those of two packages."""
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.setattr(suite, "folder", lambda: tmp_path)
+    digests = set()
+    for text in ("one", "other"):
+        (tmp_path / file).write_text(text)
+        digests.add(jobs.package.__wrapped__())
+    assert len(digests) == 1 + counts

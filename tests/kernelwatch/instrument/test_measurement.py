@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import arrangement, buffers, comparison, isolated, jobs, tools
+from kernelwatch.instrument import arrangement, comparison, isolated, jobs, tools
 from kernelwatch.instrument.clock import Stopwatch
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
@@ -51,26 +50,6 @@ def test_outcome(text: str, is_isolated: bool, gpu: FakeGpu) -> None:
     assert {"buffers", "graphs", "samples", "verification"} <= found.seconds.keys()
 
 
-@pytest.mark.parametrize(
-    ("launch", "how", "expected"),
-    [
-        (SMALL, {}, "context 1"),
-        (SMALL, {"isolated": True}, None),  # what flushes the L2 before each launch is a grid of many waves
-        (LARGE, {}, None),
-        (Launch.parse("device_copy rows=64 columns=256 float32"), {}, "context 1"),
-        (Launch.parse("device_copy rows=257 columns=256 float32"), {}, None),
-    ],
-)
-def test_context(launch: Launch, how: dict[str, Any], expected: str | None, gpu: FakeGpu) -> None:
-    """A launch smaller than the GPU has a context in which nothing else runs: no memset, no grid of many waves."""
-    session = Session()
-    gpu.log.clear()
-    for _ in range(2):
-        measured(gpu, launch, session, **how)
-    assert {each for each in gpu.log if each.startswith("context")} == ({expected} if expected else set())
-    assert ("memset" in gpu.log) == (expected is None)
-
-
 def test_a_large_control_of_a_small_grid(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the control would disturb the launches to come, the context is for this job alone."""
     monkeypatch.setattr(tools, "copy_shape", lambda _: ((1000, 1, 1), (256, 1, 1)))
@@ -107,42 +86,15 @@ def _wrong(*_: Any) -> None:
     raise WrongOutputError
 
 
-def test_order(gpu: FakeGpu) -> None:
-    """Nothing but uploads before the samples; a copy before each; poison only afterwards."""
-    _, job, _ = measured(gpu, LARGE)
-    first = gpu.log.index("memset")
-    assert set(gpu.log[: gpu.log.index("upload")]) <= {"lasting context", "back"}
-    replays = [each for each in gpu.log[:first] if each.startswith("replay")]
-    sets = len({addresses[0] for name, addresses in gpu.launched if name == job.entry})
-    afterwards = [each for each in gpu.log[first:] if each.startswith("replay")]
-    assert afterwards == [f"replay of {sets}", *["replay of 1"] * 2], "its input and its output are compared"
-    launched = [name for name, _ in gpu.launched]
-    own, copies = launched.count(job.entry), launched.count("device_copy")
-    once_each, sample = replays[-9:-6:2], replays[-6:]  # between these a probe
-    assert sample == once_each * 3
-    assert (own, copies) > (0, 0)
-
-
-def test_every_buffer_is_used(gpu: FakeGpu) -> None:
-    """Before a launch, or a copy, meets its data again, the others have moved three times the L2."""
-    _, job, _ = measured(gpu, LARGE)
-    for entry in (job.entry, "device_copy"):
-        outputs = Counter(addresses[0] for name, addresses in gpu.launched if name == entry)
-        assert len(outputs) * job.set_bytes >= buffers.L2_MULTIPLE * gpu.l2
-        assert min(outputs.values()) >= 2
-
-
 def test_in_l2(gpu: FakeGpu) -> None:
-    """One set of buffers, for the control too; what is larger than the cache is skipped with both sizes."""
-    _, job, _ = measured(gpu, SMALL, in_l2=True)
-    assert len({addresses for name, addresses in gpu.launched if name in (job.entry, "device_copy")}) == 1
+    """What is larger than the cache is skipped with both sizes."""
     with pytest.raises(NotImplementedError, match=f"needs {8 * 97 * 101} bytes of L2 cache, the GPU has {gpu.l2}"):
         measured(gpu, LARGE, in_l2=True)
     measured(gpu, Launch.parse("transpose_read_coalesced rows=64 columns=128 float32"), in_l2=True)  # fills it
 
 
 def test_in_turns(gpu: FakeGpu) -> None:
-    """Two jobs on the same buffers, the order changing; one copy for both; only the first is verified."""
+    """Two jobs on the same buffers have their own samples, and one copy for both."""
     session = Session()
     one = jobs.of(LARGE, samples=4)
     other = jobs.of(Launch("transpose_write_coalesced", LARGE.dtype, LARGE.flags, LARGE.arguments), samples=4)
@@ -153,14 +105,6 @@ def test_in_turns(gpu: FakeGpu) -> None:
     assert first.samples == pytest.approx([5e-6] * 4, rel=1e-3)
     assert second.samples == pytest.approx([7e-6] * 4, rel=1e-3)
     assert first.copies == second.copies
-    written = [{addresses[0] for name, addresses in gpu.launched if name == each.entry} for each in pair]
-    assert written[0] == written[1]
-    replays = [each for each in gpu.log[: gpu.log.index("memset")] if each.startswith("replay")]
-    turns = [replays[start : start + 3] for start in range(len(replays) - 12, len(replays), 3)]
-    (copy, *jobs_in_turn), (_, *next_turn) = turns[:2]  # by the number of their launches, which none shares
-    assert len({copy, *jobs_in_turn}) == 3
-    assert next_turn == jobs_in_turn[::-1]
-    assert turns == [[copy, *jobs_in_turn], [copy, *next_turn]] * 2
 
 
 def test_one_of_two_in_turns_is_small(gpu: FakeGpu) -> None:
@@ -172,7 +116,7 @@ def test_one_of_two_in_turns_is_small(gpu: FakeGpu) -> None:
 
 
 def test_isolated_launches_find_no_data_in_the_cache(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each, right before the first stamp, twice as much as the cache holds is read."""
+    """Before each twice as much as the cache holds is read."""
     load, flushed = tools.load, []
 
     def noting(tool: Any, **arguments: int) -> Any:
@@ -180,13 +124,8 @@ def test_isolated_launches_find_no_data_in_the_cache(gpu: FakeGpu, monkeypatch: 
         return load(tool, **arguments)
 
     monkeypatch.setattr(tools, "load", noting)
-    _, job, _ = measured(gpu, LARGE, isolated=True)
+    measured(gpu, LARGE, isolated=True)
     assert set(flushed) == {2 * gpu.l2}
-    launched = [name for name, _ in gpu.launched]
-    first = launched.index(job.entry) - 2
-    assert (
-        launched[first : first + 4 * isolated.LAUNCHES] == ["flush_l2", "stamp", job.entry, "stamp"] * isolated.LAUNCHES
-    )
 
 
 class _Uneven(dict[str, float]):
@@ -218,7 +157,8 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
         ([], [0.0107, -0.0107, *[0.0] * 18], 20, (), "sufficed"),
         ([], [0.001, -0.001, *[0.0] * 18], 5, (), "sufficed"),
         ([2, 4], [0.0], 5, (), "sufficed"),
-        (range(17), [0.0], 5, ("hot",), "sufficed"),
+        (range(15), [0.0], 5, (), "sufficed"),
+        (range(16), [0.0], 5, ("hot",), "sufficed"),
         (range(20), [0.0], 5, ("hot",), "sufficed"),
         ([2, 4], [0.01, -0.01, -0.01], 18, (), "limit"),
     ],
@@ -263,13 +203,6 @@ class _Counting:
         """Return the number of the replay."""
         self.replays += 1
         return float(self.replays)
-
-
-def test_the_first_replay_is_dropped(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It also brings the graph onto the device; there are as many samples as are wanted all the same."""
-    monkeypatch.setattr(arrangement, "back_to_back", _Counting)
-    found, _, _ = measured(gpu, SMALL)
-    assert (found.samples, found.copies) == ((2.0, 3.0, 4.0), (2.0, 3.0, 4.0))
 
 
 def test_spent() -> None:

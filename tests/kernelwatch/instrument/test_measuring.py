@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import textwrap
@@ -10,10 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError, Reference
+from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job
 from kernelwatch.instrument.verification import WrongOutputError
@@ -81,6 +83,19 @@ def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
     with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
         exchange.ask(address, lambda _: job(), Reference(length, sevens))
+
+
+def test_memory_stays_mapped() -> None:
+    """That of the processes that wrote last."""
+    one, other = map(Line, multiprocessing.Pipe())
+    memories = [ReferenceMemory() for _ in range(exchange._MAPPED + 1)]
+    known: dict[int, Bytes] = {}
+    for memory in (*memories[:-1], memories[0], memories[-1]):
+        one.write(LENGTH, memory.write(REFERENCE))
+        found = np.empty(LENGTH, np.uint8)
+        other.written(LENGTH, 5.0, known)(0, found)
+        assert (found == 7).all()
+    assert list(known) == [os.fstat(each.handle).st_ino for each in (*memories[2:-1], memories[0], memories[-1])]
 
 
 @pytest.mark.parametrize(

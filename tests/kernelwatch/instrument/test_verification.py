@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernelwatch.instrument import buffers, inputs, verification
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.verification import Near, WrongOutputError
+from kernelwatch.kernel.arguments import ArrayArgument, Direction
 
 GUARD = 64
 
@@ -100,3 +101,18 @@ def test_exact_values_are_exact(dtype: str) -> None:
         product = one.astype(np.float64) @ other.T.astype(np.float64)
         assert np.array_equal(one @ other.T, product.astype(kind)), "a product of matrices depends on the order"
         assert np.abs(product).max() > 10
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "limit", "ends"),
+    [
+        ("random", "int8", None, (-128, 127)),
+        ("random", "uint8", None, (0, 255)),
+        ("zeros", "float32", None, (0, 0)),
+        ("bits", "int32", 7, (0, 6)),
+    ],
+)
+def test_content(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
+    """Random integers are any of their type, and indices any below their limit."""
+    held = inputs.content(ArrayArgument("a", (30000,), np.dtype(dtype), Direction.IN, values, limit=limit))
+    assert (held.min(), held.max()) == ends
