@@ -28,6 +28,7 @@ MEASURED: list[tuple[list[Launch], dict[str, Any]]] = [
     ([SMALL], {}),
     ([LARGE], {}),
     ([replace(LARGE, kernel="transpose_write_coalesced")], {}),
+    ([replace(LARGE, kernel="transpose_row_per_thread")], {}),
     ([LARGE, replace(LARGE, kernel="transpose_write_coalesced")], {"samples": 3}),
     ([SMALL], {"isolated": True}),
     ([SMALL], {"in_l2": True}),
