@@ -31,19 +31,6 @@ _MOST = 1 << 16
 #: What axes are called that are no arguments, and what a grid may ask for.
 _TAKEN = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
-_CLASS = '''\
-# {place}
-class {title}(kw.Watched):
-    """{shown}."""
-
-{todo}
-    kernel = kw.Kernel(
-        {kernel},
-    )
-    param_names = {axes}
-    params = {values}
-'''
-
 
 def problem(one: Found) -> str:
     """Return why a kernel cannot be watched; empty if it can."""
@@ -71,12 +58,9 @@ def names(found: Sequence[Found]) -> Iterator[str]:
     for one, name in zip(found, short, strict=True):
         path = PurePosixPath(one.file)
         stem, parent = (re.sub(r"\W", "_", each) for each in (path.stem, path.parent.name))
-        longer = (
-            f"{stem}_{name}",
-            f"{parent}_{stem}_{name}",
-            *(f"{stem}_{name}_{n}" for n in range(2, len(found) + 2)),
-        )
-        chosen = next(each for each in ((name,) * (several[title(name)] == 1) + longer) if title(each) not in taken)
+        allowed = [name] * (several[title(name)] == 1) + [f"{stem}_{name}", f"{parent}_{stem}_{name}"]
+        numbered = (f"{stem}_{name}_{n}" for n in range(2, len(found) + 2))
+        chosen = next(each for each in (*allowed, *numbered) if title(each) not in taken)
         taken |= {f"{first}{title(chosen)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")}
         yield chosen
 
@@ -88,8 +72,8 @@ def title(name: str) -> str:
 
 
 def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] = ()) -> str:
-    """Return the class that watches a kernel, with what nobody knows in its TODO."""
-    todo = ["shapes and sizes"]
+    """Return the class that watches a kernel, with what nobody knows of it in its TODO."""
+    todo: list[str] = []
     parameters = [each if _is_array(each) else each._replace(name=_safe(each.name)) for each in one.parameters]
     numbers = [each for each in parameters if not _is_array(each) and plain(each.kind) in _DTYPES]
     integers = [each.name for each in numbers if "int" in _DTYPES[plain(each.kind)]]
@@ -104,37 +88,45 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     over = sides or _over(integers)
     block = block or ((32, 8) if len(over) > 1 else (min(one.most or 256, 256),))
     entry, swept, dtypes = _entry(one, launch, todo)
-    arguments = [_argument(each, " ".join(reversed(over)), swept, todo) for each in parameters]
+    first, *others = [_argument(each, " ".join(reversed(over)), swept, todo) for each in parameters]
+    *others, last = (f"[{first}", *others)
     if launch and shared is None:
         todo.append(f"dynamic_shared: {launch.configuration[2]}")
     if one.unit.problem:
         todo.append(f"what nvcc does not compile: {one.unit.problem}")
-    lines = [
-        _text(name),
-        f"text={_text(one.unit.made)}" if one.unit.made else f"file={_text(one.unit.file)}",
-        *([f"include={_text(one.unit.include)}"] if one.unit.include else []),
-        *([f"options={_text(tuple(flags))}"] if flags else []),
-        *([f"entry={_text(entry)}"] if entry != name else []),
-        f"arguments=[\n            {f',{_NEXT}    '.join(arguments)},\n        ]",
-        f"block={_text(block) if len(block) > 1 else block[0]}",
-        f"grid={_text(grid)}" if grid else f"over={_text(over)}",
-        *([f"dynamic_shared={_text(shared)}"] if shared else []),
-    ]
+    options = {
+        "text": one.unit.made,
+        "file": "" if one.unit.made else one.unit.file,
+        "include": one.unit.include,
+        "options": tuple(flags),
+        "entry": entry if entry != name else "",
+        "block": block if len(block) > 1 else block[0],
+        "grid" if grid else "over": grid or over,
+        "dynamic_shared": shared,
+    }
+    given = [f"{key}={_text(value)}" for key, value in options.items() if value]
     values: dict[str, list[int] | list[str]] = {}
     for each in (*over, *(each.name for each in numbers), *_words(*(grid or ()), shared or "")):
         values[each] = [(256 if len(over) > 1 else max(4096, threads if grid else 0)) if each in over else 1]
     if dtypes not in ([], ["float32"]):
         values["dtype"] = dtypes
-    told = f"TODO: {'; '.join(todo)}; reference=, a function of NumPy arrays, verifies the outputs."
-    return _CLASS.format(
-        place=f"{one.file}:{one.line}" + (f", launched in {launch.file}" if launch else ""),
-        title=title(name),
-        shown=name,
-        todo=textwrap.fill(told, 120, initial_indent="    # ", subsequent_indent="    # "),
-        kernel=f",{_NEXT}".join(lines),
-        axes=_text(tuple(values)),
-        values=_text(tuple(values.values())),
+    launched = f", launched in {launch.file}" if launch else ""
+    lines = [
+        f"class {title(name)}(kw.Watched):  # {one.file}:{one.line}{launched}",
+        *([_filled("    # ", "    # ", f"TODO: {'; '.join(todo)}".split(" "), " ")] if todo else []),
+        _filled("    kernel = kw.Kernel(", " " * 8, [_text(name), *others, f"{last}]", *given], ", ") + ")",
+        f"    param_names, params = {_text(tuple(values))}, {_text(tuple(values.values()))}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _filled(first: str, other: str, items: Sequence[str], between: str) -> str:
+    """Return items in lines of 119 columns, broken between them alone; a bracket may follow."""
+    text = between.join(item.replace(" ", "\0") for item in items)
+    lines = textwrap.wrap(
+        text, 119, initial_indent=first, subsequent_indent=other, break_long_words=False, break_on_hyphens=False
     )
+    return "\n".join(lines).replace("\0", " ")
 
 
 def _words(*texts: str) -> tuple[str, ...]:
@@ -205,10 +197,6 @@ def _guessed(one: Found, launch: Launch | None, todo: list[str]) -> list[str]:
             todo.append(f"{name} of its template")
         found.append(known or default.strip() or ("float" if is_type else "true" if head.startswith("bool") else "1"))
     return found
-
-
-#: What stands between the arguments of a `Kernel`.
-_NEXT = "\n        "
 
 
 def _text(value: object) -> str:
