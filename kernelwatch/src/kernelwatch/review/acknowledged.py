@@ -74,11 +74,10 @@ class Acknowledged:
 
     def row(self, row: Row) -> Row:
         """Return the row; of a regression that is acknowledged, its judgement says so and why."""
-        worse = row.judgement.verdict in (Verdict.SLOWER, Verdict.TRADE)
-        if not worse or not (found := self.entries(row)):
+        if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE) or not (found := self.entries(row)):
             return row
         reasons = tuple(Reason(Why.ACCEPTED, (entry.reason,)) for entry in found)
-        return row.judged(replace(row.judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons))
+        return replace(row, judgement=replace(row.judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons))
 
     def entries(self, row: Row) -> list[Entry]:
         """Return the entries that count and name a row's kernel and number."""

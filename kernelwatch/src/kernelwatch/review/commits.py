@@ -82,10 +82,7 @@ def find(base: str, head: str, name: str | None, root: Path) -> list[Sides]:
     They are of every machine that measured both, or of the machine `name`, in each of asv's environments that both
     share. `root` is the folder that holds `asv.conf.json`, `results/` and the repository.
 
-    Raises
-    ------
-    CannotCompareError
-        A revision is unknown, or its results are missing.
+    Raises CannotCompareError where a revision is unknown, or its results are missing.
     """
     known, given = histories(name, root), (base, head)
     measured = sorted({commit for history in known for commit in history.commits()})
@@ -132,12 +129,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     """Return the stored results of two compilers, releases of CUDA such as "13.0.2", at one commit.
 
     That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
-    results of both are newest. `root` is as of `find`.
-
-    Raises
-    ------
-    CannotCompareError
-        A compiler or the commit is unknown, or results are missing.
+    results of both are newest. Errors and `root` are as of `find`.
     """
     names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
     known = histories(machine, root)
@@ -148,27 +140,21 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     found = []
     for one, other in both:
         for at in [each for each in measured[one.machine] if wanted in (None, each)][-1:]:
-            results = [list(each.environments(at).values())[-1] for each in (one, other)]
-            found.append(Sides(one, Side(base, at, results[0]), Side(head, at, results[1]), place=one.machine))
-    if not found:
-        told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
-        what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
-        known_ones = sorted({each or compilers.DEFAULT for history in known for each in history.compilers})
-        raise CannotCompareError(
-            f"no machine has results {what}by both {base} and {head}, only by {', '.join(known_ones)}; both compiled "
-            f"{told}; run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
-        )
-    return max(found, key=lambda each: min(side.results.date for side in each.both))
+            old, new = (list(each.environments(at).values())[-1] for each in (one, other))
+            found.append(Sides(one, Side(base, at, old), Side(head, at, new), place=one.machine))
+    if found:
+        return max(found, key=lambda each: min(side.results.date for side in each.both))
+    told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
+    what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
+    others = sorted({each or compilers.DEFAULT for history in known for each in history.compilers})
+    raise CannotCompareError(
+        f"no machine has results {what}by both {base} and {head}, only by {', '.join(others)}; both compiled "
+        f"{told}; run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
+    )
 
 
 def histories(name: str | None, root: Path) -> list[History]:
-    """Return the stored results of a machine, or of every machine.
-
-    Raises
-    ------
-    CannotCompareError
-        There are none, or they cannot be read.
-    """
+    """Return the results of a machine, or of every machine. Raises CannotCompareError where none can be read."""
     known = folders.machines(folders.results(root / "results"))
     if not known or (name is not None and name not in known):
         raise CannotCompareError(

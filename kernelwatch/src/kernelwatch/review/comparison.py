@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from kernelwatch import settings, suite
 from kernelwatch.review import timed
@@ -90,12 +91,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     """Judge every configuration of two commits, or of those that are named, as `Row.name` has them.
 
     What else both commits have still tells which numbers decide. A relative change counts from `at_least` on: 0 unless
-    somebody asked for more. `root` is the folder that holds the file of acknowledged regressions.
-
-    Raises
-    ------
-    CannotCompareError
-        The machine's file of hashes or a limit is not readable.
+    somebody asked for more. `root` is the folder that holds the file of acknowledged regressions. Raises
+    CannotCompareError where the machine's file of hashes or a limit is not readable.
     """
     history = sides.history
     try:
@@ -103,7 +100,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
-    lone: dict[str, list[Lone]] = {place: [] for place in ("broken", "failed", "repaired", "only_base", "only_head")}
+    lone: dict[str, Any] = {place: [] for place in ("broken", "failed", "repaired", "only_base", "only_head")}
     controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
     pairs = [pair for benchmark in every for pair in _paired(sides, benchmark, lone)]
@@ -129,11 +126,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         notes=[*notes(sides, gpus), *_reused(times, evidence), *acknowledged.problems],
         acknowledged=acknowledged,
         arch=arch,
-        broken=lone["broken"],
-        failed=lone["failed"],
-        repaired=lone["repaired"],
-        only_base=lone["only_base"],
-        only_head=lone["only_head"],
+        **lone,
     )
 
 

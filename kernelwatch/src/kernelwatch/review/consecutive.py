@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import repeat
 
@@ -33,26 +33,19 @@ class Step:
     previous: str
     new: int
     shared: Mapping[tuple[str, str], set[str]]
+    #: Why some could not be compared, once that was tried.
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
-    def _reviewed(self) -> tuple[list[Comparison], list[str]]:
-        made, notes = list[Comparison](), list[str]()
+    def comparisons(self) -> list[Comparison]:
+        """The reviews with each of these ancestors, of the shared configurations alone."""
+        made = []
         for (base, environment), names in self.shared.items():
             try:
                 made.append(between(self.history, base, self.head, environment, names))
             except CannotCompareError as error:
-                notes.append(str(error))
-        return made, notes
-
-    @property
-    def comparisons(self) -> list[Comparison]:
-        """The reviews with each of these ancestors, of the shared configurations alone."""
-        return self._reviewed[0]
-
-    @property
-    def notes(self) -> list[str]:
-        """Why some could not be compared."""
-        return self._reviewed[1]
+                self.notes.append(str(error))
+        return made
 
 
 def consecutive(history: History) -> Iterator[Step]:
@@ -76,10 +69,10 @@ def steps(history: History, measured: Callable[[str], Measured]) -> Iterator[Ste
         bases: dict[tuple[str, str], set[str]] = defaultdict(set)
         new = 0
         for environment, own in names[head].items():
-            unseen, valued = set(own), {name for name, value in own.items() if value is not None}
+            unseen, valued = set(own), _valued(own)
             for base in graph.ancestors(head):
                 there = names[base].get(environment, {})
-                values = {name for name, value in there.items() if value is not None}
+                values = _valued(there)
                 if shared := (unseen & there.keys()) | (valued & values):
                     bases[base, environment] |= shared
                 unseen, valued = unseen - there.keys(), valued - values
@@ -87,6 +80,10 @@ def steps(history: History, measured: Callable[[str], Measured]) -> Iterator[Ste
                     break
             new += len(unseen)
         yield Step(history, head, previous, new, dict(bases))
+
+
+def _valued(measured: Mapping[str, float | None]) -> set[str]:
+    return {name for name, value in measured.items() if value is not None}
 
 
 def between(history: History, base: str, head: str, environment: str, names: set[str]) -> Comparison:

@@ -22,13 +22,7 @@ Uuids = frozenset[str | None]
 
 
 class Evidence:
-    """What the runs of two commits noted beside their times.
-
-    Raises
-    ------
-    ValueError
-        The file of hashes is not readable.
-    """
+    """What the runs of two commits noted beside their times. Raises ValueError where hashes cannot be read."""
 
     def __init__(self, sides: Sides) -> None:
         self._sides, self._history = sides, sides.history
@@ -88,8 +82,7 @@ class Evidence:
         if judgement.verdict is Verdict.SAME:
             return judgement
         unchanged = self.machine_code_unchanged(benchmark, point)
-        doubt, could_be = None, judgement.could_be
-        copies = self.copies(benchmark, point)
+        doubt, could_be, copies = None, judgement.could_be, self.copies(benchmark, point)
         if told := self._held_back(benchmark, point):
             doubt, could_be = Reason(Why.HELD_BACK, (told,)), None
         elif unchanged and gpus is not Gpus.ONE:

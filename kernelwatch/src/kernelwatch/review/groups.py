@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, geometric_mean
@@ -15,7 +15,9 @@ from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent
 from kernelwatch.store.results import EXACT, TIMED
-from ptxcount.transactions import SECTOR
+
+#: Bytes that a sector has, `ptxcount.transactions.SECTOR`, without what counts them.
+_SECTOR = 32
 
 #: Flags of a group that all flag sets of its kernel share.
 ANY_FLAGS = "any"
@@ -54,9 +56,8 @@ class Difference(NamedTuple):
 
 def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
     """The rows that changed by a relative change or more."""
-    return tuple(
-        row for row in rows if row.judgement.verdict is not Verdict.SAME and change(row.judgement.ratio) >= at_least
-    )
+    others = (row for row in rows if row.judgement.verdict is not Verdict.SAME)
+    return tuple(row for row in others if change(row.judgement.ratio) >= at_least)
 
 
 def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) -> Iterator[Difference]:
@@ -73,8 +74,7 @@ def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) ->
             if found := changed(each, at_least):
                 archs[Difference(_change(metric, found), _part(len(found), len(each)))].append(arch)
         for difference, on in archs.items():
-            alike = len(on) == len(by_arch) and not named
-            yield difference if alike else difference._replace(archs=tuple(on))
+            yield difference if len(on) == len(by_arch) and not named else difference._replace(archs=tuple(on))
 
 
 def moved(rows: Iterable[Row]) -> Iterator[Difference]:
@@ -90,7 +90,7 @@ def moved(rows: Iterable[Row]) -> Iterator[Difference]:
     if found:
         needed = sum(each[0].useful_bytes or 0 for each in found)
         base, head = (sum(getattr(row, side) for each in found for row in each) for side in ("base", "head"))
-        told = [SECTOR * sectors / needed for sectors in (head, base)]
+        told = [_SECTOR * sectors / needed for sectors in (head, base)]
         if min(told) >= 1:
             yield Difference("moves {:.3g} times what it needs ({:.3g} before)".format(*told))
 
@@ -109,9 +109,9 @@ def _part(some: int, every: int) -> tuple[int, int] | None:
 def _change(metric: str, changed: Sequence[Row]) -> str:
     """By how much a number changed: everywhere by the same whole number, from nothing or to nothing, or in per cent."""
     metric = _NAMES.get(metric, metric)
-    steps = {round(row.head - row.base, 6) for row in changed}
+    step, *others = {round(row.head - row.base, 6) for row in changed}
     ratios = [row.judgement.ratio for row in changed]
-    if len(steps) == 1 and (step := steps.pop()).is_integer() and step:
+    if not others and step.is_integer() and step:
         named = metric.removesuffix("s") if abs(step) == 1 else metric
         return f"{abs(step):.0f} {'more' if step > 0 else 'fewer'} {named}"
     if not all(0 < ratio < math.inf for ratio in ratios):
@@ -195,14 +195,13 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
     architectures than the machine's comes last.
     Smaller relative changes than `at_least` do not count here, which changes no verdict.
     """
-    here: dict[_Key, list[Row]] = defaultdict(list)
-    elsewhere: dict[_Key, list[Row]] = defaultdict(list)
+    here, elsewhere = defaultdict[_Key, list[Row]](list), defaultdict[_Key, list[Row]](list)
     for row in comparison.rows:
         other = None not in (row.arch, comparison.arch) and row.arch != comparison.arch
         (elsewhere if other else here)[row.kernel, row.flags].append(row)
     timed, exact, others = [], [], []
     for key, rows in here.items():
-        times, numbers = (tuple(row for row in rows if (row.kind == TIMED) is wanted) for wanted in (True, False))
+        times, numbers = (tuple(row for row in rows if (row.kind == TIMED) is which) for which in (True, False))
         if changed(times, at_least):  # with all that is known beside them
             evidence = (*moved(numbers), *differences(numbers, at_least), *machine_code(rows))
             timed.append(Group(*key, times, changed(numbers, at_least), evidence))
@@ -222,10 +221,7 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
         if group.numbers[0].kind != EXACT["track_counted"]
         or not told.issuperset((group.kernel, each) for each in group.evidence)
     ]
-    flags_of: dict[str, set[str]] = defaultdict(set)
-    for kernel, flags in (*here, *elsewhere):
-        flags_of[kernel].add(flags)
-    merged = (_merged(each, flags_of) for each in (exact, others))
+    merged = (_merged(each, {*here, *elsewhere}) for each in (exact, others))
     return [group for each in (timed, *merged) for group in sorted(each, key=_worst)]
 
 
@@ -235,14 +231,14 @@ def _worst(group: Group) -> tuple[int, float, str, bool, str]:
     return list(Verdict).index(group.verdict), -size, group.kernel, group.flags != ANY_FLAGS, group.flags
 
 
-def _merged(found: Iterable[Group], flags_of: dict[str, set[str]]) -> Iterator[Group]:
+def _merged(found: Iterable[Group], known: Set[_Key]) -> Iterator[Group]:
     """One group for several that differ in their flags alone."""
     alike: dict[tuple[str, tuple[Difference, ...]], list[Group]] = defaultdict(list)
     for group in found:
         alike[group.kernel, group.evidence].append(group)
     for (kernel, evidence), each in alike.items():
         flags = sorted({group.flags for group in each})
-        every = len(flags) > 1 and set(flags) == flags_of[kernel] - {""}
+        every = len(flags) > 1 and {*flags} == {flags for name, flags in known if name == kernel and flags}
         times = {row.name: row for group in each for row in group.times}
         numbers = tuple(row for group in each for row in group.numbers)
         text = ANY_FLAGS if every else ", ".join(flags)

@@ -14,7 +14,7 @@ from typing import Any
 from kernelwatch.review.commits import Sides
 from kernelwatch.review.evidence import Evidence, Uuids
 from kernelwatch.review.noise import Noise
-from kernelwatch.review.verdict import ratio
+from kernelwatch.review.verdict import change, ratio
 from kernelwatch.store.noise import ANOTHER_GPU, LONG, Gpus
 from kernelwatch.store.results import Point
 
@@ -55,7 +55,7 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
         if benchmark not in moved and not evidence.is_of_one_gpu(benchmark, base):
             moved.add(benchmark)
         if (base.value or 0.0) >= LONG and evidence.machine_code_unchanged(benchmark, base):
-            changes[measured[benchmark]].append(abs(ratio(base.value or 0.0, head.value or 0.0) - 1))
+            changes[measured[benchmark]].append(change(ratio(base.value or 0.0, head.value or 0.0)))
     return {
         benchmark: _likeness(*sides, changes[sides]) if benchmark in moved else Likeness(Gpus.ONE, sides[0] | sides[1])
         for benchmark, sides in measured.items()
@@ -93,12 +93,13 @@ def notes(sides: Sides, gpus: Mapping[str, Likeness]) -> Iterator[str]:
 
 def _other_facts(sides: Sides) -> Iterator[str]:
     """Each benchmark has the facts of the run that measured it: later ones may have measured others, elsewhere."""
-    both = [side.results for side in sides.both]
+    history, both = sides.history, [side.results for side in sides.both]
     for what, path, types in _FACTS:
         if what == COMPILER and sides.is_of_compilers:
             continue  # that is what is compared
-        names = (name for each in types for name in _in_both(sides, each))
-        pairs = (tuple(_fact(sides.history.run_of(results, name), path) for results in both) for name in names)
+        every = (name for each in types for name in history.benchmarks(each))
+        names = (name for name in every if not any(history.ran(each, name) for each in both))
+        pairs = (tuple(_fact(history.run_of(results, name), path) for results in both) for name in names)
         for base, head in dict.fromkeys(pairs):
             if base != head and base is not None and head is not None:
                 yield f"another {what}: {base} for base, {head} for head"
@@ -115,15 +116,8 @@ def _other_gpus(gpus: Mapping[str, Likeness]) -> Iterator[str]:
 
 def _alike(found: Sequence[Likeness]) -> str:
     """Why GPUs count as alike. Benchmarks that the same two measured share what tells."""
-    changes = [change for each in dict.fromkeys(each.changes for each in found) for change in each]
-    most = f"{max(changes) * 100:.2f} %"
-    return f", which are alike ({len(changes)} times of the same machine code differ by {most} at most)"
-
-
-def _in_both(sides: Sides, type_: str) -> list[str]:
-    """The benchmarks of asv's type that both commits have."""
-    history, both = sides.history, [side.results for side in sides.both]
-    return [name for name in history.benchmarks(type_) if not any(history.ran(each, name) for each in both)]
+    every = [one for changes in {each.changes for each in found} for one in changes]
+    return f", which are alike ({len(every)} times of the same machine code differ by {max(every) * 100:.2f} % at most)"
 
 
 def _fact(run: dict[str, Any], path: tuple[str, ...]) -> str | None:

@@ -56,10 +56,7 @@ class _Worse:
 def standing(history: History) -> list[Regression]:
     """Return the regressions of a machine that stand along the published branches, newest first.
 
-    Raises
-    ------
-    CannotCompareError
-        The file of acknowledged regressions, or another that the review needs, is of another form.
+    Raises CannotCompareError where a file that the review needs is of another form.
     """
     worse: dict[Key, list[_Worse]] = defaultdict(list)
     failing: dict[Key, tuple[str, str, Lone]] = {}

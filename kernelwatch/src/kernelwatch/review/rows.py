@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kernelwatch import suite
@@ -101,10 +101,6 @@ class Row:
         """How large the change is, whatever its direction; infinite where a value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
-
-    def judged(self, judgement: Judgement) -> Row:
-        """The same with another judgement."""
-        return self if judgement is self.judgement else replace(self, judgement=judgement)
 
     def badness(self) -> tuple[int, float, str]:
         """Sort key, worst first: by verdict, then by size of the change."""

@@ -129,7 +129,7 @@ def change(ratio: float) -> float:
 def percent(ratio: float) -> str:
     """A ratio as a signed change in per cent."""
     change = round(100 * (ratio - 1), 1)
-    return f"{change:+.1f} %" if abs(change) < 10 else f"{change:+.0f} %"
+    return f"{change:+.{int(abs(change) < 10)}f} %"
 
 
 def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
@@ -138,5 +138,5 @@ def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
     A relative change counts from `at_least` on: 0 unless somebody asked for more.
     """
     found = ratio(base, head)
-    order = ((head > base) - (head < base)) * (change(found) >= at_least)
-    return Judgement({1: Verdict.SLOWER, 0: Verdict.SAME, -1: Verdict.FASTER}[order], found, at_least)
+    changed = Verdict.SLOWER if head > base else Verdict.FASTER
+    return Judgement(changed if base != head and change(found) >= at_least else Verdict.SAME, found, at_least)

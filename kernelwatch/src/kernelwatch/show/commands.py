@@ -35,17 +35,13 @@ FORMATS: dict[str, Callable[[Sequence[Comparison], float, bool], str]] = {
 AT_LEAST = 0.01
 
 
-def _parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=raw)
-
-
 @without_traceback
 def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the comparison; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
-    parser = _parser(
-        "Say what changed between two measured commits, or between two compilers at one commit.",
-        """\
+    parser = argparse.ArgumentParser(
+        description="Say what changed between two measured commits, or between two compilers at one commit.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="""\
 exit codes:
   0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade;
      REPAIRED: it failed in BASE alone
@@ -92,6 +88,6 @@ docs/review.md of kernelwatch has the rules.
 def _share(text: str) -> float:
     """Read "1%" or "1" as 0.01."""
     share = float(text.rstrip("% ")) / 100
-    if not (math.isfinite(share) and share >= 0):
+    if not 0 <= share < math.inf:
         raise ValueError
     return share

@@ -20,17 +20,7 @@ from kernelwatch.toolchain.resources import Resources
 
 @dataclass(frozen=True)
 class Cubin:
-    """The machine code of one kernel.
-
-    Parameters
-    ----------
-    entry : str
-        Name of the entry point, the only one in `data`.
-    data : bytes
-        The ELF image.
-    resources : Resources
-        Registers, spills and shared memory.
-    """
+    """The machine code of one kernel, as an ELF image with no other entry point, and the resources that it takes."""
 
     entry: str
     data: bytes
@@ -59,14 +49,10 @@ def ptx(
         CUDA C++.
     options : sequence of str
         nvcc's; those that are for ptxas alone are left out.
-    arch : str
-        For example "sm_90".
-    name : str
-        What a warning calls the text.
-    folders : sequence of Path
-        Where it looks for what it includes.
-    included : sequence of str
-        What it includes from there.
+    arch, name : str
+        For example "sm_90", and what a warning calls the text.
+    folders, included : sequence of Path and of str
+        Where it looks for what it includes, and what it includes from there.
 
     Raises
     ------

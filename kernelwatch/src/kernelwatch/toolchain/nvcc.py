@@ -30,13 +30,7 @@ def options_of_environment() -> list[str]:
 
 @lru_cache
 def version(nvcc: Path) -> str:
-    """What `nvcc --version` prints, as it is: another text is another compiler.
-
-    Raises
-    ------
-    CompileError
-        nvcc does not run.
-    """
+    """What `nvcc --version` prints: another text is another compiler. Raises CompileError where nvcc does not run."""
     done = call([str(nvcc), "--version"], share=_PROBE)
     if done.returncode != 0:
         raise CompileError(f"{nvcc} --version failed: {_outcome(done)}; set NVCC to a working nvcc")
@@ -44,13 +38,7 @@ def version(nvcc: Path) -> str:
 
 
 def release(nvcc: Path) -> tuple[int, int]:
-    """The CUDA release that nvcc belongs to, as (major, minor).
-
-    Raises
-    ------
-    CompileError
-        The version text names no release.
-    """
+    """The CUDA release that nvcc belongs to, as (major, minor). Raises CompileError where its version names none."""
     text = version(nvcc)
     match = re.search(r"release (\d+)\.(\d+)", text)
     if match is None:
@@ -71,10 +59,7 @@ def programs(nvcc: Path) -> list[str]:
 def probe(nvcc: Path) -> bytes:
     """Return the machine code of a minimal kernel: a broken compiler is found before anything is measured.
 
-    Raises
-    ------
-    CompileError
-        The compiler hangs, fails, writes nothing, or is not nvcc. The message is one line.
+    Raises CompileError, of one line, where the compiler hangs, fails, writes nothing, or is not nvcc.
     """
     release(nvcc)
     with tempfile.TemporaryDirectory() as folder:

@@ -39,19 +39,14 @@ def pycuda_problem() -> str | None:
     except ModuleNotFoundError as error:
         return f"PyCUDA is not installed ({error}); {_BUILT}"
     except ImportError as error:
+        version = ctypes.c_int()  # 1000 major + 10 minor
+        library.cuDriverGetVersion(ctypes.byref(version))
+        release = f"{version.value // 1000}.{version.value % 1000 // 10}"
         return (
-            f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than the "
-            f"{_driver_release(library)} of this driver, or on a newer system: update the driver, or build PyCUDA "
-            "anew here"
+            f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than the {release} of this driver, "
+            "or on a newer system: update the driver, or build PyCUDA anew here"
         )
     return None
-
-
-def _driver_release(library: ctypes.CDLL) -> str:
-    """The CUDA release of the driver's library, as major.minor: 1000 major + 10 minor (`cuDriverGetVersion`)."""
-    version = ctypes.c_int()
-    library.cuDriverGetVersion(ctypes.byref(version))
-    return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
 
 def pycuda_importable() -> bool:
@@ -67,15 +62,8 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, t
     with _in_time(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            data = pycuda.compiler.compile(
-                text,
-                nvcc=str(nvcc),
-                options=list(options),
-                no_extern_c=True,
-                arch=arch,
-                cache_dir=False,
-                target=target,
-            )
+            how = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
+            data = pycuda.compiler.compile(text, **how, no_extern_c=True, cache_dir=False)
         except pycuda.driver.CompileError as error:
             raise _refused(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
         except (FileNotFoundError, UnboundLocalError):  # what nvcc should have written: PyCUDA 2026.1 reads it in vain

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from kernelwatch import home
@@ -32,21 +33,17 @@ def wheels() -> Path:
 def install() -> None:
     """Install PyCUDA into this Python environment, building it first if need be.
 
-    Raises
-    ------
-    CalledProcessError
-        Pip or a compiler failed; its output says why.
+    Raises CalledProcessError where pip or a compiler fails; its output says why.
     """
     name, _, version = REQUIREMENT.partition("==")
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):
         if importlib.metadata.version(name) == version:
             return
-    except importlib.metadata.PackageNotFoundError:
-        pass
-    if _pip("install", *_from_wheel(), quietly=True) != 0:
+    built = ["--only-binary=pycuda", "--find-links", str(wheels()), REQUIREMENT]
+    if _pip("install", *built, quietly=True) != 0:
         print(f"building {REQUIREMENT} from source (a minute or two; once)", flush=True)
         build()
-        _pip("install", *_from_wheel())
+        _pip("install", *built)
 
 
 def build() -> None:
@@ -60,7 +57,9 @@ def build() -> None:
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(here)
         source = next(path for path in here.glob("pycuda-*") if path.is_dir())
-        _stub(here / "libcuda.so")
+        # A library to link with that holds one function: without any, linkers drop it as not needed.
+        link = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-Wl,-soname,libcuda.so.1", "-o", f"{folder}/libcuda.so"]
+        subprocess.run(link, input=b'extern "C" int cuInit(unsigned) { return 100; }', check=True)
         settings = {
             "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
             "CUDA_ROOT": str(toolkit),
@@ -70,12 +69,6 @@ def build() -> None:
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")
         _pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels()), str(source))
-
-
-def _stub(path: Path) -> None:
-    """A library to link with that holds one function: without any, linkers drop it as not needed."""
-    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-Wl,-soname,libcuda.so.1", "-o", str(path)]
-    subprocess.run(command, input=b'extern "C" int cuInit(unsigned) { return 100; }', check=True)
 
 
 def _toolkit(folder: Path) -> Path:
@@ -89,10 +82,6 @@ def _toolkit(folder: Path) -> Path:
     target = folder / "toolkit"
     _pip("install", "--quiet", "--target", str(target), HEADERS)
     return next(target.glob("nvidia/cu*"))
-
-
-def _from_wheel() -> list[str]:
-    return ["--only-binary=pycuda", "--find-links", str(wheels()), REQUIREMENT]
 
 
 def _pip(*arguments: str, quietly: bool = False) -> int:

@@ -90,10 +90,7 @@ def found() -> str | None:
 def use() -> None:
     """Let this process and those that it starts compile with the release that the variable names, if it names one.
 
-    Raises
-    ------
-    UserError
-        It is no release, or its wheels cannot be had.
+    Raises UserError where it is no release, or pip cannot install its wheels, with pip's last lines.
     """
     wanted = os.environ.get(VARIABLE)
     if wanted and found() != named():
@@ -102,13 +99,7 @@ def use() -> None:
 
 
 def fetched(release: str) -> Path:
-    """Return nvcc of a release. Its wheels are installed once, in a folder of their own.
-
-    Raises
-    ------
-    UserError
-        It is no release, or pip cannot install it; the message has pip's last lines.
-    """
+    """Return nvcc of a release. Its wheels are installed once, in a folder of their own. Raises UserError as `use`."""
     from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module, too, and need no asv
 
     if not _RELEASE.fullmatch(release):

@@ -8,34 +8,24 @@ from dataclasses import dataclass
 from kernelwatch.errors import CompileError
 
 #: Lines of nvcc's output that report resources and are no warnings.
-_REPORT = re.compile(
-    r"^\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded)|^\s*$"
-)
+_REPORT = re.compile(r"\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded|$)")
 
-_REGISTERS = re.compile(r"Used (\d+) registers")
+#: What a report says of registers; of the stack frame, spill stores and spill loads; of static shared memory.
+_REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_SHARED = re.compile(r"(\d+) bytes smem")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of one entry point.
+    """Resources of one entry point."""
 
-    Parameters
-    ----------
-    registers : int
-        32-bit registers a thread.
-    spill_bytes : int
-        Bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
-    shared_bytes : int
-        Bytes of static shared memory a block.
-    stack_bytes : int
-        Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and what is spilled.
-    """
-
+    #: 32-bit registers a thread.
     registers: int
+    #: Bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
     spill_bytes: int
+    #: Bytes of static shared memory a block.
     shared_bytes: int
+    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and what is spilled.
     stack_bytes: int
 
 

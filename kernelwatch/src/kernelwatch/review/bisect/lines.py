@@ -45,10 +45,7 @@ def counted_launch(configuration: Configuration) -> Launch | None:
 def moved_lines(base: str, head: str, launch: Launch, root: Path) -> list[Line]:
     """Return the lines whose cost moved, as they were, then as they are. One whose text or place alone did is none.
 
-    Raises
-    ------
-    CannotCompareError
-        A commit's kernel cannot be counted.
+    Raises CannotCompareError where a commit's kernel cannot be counted.
     """
     with ThreadPoolExecutor() as pool:
         sides = list(pool.map(partial(_lines, launch, root), (base, head), (False, True)))
@@ -73,11 +70,10 @@ def _lines(launch: Launch, root: Path, commit: str, is_after: bool) -> list[Line
         raise CannotCompareError(one_line(error)) from None
     if done.returncode:
         raise CannotCompareError(one_line(done.stderr.strip().rpartition("\n")[2]))
-    found: list[Line] = []
+    found: list[tuple[int, str, list[str]]] = []
     for line in done.stdout.splitlines():
         if source := LINE.fullmatch(line):
-            found.append(Line(is_after, int(source[2]), source[3].strip(), ()))
+            found.append((int(source[2]), source[3].strip(), []))
         elif (cost := COST.fullmatch(line)) and found:
-            last = found.pop()
-            found.append(Line(is_after, last.number, last.text, (*last.costs, cost[2])))
-    return [each for each in found if each.costs]
+            found[-1][2].append(cost[2])
+    return [Line(is_after, number, text, tuple(costs)) for number, text, costs in found if costs]

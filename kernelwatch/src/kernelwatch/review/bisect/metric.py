@@ -66,10 +66,7 @@ def configurations() -> tuple[Configuration, ...]:
 def matching(metric: str) -> list[Configuration]:
     """Return the configurations that have all words of METRIC.
 
-    Raises
-    ------
-    CannotCompareError
-        There is none; the message names the words that are nearest.
+    Raises CannotCompareError where there is none; the message names the words that are nearest.
     """
     words = re.sub(r"[(),]", " ", metric).split()
     found = [each for each in configurations() if each.words.issuperset(words)]

@@ -34,10 +34,7 @@ class Numbers:
     def compared(self, base: str, head: str, wanted: Sequence[Configuration]) -> Comparison:
         """Return the review of two commits, of these configurations alone; they are measured in turns.
 
-        Raises
-        ------
-        CannotCompareError
-            They have no number in common, or two machines have times of both.
+        Raises CannotCompareError where they have no number in common, or two machines have times of both.
         """
         self.measure([base, head], wanted)
         names = {each.name for each in wanted}
@@ -47,9 +44,8 @@ class Numbers:
             return next(iter(found.values()))
         if found:
             raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
-        kinds = [(each.broken, each.failed, each.repaired, each.only_base, each.only_head) for each in every]
-        lacking = [lone for each in kinds for lones in each for lone in lones]
-        why = "".join(f": {lone.reason}" for lone in lacking[:1])
+        kinds = ((each.broken, each.failed, each.repaired, each.only_base, each.only_head) for each in every)
+        why = next((f": {lone.reason}" for each in kinds for lones in each for lone in lones), "")
         raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
@@ -90,10 +86,7 @@ def patterns(wanted: Sequence[Configuration]) -> list[str]:
 def numbers(wanted: Sequence[Configuration], name: str | None, root: Path) -> Iterator[Numbers]:
     """Give the numbers: measured here, unless they are times and this machine has no GPU or another one is named.
 
-    Raises
-    ------
-    CannotCompareError
-        Times and others are wanted.
+    Raises CannotCompareError where times and others are wanted.
     """
     timed = {each.kind is Kind.TIMED for each in wanted}
     if len(timed) > 1:

@@ -65,10 +65,7 @@ def differs(row: Row) -> bool:
 def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, numbers: Numbers) -> Search:
     """Search the commit that moved one of the wanted numbers most.
 
-    Raises
-    ------
-    CannotCompareError
-        Good is no ancestor of bad, one of them has no number, or git's search stopped.
+    Raises CannotCompareError where good is no ancestor of bad, one has no number, or git's search stopped.
     """
     root = numbers.root
     if git.asked(root, "merge-base", "--is-ancestor", good, bad) is None:
@@ -79,31 +76,38 @@ def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, nu
     touching = ("--first-parent", "--reverse", f"{good}..{bad}", "--", settings.package() or ".")
     found = Search(metric, good, bad, len(wanted), git.text(root, "rev-list", *touching).split())
     rows = numbers.compared(good, bad, wanted).rows  # the worst first
-    changed = next(filter(differs, rows), None)
+    found.change = changed = next(filter(differs, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if changed is None:
         told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
         found.reason = told or f"the same by the review's verdict (numbers compared: {len(rows)})"
     elif not found.commits:
-        found.change, found.reason = changed, f"no commit between them touches {settings.package() or 'the project'}"
+        found.reason = f"no commit between them touches {settings.package() or 'the project'}"
     else:
-        found.change = changed
-        _bisect(found, numbers)
+        _bisect(found, changed, numbers)
         if len(found.suspects) == 1:
             _examine(found, next(each for each in wanted if each.name == changed.name), numbers)
     return found
 
 
-def _bisect(found: Search, numbers: Numbers) -> None:
+def _bisect(found: Search, change: Row, numbers: Numbers) -> None:
     """Have git search, between the values of both ends."""
-    change, package = found.change, settings.package() or "."
-    assert change is not None, "there is something to search"
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     told = {project.VARIABLE: str(numbers.root), mortal.RUN: str(os.getpid())}
     told["PYTHONPATH"] = os.pathsep.join([*project.libraries(), os.environ.get("PYTHONPATH", "")])
     with _worktree(found.bad, numbers.root) as tree, mock.patch.dict(os.environ, told):
-        git.text(tree, "bisect", "start", "--no-checkout", "--first-parent", found.bad, found.good, "--", package)
+        git.text(
+            tree,
+            "bisect",
+            "start",
+            "--no-checkout",
+            "--first-parent",
+            found.bad,
+            found.good,
+            "--",
+            settings.package() or ".",
+        )
         log = git.text(tree, "bisect", "log")
         if "first bad commit" not in log:
             git.shown(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
@@ -140,12 +144,11 @@ def _examine(found: Search, configuration: Configuration, numbers: Numbers) -> N
     root, (commit,), launch = numbers.root, found.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
     same = (launch.kernel, launch.dtype), {launch.flags, FLAGS}
+    others = (each for each in configurations() if each.kind is not Kind.TIMED)
     beside = [
-        each
-        for each in configurations()
-        if each.kind is not Kind.TIMED
-        and ((each.launch.kernel, each.launch.dtype), {each.launch.flags, launch.flags, FLAGS}) == same
-    ]
+        each for each in others
+        if ((each.launch.kernel, each.launch.dtype), {each.launch.flags, launch.flags, FLAGS}) == same
+    ]  # fmt: skip
     review = numbers.compared(parent, commit, [configuration, *beside])
     row = next((row for row in review.rows if row.name == configuration.name), None)
     if row is None or not differs(row):
