@@ -153,11 +153,17 @@ found = watch(Kernel("my_own", [outputs("out", "n")], 32, over=("n",), text="x")
 for name, (_, sweep) in found["SUITE"].benchmarks.items():
     print(name, sweep.isolated, *sweep.axes.get("n", ()))
 print(*found)
+again = Kernel("again", [outputs("out", "n")], 32, over=("n",), text="x")
+watch(again, {"n": [4]})
+watch(again, {"n": [8]}, name="Another")
 """
 
 
 def test_what_is_watched(repository: Path) -> None:
-    """Times of other sizes than are counted, in a row and each by itself, both beside a copy; and the classes."""
+    """Times of other sizes than are counted, in a row and each by itself, both beside a copy; and the classes.
+
+    One kernel may have several sweeps.
+    """
     (repository / "a.py").write_text(WATCHED)
     done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True, check=True)
     *benchmarks, classes = done.stdout.splitlines()

@@ -84,6 +84,15 @@ SHAPES: dict[str, tuple[Mapping[str, str], Sequence[str], Sequence[str]]] = {
         ["include/k.cuh:2 n::f<float>(x) n::f<float>"],
         [],
     ),
+    "headers of one name": (
+        {
+            "a/include/v.h": "using real = float;",
+            "a/src/k.cu": '#include "v.h"\n__global__ void f(real* x) {}',
+            "b/v.h": "#error not this one",
+        },
+        ["a/src/k.cu:2 f(x)"],
+        [],
+    ),
     "a header that does not": (
         {"k.cuh": "__global__ void f(real* x) {}", "a.cu": 'using real = float;\n#include "k.cuh"'},
         ["k.cuh:1 f(x) in a.cu"],
@@ -149,6 +158,7 @@ HOST = """
 #define BLOCK 128
 constexpr int kTile{16};
 typedef double real;
+void other() { int threads = 32; }
 void go(float* a, float* b, int n, int rows, int threads_) {
     dim3 block(32, 8), unused;
     dim3 grid(CEIL_DIV(n, block.x), (rows + 7u) / 8);

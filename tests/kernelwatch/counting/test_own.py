@@ -11,7 +11,7 @@ import pytest
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, suite
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
-from kernelwatch.kernel import expressions
+from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import Taken
 from kernelwatch.kernel.parameters import Parameter
 from kernelwatch.kernel.sources import Module
@@ -256,6 +256,17 @@ LINES = {
     ],
     "": [source_lines.NONE],
 }
+
+
+def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source, the launch, its grid and its block: what is stored is never another's."""
+    row: dict[str, Any] = {"block": 64, "over": ("n",), "text": "//"}
+    keys = []
+    for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
+        kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
+        monkeypatch.setattr(suite, "kernel", lambda _, kernel=kernel: kernel)
+        keys.append(source_lines.key(Launch("copy", "float32", "-O3", {"n": n})))
+    assert len({*keys}) == len(keys)
 
 
 @pytest.mark.parametrize("body", LINES)

@@ -119,10 +119,12 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "told"), KEPT)
 def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: Path) -> None:
-    """First of all, with what the run kept of it, or where to look; one line for all metrics of a kernel."""
+    """First of all, with what the newest run kept of it, or where to look; one line for all metrics of a kernel."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
-    (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
+    older = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}] * (not told.startswith("not"))
+    lines = [json.dumps({**RUN, "failed": each}) for each in (older, failed)]
+    (root / "results" / "gpu" / "runs.jsonl").write_text("\n".join(lines), encoding="utf-8")
     _, *lines = report.render(compared(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
@@ -157,16 +159,20 @@ def test_quantities(value: float, unit: str, shown: str) -> None:
 
 
 def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The largest change to the worse is told before the largest to the better, however much larger that is."""
-    times = {"one": (1.0, 1.1), "two": (1.0, 1.3), "three": (1.0, 0.2)}
+    """The largest change to the worse is told before the largest to the better, however much larger that is.
+
+    The one that lost or won most time stands before the steepest of the same kernel.
+    """
+    times = {"one": (1.0, 1.1), "two": (1.0, 1.3), "three": (1.0, 0.2), "four": (0.1, 0.15)}
     suite: Suite = {
         commit: {TIME: {name: samples(1e-3 * each[n]) for name, each in times.items()}}
         for n, commit in enumerate((BASE, HEAD))
     }
     write(tmp_path, suite)
     main([BASE, HEAD], tmp_path)
-    told = [line.split("(")[0].split("X.")[-1] for line in capsys.readouterr().out.splitlines() if "Largest" in line]
-    assert told == ["time_back_to_back 30 % slower at case two ", "time_back_to_back 80 % faster at case three "]
+    told = re.findall(r"(Largest|\d+ % \w+ at case \w+)", " ".join(capsys.readouterr().out.split()))
+    slower, faster = ["30 % slower at case two", "50 % slower at case four"], ["80 % faster at case three"]
+    assert told == ["Largest", *slower, "Largest", *faster]
 
 
 @pytest.mark.parametrize(

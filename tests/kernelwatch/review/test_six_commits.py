@@ -25,7 +25,8 @@ COPIES = [
     )
 ]
 CONFLICTS = [
-    f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions", "wavefronts")
+    f"track_counted.Transpose.track_{what}{TILE})"
+    for what in ("bank_conflicts", "instructions", "merged_wavefronts", "wavefronts")
 ]
 TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
 
@@ -87,7 +88,7 @@ def test_command(repository: Repository, commits: dict[str, str]) -> None:
     assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
     assert not review.stderr
     assert review.stdout.startswith("SLOWER ")
-    assert "Largest: transpose_read_write_coalesced more wavefronts at float32 -O3 (" in review.stdout
+    assert "Largest: transpose_read_write_coalesced more merged wavefronts at float32 -O3 (" in review.stdout
 
 
 @pytest.mark.parametrize("newest", SITES)

@@ -46,6 +46,11 @@ def test_names(version: str | None, name: str | None) -> None:
     assert releases.named({releases.VARIABLE: name} if name else {}) == name
 
 
+def test_own() -> None:
+    """A machine that ever used the default has that, however seldom; another the one that measured most."""
+    assert [releases.own(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
+
+
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
 def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
