@@ -34,7 +34,7 @@ def job(**changes: Any) -> Job:
     """Return a job of no kernel."""
     known: dict[str, Any] = {
         "name": "no kernel",
-        "commit": "c0ffee",
+        "package_digest": "c0ffee",
         "cubin": b"\x7fELF",
         "entry": "none",
         "grid": (1, 1, 1),

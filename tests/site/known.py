@@ -33,7 +33,7 @@ def known() -> dict[str, Any]:
     measured = {each: found for each in history.commits() if (found := history.commit(each))}
     commits = [each for each, found in measured.items() if history.value(found, TRANSPOSE, params) is not None]
     # The newest that not all that is measured today was measured of.
-    older = [commit for commit in commits if history.ran(measured[commit], PRODUCT)][-1]
+    older = [commit for commit in commits if history.why_not_run(measured[commit], PRODUCT)][-1]
 
     def value(commit: str, benchmark: str, params: dict[str, str]) -> float:
         results = history.commit(commit)

@@ -37,31 +37,11 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
         yield Path(folder)
 
 
-def python(
-    folder: Path, *words: str, input: str | None = None, output: int | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run `python -m` on the package in a folder, with this checkout's modules behind it.
-
-    Parameters
-    ----------
-    folder : Path
-        As from `unpacked`.
-    *words : str
-        The module and its arguments.
-    input : str, optional
-        Its standard input.
-    output : int, optional
-        Where standard output goes, as `subprocess` says it. Standard error is always kept.
-    """
+def python(folder: Path, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `python -m` on the package in a folder; keep standard error, and standard output if `output` is a pipe."""
+    command, pipe = [sys.executable, "-m", *words], subprocess.PIPE
     return subprocess.run(
-        [sys.executable, "-m", *words],
-        cwd=folder,
-        env=environment(folder),
-        input=input,
-        stdout=output,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
+        command, cwd=folder, env=environment(folder), stdout=output, stderr=pipe, text=True, check=False
     )
 
 

@@ -82,19 +82,20 @@ class Suite:
         if self.copy is not None:
             found[time(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
-            found |= {f"track_counted.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
-        compiled = f"track_compiled.{self.compiled.name}.track_"
+            found |= {f"{record.COUNTED}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
+        compiled = f"{record.COMPILED}.{self.compiled.name}.track_"
         return found | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
     def together(self) -> dict[str, list[str]]:
         """Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first."""
         found: dict[str, list[str]] = {}
-        for name, (kind, sweep) in self.benchmarks.items():
+        for name, (kind, _) in self.benchmarks.items():
+            group = name.rpartition(".")[0]
             if kind is Kind.TIMED:
-                found[name.rpartition(".")[0]] = [name, *({control(name)} & set(self.benchmarks))]
-            elif kind is Kind.COUNTED:
-                found.setdefault(f"track_counted.{sweep.name}", []).append(name)
+                found[group] = [name, *({control(name)} & set(self.benchmarks))]
+            elif kind is not Kind.CONTROL:
+                found.setdefault(group, []).append(name)
         return found
 
     @cached_property

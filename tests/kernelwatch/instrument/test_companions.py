@@ -26,20 +26,24 @@ def test_in_turns(tmp_path: Path) -> None:
 
     A third commit's has no companion.
     """
-    ours, theirs, other = job(commit="ours"), job(commit="theirs"), job(commit="ours", name="another")
+    ours, theirs, other = (
+        job(package_digest="ours"),
+        job(package_digest="theirs"),
+        job(package_digest="ours", name="another"),
+    )
     (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (ours, other))))
     (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(theirs))
     done: list[str] = []
 
     class InTurns(Session):
         def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
-            done.append(" and ".join(f"{each.commit}'s {each.name}" for each in jobs))
+            done.append(" and ".join(f"{each.package_digest}'s {each.name}" for each in jobs))
             fetch(LENGTH)
             turn = len(done) - 1 - done.count("theirs's verified")
             return [Outcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
 
         def verify(self, job: Job, fetch: Fetch) -> None:
-            done.append(f"{job.commit}'s verified")
+            done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
     with served(InTurns(), tmp_path, companions=tmp_path) as address:
@@ -68,12 +72,12 @@ def test_in_turns(tmp_path: Path) -> None:
 )
 def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> None:
     """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
-    ours, theirs = job(commit="ours"), job(**{"commit": "theirs", **changes})
+    ours, theirs = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, each in enumerate((ours, theirs)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
     companions = Companions(tmp_path)
     assert companions.of(ours) == ([theirs] if known else [])
-    assert companions.of(job(commit="a third")) == []
+    assert companions.of(job(package_digest="a third")) == []
     assert companions.commits(ours) == {"ours", "theirs"}
-    assert companions.commits(job(commit="a third")) == {"a third"}
+    assert companions.commits(job(package_digest="a third")) == {"a third"}
     assert Companions(None).of(ours) == []

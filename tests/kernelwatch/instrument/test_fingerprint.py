@@ -36,7 +36,7 @@ CHANGES: dict[str, Any] = {
     "samples": 3,
     "most": 30,
 }
-TEXTS = {"name": "another kernel", "commit": "decade", "reference": "ones"}
+TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "ones"}
 
 
 def test_every_field_is_here() -> None:

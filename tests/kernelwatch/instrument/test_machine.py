@@ -19,10 +19,10 @@ from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import machine, prebuild, tools
 from kernelwatch.kernel import loading
+from kernelwatch.runner.messages import Configuration
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import models, record
 from kernelwatch.store.folders import CommitFiles
-from kernelwatch.store.outcomes import Configuration
 from kernelwatch.toolchain import nvcc_call
 
 

@@ -60,7 +60,7 @@ def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with served(Session(), tmp_path) as address:
         exchange.ask(address, lambda _: job(), REFERENCE)
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            exchange.ask(address, lambda _: job(commit="decade"), REFERENCE)
+            exchange.ask(address, lambda _: job(package_digest="decade"), REFERENCE)
         assert not Path(address).exists(), "this one is over"
 
 

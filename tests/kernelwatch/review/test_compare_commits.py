@@ -100,7 +100,7 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     history = History("gpu", tmp_path)
     results = history.commit(HEAD)
     assert results is not None
-    assert history.ran(results, TIME) == "measured with other axes"
+    assert history.why_not_run(results, TIME) == "measured with other axes"
     assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
 
 

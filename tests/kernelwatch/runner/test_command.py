@@ -28,32 +28,22 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def test_measure(asked: list[list[str]]) -> None:
-    """Both commits in turns; options are asv's."""
+def test_measure(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """Two commits in turns; options are asv's, and an option's value is no revision."""
+    with pytest.raises(SystemExit):
+        command.measure(["main", "--bench", "Blur"])
+    assert "give two git revisions; given: main" in capsys.readouterr().err
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
     assert asked == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 
 
-def test_measure_takes_two(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """An option's value is no revision."""
-    with pytest.raises(SystemExit):
-        command.measure(["main", "--bench", "Blur"])
-    assert "give two git revisions; given: main" in capsys.readouterr().err
-    assert not asked
-
-
 @pytest.mark.parametrize(
-    ("measured", "published", "summarised", "expected", "said"),
-    [
-        (0, 0, 0, 0, "the verdict\n"),
-        (2, 0, 0, 2, "the verdict\n"),
-        (2, 3, 0, 3, "the verdict\n"),
-        (2, 0, 1, 1, "the verdict\n"),
-    ],
+    ("measured", "published", "summarised", "expected"),
+    [(0, 0, 0, 0), (2, 0, 0, 2), (2, 3, 0, 3), (2, 0, 1, 1)],
     ids=["all is well", "a benchmark failed", "not published", "no results"],
 )
 def test_run(
-    measured: int, published: int, summarised: int, expected: int, said: str,
+    measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """The summary is told once the pages are there; the exit code is of what failed last."""
@@ -61,7 +51,7 @@ def test_run(
     monkeypatch.setattr(publisher, "main", lambda words: published)
     monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
     assert command.run(["HEAD^!"]) == expected
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == "the verdict\n"
 
 
 @pytest.mark.parametrize(
@@ -76,14 +66,9 @@ def test_run(
 )
 @pytest.mark.parametrize("state", ["clean", "dirty", "detached"])
 def test_what_is_measured_without_a_range(
-    words: list[str],
-    expected: list[str],
-    state: str,
-    asked: list[list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    words: list[str], expected: list[str], state: str, asked: list[list[str]],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     """HEAD, whatever branch asv is configured for; what differs from it is named, unless it counts as it lies."""
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)

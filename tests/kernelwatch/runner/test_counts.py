@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+import kernelwatch.benchmarks as kw
 from kernelwatch import suite
 from kernelwatch.benchmarks import base
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
-from kernelwatch.runner import counts, reuse
-from kernelwatch.runner.messages import Task
-from kernelwatch.runner.reuse import Entry, Stored
-from kernelwatch.store.outcomes import Checks, Configuration
+from kernelwatch.runner import counts
+from kernelwatch.runner.messages import Checks, Configuration, Entry, Stored, Task
+from kernelwatch.store import record
 
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
@@ -58,11 +58,11 @@ def test_reuse(executed: list[str]) -> None:
     assert len(executed) == 6
     assert [one.numbers[SECTORS] for one in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
     assert {one.params.rpartition(", ")[0] for one in first} == {"float32, 0", "float32, 1"}
-    entries = {reuse.key(COPY, one.fingerprint): Entry("c0", dict(one.numbers)) for one in first}
+    entries = {one.fingerprint: Entry("c0", dict(one.numbers)) for one in first}
 
     def again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         executed.clear()
-        ones, (checks,) = _told(_task(Stored(entries, commit), version, track_counted__OffsetCopy=PLACES))
+        ones, (checks,) = _told(_task(Stored({COPY: entries}, commit), version, track_counted__OffsetCopy=PLACES))
         assert isinstance(checks, Checks)
         differing = sum(each.differs for each in checks.checked)
         return len(executed), differing, sorted(bool(one.reused) for one in ones), [one.numbers for one in ones]
@@ -127,3 +127,13 @@ def test_what_is_found() -> None:
 
     names = [one.__name__ for one in base.found(track_counted)]
     assert names == [sweep.name for sweep in suite.current().counted]
+
+
+@pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
+def test_names_say_what_is_measured(kind: Any, module: str) -> None:
+    """In whatever file a class stands; records put a time, in whatever module, and its control together."""
+    one = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
+    method = next(name for name in vars(kind) if name.startswith("track_"))
+    assert getattr(one, method).benchmark_name == f"{module}.One.{method}"
+    assert record.measurement(f"{module}.One") == f"{module}.One"
+    assert record.measurement("speed.One") == record.measurement(record.control("speed.One.time_x")) == "time.One"

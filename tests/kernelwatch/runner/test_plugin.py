@@ -66,17 +66,17 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize(
-    ("asked", "is_plain"),
+    ("asked", "why"),
     [
-        ({}, False),
-        ({"profile": True}, True),
-        ({"set_commit_hash": "c0ffee"}, True),
-        ({"env_spec": ["existing:same"]}, True),
-        ({"env_spec": ["virtualenv:3"]}, False),
+        ({}, ""),
+        ({"profile": True}, "--profile"),
+        ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
+        ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
+        ({"env_spec": ["virtualenv:3"]}, ""),
     ],
 )
-def test_what_only_asv_can(asked: dict[str, Any], is_plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile, and an environment that asv has not made, are asv's own to do; all else goes to the runner."""
+def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile, and an environment that asv has not made, are asv's to do, which is said; the runner does the rest."""
     from kernelwatch.runner import run
 
     taken: list[dict[str, Any]] = []
@@ -86,6 +86,8 @@ def test_what_only_asv_can(asked: dict[str, Any], is_plain: bool, monkeypatch: p
         return 7
 
     monkeypatch.setattr(run, "run", runner)
+    told: list[str] = []
+    monkeypatch.setattr(log, "info", told.append)
 
     def plain(
         cls: type,
@@ -100,5 +102,6 @@ def test_what_only_asv_can(asked: dict[str, Any], is_plain: bool, monkeypatch: p
 
     replaced = plugin.replaced(plain)
     conf = SimpleNamespace(environment_type="virtualenv")
-    assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if is_plain else 7)
-    assert taken == [{"range_spec": "HEAD^!", **asked}] * (not is_plain)
+    assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if why else 7)
+    assert taken == [{"range_spec": "HEAD^!", **asked}] * (not why)
+    assert told == [f"The plain way, which is slower: {why} is asv's own"] * bool(why)

@@ -9,8 +9,8 @@ import pytest
 from asv.console import log
 
 from kernelwatch.command import first_error
+from kernelwatch.runner.messages import Configuration
 from kernelwatch.runner.progress import Progress
-from kernelwatch.store.outcomes import Configuration
 
 #: What is said of a failure -> its line.
 ERRORS = {

@@ -15,12 +15,12 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch import suite
-from kernelwatch.runner import reuse, stored
+from kernelwatch.runner import commit, reuse
+from kernelwatch.runner.messages import Configuration, Entry, Stored
 from kernelwatch.runner.record import RunRecord
-from kernelwatch.runner.reuse import Check, Entry, Stored
+from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, record
 from kernelwatch.store.models import Checked
-from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.record import measurement
 from tests.stored import documents
 
@@ -46,7 +46,7 @@ def _ones(count: int) -> list[Configuration]:
 
 
 def _known(places: Sequence[int]) -> Stored:
-    return Stored({reuse.key("time_a.A", f"f{place}"): Entry(f"c{place}", {"b": place}) for place in places})
+    return Stored({"time_a.A": {f"f{place}": Entry(f"c{place}", {"b": place}) for place in places}})
 
 
 @pytest.mark.parametrize(("known", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
@@ -67,7 +67,7 @@ def test_share(known: Sequence[int], checks: int) -> None:
 def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
     """If one differs by more than its threshold, or cannot be measured, nothing is reused; its own are not foreign."""
     ones, known = _ones(120), _known(range(119))
-    for entry in known.entries.values():
+    for entry in known.entries["time_a.A"].values():
         entry.threshold = threshold
     known.commit = "c5"
     checked = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
@@ -125,13 +125,15 @@ def entries(tmp_path: Path) -> Entries:
     """What a run of NEW is told."""
 
     def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, Entry]:
-        return stored.known(tmp_path / "gpu", ENVIRONMENT, commit, groups or {NAME: [TIME, RATIO]}, {NAME: 2}).entries
+        groups = groups or {NAME: [TIME, RATIO]}
+        (of_group,) = reuse.known(tmp_path / "gpu", ENVIRONMENT, commit, groups, {NAME: 2}).entries.values()
+        return of_group
 
     return found
 
 
 def _key(case: str) -> str:
-    return reuse.key(NAME, f"{case}-print")
+    return f"{case}-print"
 
 
 def test_entries(tmp_path: Path, entries: Entries) -> None:
@@ -177,7 +179,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
-    assert entries(groups={group: [name]}) == {reuse.key(group, "print"): Entry(NEW, {name: 4.0})}
+    assert entries(groups={group: [name]}) == {"print": Entry(NEW, {name: 4.0})}
 
 
 @pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
@@ -207,10 +209,10 @@ def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path
         ({}, "1", False),
     ],
 )
-def test_is_wanted(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_may_reuse(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wants other samples or turns gets them measured."""
-    monkeypatch.setenv(stored.MEASURE_ALL, variable)
-    assert stored.is_wanted(options) is expected
+    monkeypatch.setenv(commit.MEASURE_ALL, variable)
+    assert commit.may_reuse(options) is expected
 
 
 def test_record() -> None:
@@ -230,7 +232,7 @@ def test_record() -> None:
     ]
     for place, each in enumerate(told):
         kept.note(Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
-    kept.note_checks([Checked(configuration=f"{NAME}(p1)", ratio=1.02, threshold=0.01)])
+    kept.checked = [Checked(configuration=f"{NAME}(p1)", ratio=1.02, threshold=0.01)]
     lines = kept.lines()
     (line,), (found,) = lines[record.FINGERPRINTS_FILE], lines[record.FILE]
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p1": "p1"}}, {NAME: {OLD: ["p0"]}})

@@ -124,13 +124,10 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
     "all that are new": (("NEW",), "", 2, {0, 1, 2, 3, 4}, "error: identifier"),
     "a kernel that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
-    "no commit": (("C0..C0",), "", 1, set(), "No commit hashes selected"),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "No benchmarks selected"),
-    "no file": (("HASHFILE:no-such-file",), "", 1, set(), '"no-such-file" is not a file'),
     "nothing is to be stored": (("C0^!", "--dry-run"), "", 0, set(), "track_counted: 1 measured"),
-    "quickly": (("C0^!", "--quick"), "", 0, {0}, "track_counted: 1 measured"),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
-    "attributes": (("C0^!", "--attribute", "rounds=3"), "", 0, {0}, "track_counted: 1 measured"),
+    "how long it took": (("C0^!", "--durations"), "", 0, {0}, "total duration"),
 }
 
 
@@ -166,32 +163,6 @@ def test_variables_of_an_environment(repository: tuple[Project, list[str]]) -> N
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
     done = project.run("asv", "run", "--bench", STORES, f"{commits[4]}^!")
     assert (done.returncode, results(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
-
-
-def test_existing_ones_are_skipped(repository: tuple[Project, list[str]]) -> None:
-    """A commit that has results, and what it has already; one that failed is measured again if that is wanted."""
-    project, commits = repository
-    bench = ("--bench", "track_registers", "--bench", "Brighten.track_store")
-    assert project.run("asv", "run", f"{commits[4]}^!", *bench).returncode == 2
-    began = results(project, commits[4])
-    skipped = project.run("asv", "run", "--skip-existing-commits", f"{commits[4]}^!", "--bench", "track_counted")
-    assert (skipped.returncode, set(results(project, commits[4]))) == (0, set(began))
-    for option, measured in (("--skip-existing-successful", set(began)), ("--skip-existing", set())):
-        project.run("asv", "run", option, f"{commits[4]}^!", *bench)
-        now = results(project, commits[4])
-        again = {name for name in now if now[name]["started_at"] != began[name]["started_at"]}
-        assert again == measured, option  # both failed, for the one kernel or the other
-        began = now
-
-
-def test_a_selection_keeps_the_rest(repository: tuple[Project, list[str]]) -> None:
-    """Of a benchmark of which some configurations are measured, the others stay as they are stored."""
-    project, commits = repository
-    project.run("asv", "run", f"{commits[0]}^!", "--bench", "track_registers")
-    whole = results(project, commits[0])[REGISTERS]["result"]
-    project.run("asv", "run", f"{commits[0]}^!", "--bench", "track_registers.*darken")
-    assert results(project, commits[0])[REGISTERS]["result"] == whole
-    assert lines(project)[-1]["selected"] == {REGISTERS: ["'darken', 'float32', '-Xptxas -O3', 'sm_90'"]}
 
 
 def test_head(repository: tuple[Project, list[str]]) -> None:

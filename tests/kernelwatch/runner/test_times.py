@@ -13,12 +13,11 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs, suite
 from kernelwatch.instrument import device, machine
+from kernelwatch.instrument.job import Job
 from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.instrument.session import Session
-from kernelwatch.runner import reuse, times, turns
-from kernelwatch.runner.messages import Step, Task
-from kernelwatch.runner.reuse import Entry, Stored
-from kernelwatch.store.outcomes import Checks, Configuration
+from kernelwatch.runner import times
+from kernelwatch.runner.messages import Checks, Configuration, Entry, Step, Stored, Task
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
 
@@ -53,7 +52,6 @@ class Small(kw.BackToBack):
 class Counted(kw.Counted):
     """The same."""
 
-    module = "track_counted"
     param_names = ("kernel", "n", "dtype", "flags")
     params = (*Small.params, ("float32",), ("-Xptxas -O3",))
 
@@ -61,7 +59,6 @@ class Counted(kw.Counted):
 class Compiled(kw.Compiled):
     """The same."""
 
-    module = "track_compiled"
     param_names = ("kernel", "dtype", "flags", "arch")
     params = (tuple(KERNELS), ("float32",), ("-Xptxas -O3",), ("sm_90",))
 
@@ -134,12 +131,12 @@ def test_reuse(factor: float, reused: int, told: Told) -> None:
     """Of two stored times one is measured all the same, and the other taken over; none if that one differs."""
     first, _ = told(places=[0, 1])
     entries = {
-        reuse.key(GROUP, one.fingerprint): Entry(
+        one.fingerprint: Entry(
             "c0", {TIME: [each * factor for each in one.numbers[TIME]] + [4e-6], RATIO: [2.5] * 11}, 0.05
         )
         for one in first
     }
-    again, (checks, *_) = told(Stored(entries, "c1"), places=[0, 1])
+    again, (checks, *_) = told(Stored({GROUP: entries}, "c1"), places=[0, 1])
     assert isinstance(checks, Checks)
     assert [each.differs for each in checks.checked] == [not reused]
     taken = [one for one in again if one.reused]
@@ -163,10 +160,14 @@ def test_no_device(gpu: FakeGpu) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_turns_describe_the_same_jobs() -> None:
+def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
     """As the commit's process describes them, but for what the commit lacks."""
     ready = on_fake_gpu.READY
-    jobs = list(turns.jobs(ready))
+    with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
+        times.write_jobs(address, 0)
+    jobs = [
+        msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
+    ]
     sweep = Small.sweep
-    expected = [kw.timed.described(sweep, point).job(ready) for point in list(sweep.points())[:3]]
+    expected = [kw.timed.described(sweep, sweep.launch(point)).job(ready) for point in list(sweep.points())[:3]]
     assert jobs == expected

@@ -87,7 +87,6 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
     ]
     found = Cubins(_write(folder, CUBINS_FILE, *lines), compiler)
     assert (found.sha256("a", "sm_90", NAME), found.code("a", "sm_90", NAME)) == (sha256, code)
-    assert found.codes("a", "sm_90") == ({NAME: code} if code else {})
     assert found.archs == archs
 
 
@@ -99,7 +98,7 @@ def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> 
     line[hashes] |= {name: "22"}
     found = Cubins(_write(folder, CUBINS_FILE, line))
     assert found.runs("a", "sm_90") == {NAME: [(0, "11")]}
-    assert found.codes("a", "sm_90") == {NAME: "ee"}
+    assert (found.code("a", "sm_90", NAME), found.code("a", "sm_90", name)) == ("ee", None)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", "1", '{"commit": "a", "arch": "sm_90", "cubins": ["x"]}'])

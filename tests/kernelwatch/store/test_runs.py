@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.runner.messages import Configuration
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.show.site import data
 from kernelwatch.store import record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.folders import CommitFiles
 from kernelwatch.store.models import Checked
-from kernelwatch.store.outcomes import Configuration
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
@@ -138,7 +138,7 @@ def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
     made.note(
         Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code, block=(64, 0)), []
     )
-    made.note_checks([Checked(configuration="a.A(one)", ratio=1.0, threshold=0.01)])
+    made.checked = [Checked(configuration="a.A(one)", ratio=1.0, threshold=0.01)]
     CommitFiles(tmp_path / "m", HEAD, "py3").save({"results": {}}, made.lines())
     lines = {file: record.read(tmp_path, "m", file) for file in made.lines()}
     (line,), (cubins,), (fingerprints,), _ = lines.values()

@@ -37,7 +37,7 @@ class Benchmark:
     note : str
         What readers of its numbers should know.
     module : str
-        The module in the names of stored results; the one that the class stands in if not given.
+        The module in the names of stored results. Of times, it is the one that the class stands in if not given.
     title : str
         In place of the docstring's first line.
     in_l2, isolated : bool

@@ -7,6 +7,7 @@ from typing import Any
 from kernelwatch import suite
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import prebuild, skips
+from kernelwatch.store import record
 from kernelwatch.toolchain.build import Cubin
 
 
@@ -16,6 +17,7 @@ class Compiled(Benchmark):
     Its axes are kernel, dtype, flags and arch.
     """
 
+    module = record.COMPILED
     version = "1"
     timeout = 120.0
 

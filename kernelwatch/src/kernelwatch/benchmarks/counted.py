@@ -13,6 +13,7 @@ from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel import Launch
 from kernelwatch.metrics import METRICS, Metric
+from kernelwatch.store import record
 
 if TYPE_CHECKING:
     from kernelwatch.counting.transactions import CountOutcome
@@ -23,6 +24,7 @@ T = TypeVar("T")
 class Counted(Benchmark):
     """What one launch does to global memory: a `track_` method for each row of METRICS."""
 
+    module = record.COUNTED
     version = "1"
     timeout = 120.0
     shared: ClassVar[bool] = False

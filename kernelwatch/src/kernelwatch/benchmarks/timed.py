@@ -17,6 +17,8 @@ from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import exchange, prebuild, sampling
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
+from kernelwatch.kernel import Launch
+from kernelwatch.store import record
 from kernelwatch.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -54,15 +56,10 @@ class Timed(Benchmark):
     def setup(self, *params: Any) -> None:
         """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            samples = _outcome(self.described(self.point(params))).samples
+            samples = _outcome(self.sweep, self.point(params)).samples
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
-
-    @classmethod
-    def described(cls, params: Mapping[str, Any]) -> jobs.Description:
-        """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
-        return described(cls.sweep, params)
 
 
 class BackToBack(Timed):
@@ -86,6 +83,7 @@ class Isolated(Timed):
 class Control(Benchmark):
     """The control of a timed benchmark: a subclass names the class in `timed`."""
 
+    module = record.CONTROL
     version = "3"
     timeout = Timed.timeout
     timed: ClassVar[type[Timed]]
@@ -105,7 +103,7 @@ class Control(Benchmark):
 
     def setup(self, *params: Any) -> None:
         """Time the launch and the copy in turns."""
-        self.ratios = ratios(_outcome(described(self.sweep, self.point(params))))
+        self.ratios = ratios(_outcome(self.sweep, self.point(params)))
 
     @measures("time in copies of the same bytes", "copies")
     def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
@@ -119,16 +117,16 @@ def ratios(*outcomes: Outcome) -> list[float]:
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
-def _outcome(what: jobs.Description) -> Outcome:
+def _outcome(sweep: Sweep, params: Mapping[str, Any]) -> Outcome:
     """Measure in this process, as plain asv's have to."""
     from kernelwatch.instrument import measurement  # noqa: PLC0415 -- who counts and compiles does without
 
-    return measurement.outcome(what)
+    return measurement.outcome(described(sweep, sweep.launch(params)))
 
 
-def described(sweep: Sweep, params: Mapping[str, Any]) -> jobs.Description:
-    """Return the description of a sweep's configuration for the measuring process. Raises as `jobs.of`."""
+def described(sweep: Sweep, launch: Launch) -> jobs.Description:
+    """Return the description of a sweep's launch for the measuring process. Raises as `jobs.of`."""
     from kernelwatch.instrument import jobs  # noqa: PLC0415 -- as above
 
     how = {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": sweep.in_l2, "isolated": sweep.isolated}
-    return jobs.of(sweep.launch(params), **how)
+    return jobs.of(launch, **how)

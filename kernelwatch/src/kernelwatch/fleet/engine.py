@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,7 @@ def todo(results: Path, machine: str, commits: Sequence[str], bench: str) -> lis
 def choose(left: Collection[int], active: Collection[int], last: int | None) -> int:
     """Return the place of the commit that a worker measures next: behind its last one, or where nobody works nearby.
 
-    Parameters
-    ----------
-    left : collection of int
-        Places of commits that nobody has begun, one at least.
-    active : collection of int
-        Those that are measured now.
-    last : int or None
-        What this worker has measured last.
+    `left` are the places that nobody has begun, one at least, and `active` those that are measured now.
     """
     if last is not None and last + 1 in left:
         return last + 1
@@ -56,104 +50,97 @@ def choose(left: Collection[int], active: Collection[int], last: int | None) -> 
     return longest[len(longest) // 2] if longest[0] - 1 in active else longest[0]
 
 
+@dataclass
 class Fleet:
-    """A backfill under way.
+    """A backfill under way."""
 
-    Parameters
-    ----------
-    client : Client
-        Of Dask's scheduler.
-    repository : Path
-        Where the commits and the results are.
-    say : callable
-        Told what happens, a line each.
-    bench : str
-        Regular expression: only benchmarks in whose names it is found.
-    """
+    #: Of Dask's scheduler.
+    client: Client
+    #: Where the commits and the results are.
+    repository: Path
+    #: Told what happens, a line each.
+    say: Callable[[str], None] = print
+    #: Regular expression: only benchmarks in whose names it is found.
+    bench: str = ""
 
-    def __init__(self, client: Client, repository: Path, say: Callable[[str], None] = print, bench: str = "") -> None:
-        self._client, self._repository, self._say, self._bench = client, repository, say, bench
-        self._results = folders.results(repository / "results")
+    def workers(self) -> dict[str, str]:
+        """The address of each worker -> the machine that it measures for."""
+        found = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: next(iter(each["resources"])) for address, each in found.items() if each["resources"]}
+
+    def backfill(self, commits: Sequence[str]) -> bool:
+        """Measure the commits that are not stored yet, on each kind of machine; return whether all were measured."""
+        self._commits, self._results = commits, folders.results(self.repository / "results")
         self._left: dict[str, set[int]] = {}
         self._active: dict[Any, tuple[str, Place]] = {}
         self._last: dict[str, int] = {}
         self._tries: Counter[Place] = Counter()
         self._seconds: list[float] = []
-
-    def workers(self) -> dict[str, str]:
-        """The address of each worker -> the machine that it measures for."""
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
-        return {address: next(iter(each["resources"])) for address, each in found.items() if each["resources"]}
-
-    def backfill(self, commits: Sequence[str]) -> bool:
-        """Measure the commits that are not stored yet, on each kind of machine; return whether all were measured."""
         # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
-            bundle = self._client.submit(bytes, task.bundled(self._repository), pure=False)
-        missed, seen = 0, time.monotonic()
+            self._bundle = self.client.submit(bytes, task.bundled(self.repository), pure=False)
+        seen = time.monotonic()
         while True:
             present = self.workers()
             for machine in {*present.values()} - self._left.keys():
-                self._left[machine] = set(todo(self._results, machine, commits, self._bench))
+                self._left[machine] = set(todo(self._results, machine, commits, self.bench))
             for future in [one for one, (address, _) in self._active.items() if address not in present]:
-                missed += self._put_back(future, "its worker is gone")
-            self._begin(present, commits, bundle)
-            seen = time.monotonic() if self._active else seen
+                self._put_back(future, "its worker is gone")
+            self._begin(present)
             left = sum(map(len, self._left.values())) if self._left else len(commits)
-            if not left and not self._active:
-                return not missed
-            if time.monotonic() - seen > PATIENCE:
-                self._say(f"{left} commits are left, and no worker is there")
+            if self._active:
+                seen = time.monotonic()
+                with suppress(TimeoutError, CancelledError):
+                    wait(list(self._active), timeout=TICK, return_when="FIRST_COMPLETED")
+                for future in [one for one in self._active if one.done()]:
+                    self._take(future, len(present))
+            elif not left:
+                return TRIES not in self._tries.values()
+            elif time.monotonic() - seen > PATIENCE:
+                self.say(f"{left} commits are left, and no worker is there")
                 return False
-            if not self._active:
+            else:
                 time.sleep(TICK)
-                continue
-            with suppress(TimeoutError, CancelledError):
-                wait(list(self._active), timeout=TICK, return_when="FIRST_COMPLETED")
-            missed += sum([self._take(future, commits) for future in list(self._active) if future.done()])
 
-    def _begin(self, present: dict[str, str], commits: Sequence[str], bundle: Any) -> None:
+    def _begin(self, present: dict[str, str]) -> None:
         """Give idle workers a commit each."""
         busy = {address for address, _ in self._active.values()}
         for address, machine in present.items():
-            left = self._left[machine]
-            if left and address not in busy:
+            if address not in busy and (left := self._left[machine]):
                 active = [place for _, (kind, place) in self._active.values() if kind == machine]
                 self._last[address] = place = choose(left, active, self._last.get(address))
                 left.remove(place)
-                given = commits[place], bundle, self._bench
-                future = self._client.submit(task.measure, *given, pure=False, workers=[address])
+                given = self._commits[place], self._bundle, self.bench
+                future = self.client.submit(task.measure, *given, pure=False, workers=[address])
                 self._active[future] = address, (machine, place)
 
-    def _put_back(self, future: Any, why: str) -> bool:
-        """Have a commit measured again; return whether it is given up."""
-        _, place = self._active.pop(future)
+    def _put_back(self, future: Any, why: str) -> None:
+        """Have a commit measured again, or give it up."""
+        _, (machine, place) = self._active.pop(future)
         future.cancel()
-        self._tries[place] += 1
-        is_given_up = self._tries[place] == TRIES
-        self._say(f"{place[0]}: a commit {'is given up' if is_given_up else 'is measured again'}: {why}")
+        self._tries[machine, place] += 1
+        is_given_up = self._tries[machine, place] == TRIES
+        self.say(f"{machine}: a commit {'is given up' if is_given_up else 'is measured again'}: {why}")
         if not is_given_up:
-            self._left[place[0]].add(place[1])
-        return is_given_up
+            self._left[machine].add(place)
 
-    def _take(self, future: Any, commits: Sequence[str]) -> bool:
-        """Store what came back; return whether it is given up."""
+    def _take(self, future: Any, workers: int) -> None:
+        """Store what came back."""
         _, (machine, place) = self._active[future]
+        commit = self._commits[place][:8]
         try:
             outcome = msgspec.msgpack.decode(future.result(), type=Outcome)
             keep(outcome, self._results)
         except (Exception, CancelledError) as error:  # noqa: BLE001 -- whatever ended a worker or a run
-            return self._put_back(future, f"{commits[place][:8]}: {type(error).__name__}: {one_line(error)}")
+            self._put_back(future, f"{commit}: {type(error).__name__}: {one_line(error)}")
+            return
         del self._active[future]
         future.release()
         self._seconds.append(outcome.seconds)
         left = sum(map(len, self._left.values())) + len(self._active)
-        rest = sum(self._seconds) / len(self._seconds) * left / max(len(self.workers()), 1)
-        self._say(
-            f"{machine}: {commits[place][:8]} by {outcome.worker} in {outcome.seconds:.0f} s; {left} left, "
-            f"about {rest:.0f} s"
-        )
-        return False
+        rest = sum(self._seconds) / len(self._seconds) * left / max(workers, 1)
+        took = f"{commit} by {outcome.worker} in {outcome.seconds:.0f} s"
+        self.say(f"{machine}: {took}; {left} left, about {rest:.0f} s")
 
 
 def keep(outcome: Outcome, results: Path) -> None:

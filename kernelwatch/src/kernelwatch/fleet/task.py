@@ -73,16 +73,7 @@ def clone(bundle: bytes, folder: Path) -> Path:
 
 
 def measure(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Measure a commit of a repository that was `bundled`.
-
-    Parameters
-    ----------
-    commit : str
-        Its hash.
-    bundle : bytes
-        As `bundled` returns it.
-    bench : str
-        Regular expression: only benchmarks in whose names it is found; all if empty.
+    """Measure a commit of a repository that was `bundled`, or its benchmarks in whose names `bench` is found.
 
     Returns
     -------

@@ -27,8 +27,8 @@ class Companions:
 
     def commits(self, job: Job) -> set[str]:
         """Return the digests of the packages whose jobs share a process with a job: its own, and those in turns."""
-        known = {each.commit for jobs in self._jobs.values() for each in jobs}
-        return known if job.commit in known else {job.commit}
+        known = {each.package_digest for jobs in self._jobs.values() for each in jobs}
+        return known if job.package_digest in known else {job.package_digest}
 
     def of(self, job: Job) -> list[Job]:
         """Return the same job of each other commit that can take turns with it; none for a commit that is not known."""

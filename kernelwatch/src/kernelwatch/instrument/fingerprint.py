@@ -25,7 +25,7 @@ VERSION = "1"
 DIGITS = 16
 
 #: Fields of a job that no sample depends on: texts for messages, and who asks.
-_TEXTS = ("name", "commit", "reference")
+_TEXTS = ("name", "package_digest", "reference")
 
 #: Facts of a GPU, of `machine.volatile`, that its times depend on and that are the same at any moment of a run.
 _OF_GPU = (

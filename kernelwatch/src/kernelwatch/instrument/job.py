@@ -77,8 +77,8 @@ class Job(Message, frozen=True, kw_only=True):
 
     #: The launch's text, for messages.
     name: _Name
-    #: The digest of the installed package: jobs of different commits do not share a process unless that is asked for.
-    commit: _Name
+    #: SHA-256 of the installed package: jobs of different packages do not share a process unless that is asked for.
+    package_digest: _Name
     #: The machine code, and its entry point.
     cubin: Annotated[bytes, Meta(min_length=1, max_length=64 << 20)]
     entry: _Name

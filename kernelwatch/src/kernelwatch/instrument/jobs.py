@@ -28,7 +28,7 @@ class Description(NamedTuple):
 
 
 @cache
-def package() -> str:
+def package_digest() -> str:
     """Return the SHA-256 of the installed package: its modules and its sources."""
     folder, digest = suite.folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
@@ -58,11 +58,11 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     def job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
-            commit=package(),
+            package_digest=package_digest(),
             **_launched(kernel, launch, ready),
             arrays=arrays,
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
-            reference=f"{package()} {_expectation(kernel, named)} {arguments}",
+            reference=f"{package_digest()} {_expectation(kernel, named)} {arguments}",
             is_verified=is_verified,
             oracle=_oracle(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
             **how,
@@ -114,7 +114,7 @@ def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
 def _oracle(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
     """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
     launched = _launched(kernel, replace(launch, kernel=kernel.name), ready)
-    texts: dict[str, Any] = dict.fromkeys(("name", "commit", "reference"), "")
+    texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
     return Job(**texts, **launched, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
 
 
@@ -163,7 +163,7 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     def job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
-            commit=package(),
+            package_digest=package_digest(),
             **_launched(tools.DEVICE_COPY, copy, ready),
             arrays=arrays,
             useful_bytes=2 * length,

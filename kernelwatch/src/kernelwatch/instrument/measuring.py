@@ -58,7 +58,7 @@ class Server:
         line.send(self._ready)
         job: Job = line.receive(Job, BEGIN)
         others = self._companions.of(job)
-        if self._commits and job.commit not in self._commits:
+        if self._commits and job.package_digest not in self._commits:
             line.send(Again())
             return False
         self._commits = self._commits or self._companions.commits(job)

@@ -141,7 +141,7 @@ def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterat
     """
     history, both = sides.history, [side.results for side in sides.both]
     points = [{tuple(each.params.items()): each for each in history.points(one, benchmark)} for one in both]
-    ran = [history.ran(one, benchmark) or "not run" for one in both]
+    ran = [history.why_not_run(one, benchmark) or "not run" for one in both]
     for key in dict.fromkeys([*points[0], *points[1]]):
         base, head = (found.get(key) for found in points)
         in_base, in_head = (_state(point, why) for point, why in zip((base, head), ran, strict=True))

@@ -99,7 +99,7 @@ def measured(history: History, commit: str) -> dict[str, dict[str, float | None]
         environment: {
             name: value
             for benchmark, row in results.results.items()
-            if not history.ran(results, benchmark)
+            if not history.why_not_run(results, benchmark)
             for name, value in zip(
                 _names(benchmark, tuple(map(tuple, row.params))), row.result or repeat(None), strict=False
             )

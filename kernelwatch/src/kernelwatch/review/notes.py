@@ -98,7 +98,7 @@ def _other_facts(sides: Sides) -> Iterator[str]:
         if what == COMPILER and sides.is_of_compilers:
             continue  # that is what is compared
         every = (name for each in types for name in history.benchmarks(each))
-        names = (name for name in every if not any(history.ran(each, name) for each in both))
+        names = (name for name in every if not any(history.why_not_run(each, name) for each in both))
         pairs = (tuple(_fact(history.run_of(results, name), path) for results in both) for name in names)
         for base, head in dict.fromkeys(pairs):
             if base != head and base is not None and head is not None:

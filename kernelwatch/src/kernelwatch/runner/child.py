@@ -22,7 +22,7 @@ from kernelwatch import mortal, suite  # noqa: F401 -- what is forked ends with 
 from kernelwatch.command import one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import exchange
-from kernelwatch.runner.messages import Refusal, Sender, Suite, Task
+from kernelwatch.runner.messages import Discovery, Refusal, Sender, Task
 
 
 def main(folder: str) -> int:
@@ -31,7 +31,7 @@ def main(folder: str) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints is no message
     warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a run
     try:
-        send(_suite(folder))
+        send(_discovered(folder))
     except Exception as error:  # noqa: BLE001 -- whatever the project's code raises
         send(Refusal(_told(error), isinstance(error.__cause__ or error, ImportError)))
         return 1
@@ -41,12 +41,11 @@ def main(folder: str) -> int:
     return 0
 
 
-def _suite(folder: str) -> Suite:
+def _discovered(folder: str) -> Discovery:
     """Find the benchmarks as asv does, and which of them are numbers of one measurement."""
-    compiled = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind is suite.Kind.COMPILED]
-    found = io.StringIO()
+    groups, found = suite.TOGETHER, io.StringIO()
     list_benchmarks(folder, found)
-    return Suite(json.loads(found.getvalue()), {**suite.TOGETHER, f"track_compiled.{suite.COMPILED.name}": compiled})
+    return Discovery(json.loads(found.getvalue()), groups)
 
 
 def _told(error: BaseException) -> str:
@@ -71,7 +70,7 @@ def _work(task: Task, send: Sender) -> None:
         beside.append(multiprocessing.get_context("fork").Process(target=count))
         beside[0].start()
 
-    if any(group.startswith("time") for group in task.places):
+    if task.turn is not None or counts.groups(suite.Kind.TIMED).keys() & task.places.keys():
         from kernelwatch.runner import times  # noqa: PLC0415 -- who counts and compiles does without
 
         times.send_all(task, send, os.environ.get(exchange.ADDRESS), begin)

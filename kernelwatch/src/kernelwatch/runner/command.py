@@ -59,19 +59,14 @@ def _changed() -> list[str]:
 def measure(words: Sequence[str] | None = None) -> int:
     """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
     parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD [OPTION OF asv run ...]")
-    revisions, rest = _apart(parser.parse_known_args(words)[1])
+    rest = parser.parse_known_args(words)[1]
+    revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), rest))
     if len(revisions) != 2:
         parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
     with tempfile.NamedTemporaryFile("w") as file:
         file.writelines(f"{each}\n" for each in revisions)
         file.flush()
-        return _asv("run", "--interleave-rounds", "--record-samples", *rest, f"HASHFILE:{file.name}")
-
-
-def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words before the first option, and the rest."""
-    first = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
-    return first, list(words[len(first) :])
+        return _asv("run", "--interleave-rounds", "--record-samples", *rest[2:], f"HASHFILE:{file.name}")
 
 
 def _asv(*words: str) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,172 +20,160 @@ from asv.runner import BenchmarkResult
 from asv.util import datetime_to_js_timestamp
 
 from kernelwatch.command import one_line
-from kernelwatch.runner import stored
-from kernelwatch.runner.messages import Step, Task
+from kernelwatch.runner import reuse
+from kernelwatch.runner.messages import Checks, Configuration, Discovery, Line, Step, Stored, Task
 from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.record import RunRecord
-from kernelwatch.runner.reuse import Stored
 from kernelwatch.store import rows
-from kernelwatch.store.outcomes import Checks, Configuration, Line
+from kernelwatch.store.record import COMPILED, COUNTED
 
 #: Digits of a sample that are kept: finer than the clock's ticks.
 DIGITS = 8
 
+#: The environment variable that has everything measured.
+MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
+#: What `asv run` may be told that makes stored numbers useless: other samples, commits in turns.
+_OTHERWISE = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
+
+
+def may_reuse(options: Mapping[str, Any]) -> bool:
+    """Whether a run may take over numbers, as it was called."""
+    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _OTHERWISE)
+
+
+@dataclass
 class Commit:
-    """Has a commit's process measure benchmarks of kernels, and adds what became of them to asv's results.
+    """Has a commit's process measure benchmarks of kernels, and adds what became of them to asv's results."""
 
-    Parameters
-    ----------
-    results : Results
-        Asv's, of the commit.
-    benchmarks : Benchmarks
-        Those that are wanted.
-    groups : mapping
-        Class -> all of its benchmarks.
-    options : mapping
-        Of `asv run`.
-    folder : Path
-        The machine's, of results.
-    record : RunRecord
-        Of the run at this commit.
-    is_head : bool
-        Whether it is the checkout's: pages show the source lines of today's kernels.
-    """
+    #: Asv's, of the commit, and the benchmarks that are wanted.
+    results: Results
+    benchmarks: Benchmarks
+    #: Class -> all of its benchmarks.
+    groups: Mapping[str, list[str]]
+    #: Of `asv run`.
+    options: Mapping[str, Any]
+    #: The machine's folder of results.
+    folder: Path
+    record: RunRecord
+    #: Whether it is the checkout's: pages show the source lines of today's kernels.
+    is_head: bool
 
-    def __init__(
-        self,
-        results: Results,
-        benchmarks: Benchmarks,
-        groups: Mapping[str, list[str]],
-        options: Mapping[str, Any],
-        folder: Path,
-        record: RunRecord,
-        *,
-        is_head: bool,
-    ) -> None:
-        self._results, self._benchmarks, self._options = results, benchmarks, options
-        self._folder, self._record, self._is_head = folder, record, is_head
-        wanted = {group: [name for name in names if name in benchmarks] for group, names in groups.items()}
-        self._groups = {group: names for group, names in wanted.items() if names}
-        self._first = {group: groups[group][0] for group in self._groups}
-        self._heard: defaultdict[str, dict[int, Configuration]] = defaultdict(dict)
-        self._seconds: dict[str, float] = dict.fromkeys(self._groups, 0.0)
-        self._began = datetime.now(timezone.utc)
+    #: Class and place -> what became of the configuration; class -> seconds that it took.
+    heard: defaultdict[str, dict[int, Configuration]] = field(default_factory=lambda: defaultdict(dict))
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
-    def measure(self, begin: Callable[[ExitStack], CommitProcess]) -> None:
-        """Measure, and add the results; `begin` enters the commit's process into a stack."""
-        task = self._task()
+    def measure(self, process: AbstractContextManager[CommitProcess]) -> None:
+        """Measure, and add the results."""
+        wanted = {group: [name for name in names if name in self.benchmarks] for group, names in self.groups.items()}
+        wanted = {group: names for group, names in wanted.items() if names}
+        task = self._task(wanted)
         for name in task.benchmarks:
-            self._begin(name)
+            texts, chosen = rows.texts(self.benchmarks[name]["params"]), self._chosen(name)
+            selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
+            self.record.begin(name, datetime_to_js_timestamp(self.began), selected)
         counts = {group: len(places) for group, places in task.places.items()}
-        progress = Progress(counts, task.rounds, self._groups, shows_all=bool(self._options.get("show_stderr")))
-        problem = ""
+        progress = Progress(counts, task.rounds, wanted, shows_all=bool(self.options.get("show_stderr")))
         try:
-            with ExitStack() as closing:
-                child = begin(closing)
-                task.stored = self._stored(task.rounds)
+            with process as child:
+                self._refuse_other_axes(child.discovery)
                 child.ask(task)
-                self._listen(child, progress)
-                problem = child.problem
+                self._listen(child, wanted, progress)
+                problem = child.problem or "nothing was heard of it"
         except PackageError as error:
             problem = str(error)
         for group, places in task.places.items():
-            for place in (each for each in places if each not in self._heard[group]):
-                text = rows.texts(self._benchmarks[self._groups[group][0]]["params"])[place].replace("'", "")
-                failed = Configuration(
-                    group=group, place=place, params=text, failed=problem or "nothing was heard of it"
-                )
-                self._hear(failed, progress)
+            texts = rows.texts(self.benchmarks[wanted[group][0]]["params"])
+            for place in (each for each in places if each not in self.heard[group]):
+                params = texts[place].replace("'", "")
+                failed = Configuration(group=group, place=place, params=params, failed=problem)
+                self._hear(failed, wanted[group], progress)
         progress.end()
-        for group, names in self._groups.items():
+        for group, names in wanted.items():
             for name in names:
-                self._add(group, name)
+                self._add(name, self.heard[group], self.seconds[group] / len(names))
 
-    def _task(self) -> Task:
-        places: dict[str, list[int]] = {}
-        for group, names in self._groups.items():
-            chosen = (self._benchmarks.benchmark_selection.get(name) or () for name in names)
-            places[group] = sorted(set().union(*chosen))
-        asked = self._options.get("attribute") or {}
+    def _chosen(self, name: str) -> list[int]:
+        """Return the places of a benchmark that are wanted."""
+        found: list[int] = self.benchmarks.benchmark_selection.get(name) or []
+        return found
+
+    def _refuse_other_axes(self, now: Discovery) -> None:
+        """Raise PackageError if a benchmark is another than when the run began: its places would be other launches."""
+        known = {each["name"]: each for each in now.benchmarks}
+        for name, then in self.benchmarks.items():
+            if any(known.get(name, {}).get(key) != then[key] for key in ("params", "version")):
+                raise PackageError(f"{name} was changed since the run began; run again")
+
+    def _task(self, wanted: Mapping[str, list[str]]) -> Task:
+        """Return what the commit's process is asked for."""
+        asked = self.options.get("attribute") or {}
         rounds = {
-            group: max(int(asked.get("rounds", self._benchmarks[name].get("rounds", 1))) for name in names)
-            for group, names in self._groups.items()
+            group: 1
+            if self.options.get("quick")
+            else max(int(asked.get("rounds", self.benchmarks[name].get("rounds", 1))) for name in names)
+            for group, names in wanted.items()
         }
-        if self._options.get("quick"):
-            rounds = dict.fromkeys(rounds, 1)
-        is_counted = any(group.startswith("track_counted.") for group in self._groups)
+        firsts = {group: self.groups[group][0] for group in wanted}
+        commit, known = self.results.commit_hash, Stored(commit=self.results.commit_hash)
+        if may_reuse(self.options):
+            reused = {
+                group: list(dict.fromkeys([firsts[group], *names]))
+                for group, names in wanted.items()
+                if not group.startswith(f"{COMPILED}.")
+            }
+            known = reuse.known(self.folder, self.results.env_name, commit, reused, rounds)
+        is_counted = any(group.startswith(f"{COUNTED}.") for group in wanted)
         return Task(
-            places=places,
-            benchmarks=[name for names in self._groups.values() for name in names],
-            versions={
-                group: self._benchmarks._all_benchmarks[first]["version"] for group, first in self._first.items()
-            },
+            places={group: sorted(set().union(*map(self._chosen, names))) for group, names in wanted.items()},
+            benchmarks=[name for names in wanted.values() for name in names],
+            versions={group: self.benchmarks._all_benchmarks[first]["version"] for group, first in firsts.items()},
             rounds=rounds,
-            stored=Stored(),
-            lines=str(self._folder.resolve()) if is_counted and self._is_head else "",
+            stored=known,
+            lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )
 
-    def _stored(self, rounds: Mapping[str, int]) -> Stored:
-        commit = self._results.commit_hash
-        if not stored.is_wanted(self._options):
-            return Stored(commit=commit)
-        groups = {
-            group: list(dict.fromkeys([self._first[group], *names]))
-            for group, names in self._groups.items()
-            if not group.startswith("track_compiled.")
-        }
-        return stored.known(self._folder, self._results.env_name, commit, groups, rounds)
-
-    def _listen(self, child: CommitProcess, progress: Progress) -> None:
+    def _listen(self, child: CommitProcess, wanted: Mapping[str, list[str]], progress: Progress) -> None:
         """Take what the commit's process says."""
         last = time.monotonic()
         for message in child.messages():
-            now = time.monotonic()
-            group = getattr(message, "group", "")
-            if group in self._seconds:
-                self._seconds[group] += now - last
-                last = now
             match message:
-                case Step():
-                    progress.begin(group, message.place)
-                case Configuration():
-                    self._hear(message, progress)
+                case Step() | Configuration():
+                    now = time.monotonic()
+                    self.seconds[message.group] += now - last
+                    last = now
+                    if isinstance(message, Step):
+                        progress.begin(message.group, message.place)
+                    else:
+                        self._hear(message, wanted[message.group], progress)
                 case Checks():
-                    self._record.note_checks(message.checked)
+                    self.record.checked += message.checked
                     for each in (one for one in message.checked if one.differs):
-                        log.warning(f"everything is measured: {_told(each)}")
+                        found = "could not be measured"
+                        if each.ratio is not None:
+                            found = f"took {each.ratio:.4f} of the time that is stored"
+                        what = f"{one_line(each.configuration)}, whose machine code and conditions are the same,"
+                        log.warning(f"everything is measured: {what} {found}")
                 case Line():
-                    self._record.note_line(message.line)
+                    self.record.source_lines.append(message.line)
 
-    def _hear(self, one: Configuration, progress: Progress) -> None:
+    def _hear(self, one: Configuration, names: list[str], progress: Progress) -> None:
         """Take what became of a configuration."""
-        self._heard[one.group][one.place] = one
-        selected = [
-            name
-            for name in self._groups[one.group]
-            if one.place in (self._benchmarks.benchmark_selection.get(name) or ())
-        ]
-        self._record.note(one, selected)
+        self.heard[one.group][one.place] = one
+        self.record.note(one, [name for name in names if one.place in self._chosen(name)])
         progress.note(one)
 
-    def _begin(self, name: str) -> None:
-        """Note that a benchmark is measured."""
-        texts, chosen = rows.texts(self._benchmarks[name]["params"]), self._benchmarks.benchmark_selection[name]
-        selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
-        moment = datetime_to_js_timestamp(self._began)
-        self._record.begin(name, moment, selected)
-
-    def _add(self, group: str, name: str) -> None:
+    def _add(self, name: str, heard: Mapping[int, Configuration], seconds: float) -> None:
         """Add a benchmark to asv's results."""
-        benchmark, options = self._benchmarks[name], self._options
-        chosen, count = self._benchmarks.benchmark_selection[name], math.prod(map(len, benchmark["params"]))
+        benchmark, chosen = self.benchmarks[name], self._chosen(name)
+        count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
         samples: list[Any] = [None] * count
         said = []
         for place in chosen:
-            one = self._heard[group][place]
+            one = heard[place]
             number = one.numbers.get(name)
             if isinstance(number, list):
                 values[place], samples[place] = True, [float(f"{each:.{DIGITS}g}") for each in number]
@@ -192,17 +182,13 @@ class Commit:
             if number is None and not one.skipped:
                 said.append(f"For parameters: {one.params}\n{one.failed}")
         numbers = [None if each is None else 1 for each in samples]
-        self._results.add_result(
+        appends = bool(self.options.get("append_samples"))
+        self.results.add_result(
             benchmark,
             BenchmarkResult(values, samples, numbers, int(bool(said)), "\n\n".join(said), None),
             selected_idx=chosen,
-            started_at=self._began,
-            duration=round(self._seconds[group] / len(self._groups[group]), 3),
-            record_samples=bool(options.get("record_samples") or options.get("append_samples")),
-            append_samples=bool(options.get("append_samples")),
+            started_at=self.began,
+            duration=round(seconds, 3),
+            record_samples=bool(self.options.get("record_samples")) or appends,
+            append_samples=appends,
         )
-
-
-def _told(each: Any) -> str:
-    found = "could not be measured" if each.ratio is None else f"took {each.ratio:.4f} of the time that is stored"
-    return f"{one_line(each.configuration)}, whose machine code and conditions are the same, {found}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +23,29 @@ def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) ->
     UserError
         There is no such range, branch or file, or no commit in it.
     """
-    asked = options.get("range_spec")
+    asked: Any = options.get("range_spec")
+    existing = _existing(results) if asked in ("NEW", "EXISTING") else []
+    named: dict[str | None, Callable[[], list[str]]] = {
+        None: lambda: list({repo.get_hash_from_name(branch) for branch in conf.branches}),
+        "HEAD": lambda: [repo.get_hash_from_name("HEAD")],
+        "TAGS": lambda: list(repo.get_tags().values())[::-1],
+        "NEW": lambda: repo.get_new_branch_commits(conf.branches, existing),
+        "ALL": lambda: repo.get_new_branch_commits(conf.branches, []),
+        "EXISTING": lambda: existing,
+    }
     try:
-        if asked is None:
-            found = list({repo.get_hash_from_name(branch) for branch in conf.branches})
-        elif isinstance(asked, list):
+        if isinstance(asked, list):
             found = asked
+        elif asked in named:
+            found = named[asked]()
         elif asked.startswith("HASHFILE:"):
             found = _of_file(repo, asked.removeprefix("HASHFILE:"))
-        elif asked == "TAGS":
-            found = list(repo.get_tags())[::-1]
-        elif asked in ("NEW", "ALL"):
-            found = repo.get_new_branch_commits(conf.branches, _existing(results) if asked == "NEW" else [])
-        elif asked == "HEAD":
-            found = [repo.get_hash_from_name("HEAD")]
         else:
-            found = _existing(results) if asked == "EXISTING" else repo.get_hashes_from_range(asked)
+            found = repo.get_hashes_from_range(asked)
     except NoSuchNameError as error:
         raise util.UserError(f"Unknown branch {error} in configuration") from None
     if options.get("date_period") is not None:
-        found = repo.filter_date_period(found, options["date_period"], _existing(results) if asked == "NEW" else None)
+        found = repo.filter_date_period(found, options["date_period"], existing if asked == "NEW" else None)
     if options.get("steps") is not None:
         found = util.pick_n(found, options["steps"])
     if not found:

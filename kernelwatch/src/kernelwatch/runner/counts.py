@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import skips
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.messages import Sender, Task
+from kernelwatch.runner.messages import Checks, Configuration, Line, Sender, Task
 from kernelwatch.runner.reuse import Check
-from kernelwatch.store.outcomes import Checks, Configuration, Line
 from kernelwatch.sweep import Sweep
 from kernelwatch.toolchain import machine_code
 from kernelwatch.toolchain.build import Cubin
@@ -29,33 +28,38 @@ def send_all(task: Task, send: Sender) -> None:
     compiled(task, send)
     counted(task, send)
     if task.lines:
-        classes = {group.partition(".")[2] for group in task.places if group.startswith("track_counted.")}
+        classes = {sweep.name for group, sweep in groups(suite.Kind.COUNTED).items() if group in task.places}
         for line in source_lines.missing(Path(task.lines), classes):
             send(Line(line))
 
 
-def configurations(task: Task, groups: Mapping[str, Sweep]) -> Iterator[tuple[Configuration, Launch, Sweep]]:
-    """Yield the wanted configurations of some classes."""
-    for group, sweep in groups.items():
-        points = list(sweep.points())
+def groups(kind: suite.Kind) -> dict[str, Sweep]:
+    """Return the sweep of each class of a kind, in asv's order."""
+    return {name.rpartition(".")[0]: sweep for name, (one, sweep) in sorted(suite.BENCHMARKS.items()) if one is kind}
+
+
+def configurations(task: Task, kind: suite.Kind) -> list[tuple[Configuration, Launch, Sweep]]:
+    """Return the wanted configurations of a kind, and what each launches."""
+    found = []
+    for group, sweep in groups(kind).items():
+        points = list(sweep.points()) if group in task.places else []
         for place in task.places.get(group, ()):
-            params = ", ".join(map(str, points[place].values()))
-            yield Configuration(group=group, place=place, params=params), sweep.launch(points[place]), sweep
+            one = Configuration(group=group, place=place, params=", ".join(map(str, points[place].values())))
+            found.append((one, sweep.launch(points[place]), sweep))
+    return found
 
 
 def counted(task: Task, send: Sender) -> None:
     """Count the launches that are wanted, but for those whose numbers are stored."""
-    groups = {f"track_counted.{sweep.name}": sweep for sweep in suite.current().counted}
-    wanted = list(configurations(task, groups))
+    wanted = configurations(task, suite.Kind.COUNTED)
     if not wanted:
         return
     launches = {id(one): launch for one, launch, _ in wanted}
-    metrics = {group: suite.metrics(sweep) for group, sweep in groups.items()}
     done: dict[str, CountOutcome] = {}
 
     def numbers(one: Configuration) -> dict[str, float]:
         found = done[str(launches[id(one)])].metrics
-        return {f"{one.group}.track_{metric}": found[metric] for metric in metrics[one.group] if metric in found}
+        return {name: found[metric] for name, metric in _metrics(one.group) if metric in found}
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
 
@@ -68,20 +72,21 @@ def counted(task: Task, send: Sender) -> None:
             known = found.get(str(launch))
             one.fingerprint = f"{known}-{task.versions[one.group]}" if known else ""
         ones = [one for one, _, _ in wanted]
-        checked = reuse.decide(ones, task.stored, measure)
-        send(Checks(checked))
+        send(Checks(reuse.decide(ones, task.stored, measure)))
         rest = [one for one in ones if not one.numbers]
-        done.update(
-            in_groups(
-                pool, transactions.outcomes, (launches[id(one)] for one in rest if str(launches[id(one)]) not in done)
-            )
-        )
+        left = (launches[id(one)] for one in rest if str(launches[id(one)]) not in done)
+        done.update(in_groups(pool, transactions.outcomes, left))
     for one in rest:
         outcome = done[str(launches[id(one)])]
         one.skipped = skips.because(outcome.missing) if outcome.missing else ""
         one.failed, one.numbers = outcome.failure, numbers(one)
     for one in ones:
         send(one)
+
+
+def _metrics(group: str) -> list[tuple[str, str]]:
+    """Return each benchmark of a class, and what its number is called there."""
+    return [(name, name.partition(".track_")[2]) for name in suite.TOGETHER[group]]
 
 
 def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | None:
@@ -94,26 +99,22 @@ def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | Non
 
 def compiled(task: Task, send: Sender) -> None:
     """Compile what is wanted, and read what the compiler reported. All of it then lies in the cache of cubins."""
-    sweep = suite.COMPILED
-    group = f"track_compiled.{sweep.name}"
-    wanted = list(configurations(task, {group: sweep}))
+    wanted = configurations(task, suite.Kind.COMPILED)
     if not wanted:
         return
-    points = list(sweep.points())
+    axes, points = suite.COMPILED.axes, list(suite.COMPILED.points())
     named = [tuple(map(str, points[one.place].values())) for one, _, _ in wanted]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        every = list(pool.map(_made, named, chunksize=len(sweep.axes["flags"]) * len(sweep.axes["arch"])))
-    for place, (made, (one, launch, _)) in enumerate(zip(every, wanted, strict=True)):
+        every = list(pool.map(_made, named, chunksize=len(axes["flags"]) * len(axes["arch"])))
+    for (*_, arch), made, (one, launch, _) in zip(named, every, wanted, strict=True):
         if isinstance(made, NotImplementedError):
             one.skipped = str(made)
         elif isinstance(made, Exception):
             one.failed = f"{type(made).__name__}: {made}"
         else:
-            *_, arch = named[place]
             one.machine_code = (made.sha256, launch.code_name, arch, machine_code.sha256(made.data))
             one.block = suite.kernel(launch.kernel).fixed(launch.dtype)
-            one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
-    for one, _, _ in wanted:
+            one.numbers = {name: getattr(made.resources, resource) for name, resource in _metrics(one.group)}
         send(one)
 
 

@@ -1,4 +1,8 @@
-"""What a run and the process of a commit tell each other: JSON, a line each."""
+"""What a run and the process of a commit tell each other: JSON, a line each.
+
+A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. A place is that of a configuration among the
+group's, in asv's order.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,54 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch.runner.reuse import Stored
-from kernelwatch.store.outcomes import Checks, Configuration, Line
+from kernelwatch.store.models import Checked
 
 
-class Suite(msgspec.Struct, tag=True):
-    """The benchmarks that the commit's process has found, as asv's discovery describes them.
+class Entry(msgspec.Struct):
+    """What is stored under a fingerprint, and the commit that it was measured at."""
 
-    Parameters
-    ----------
-    benchmarks : list of dict
-        As of asv's `benchmarks.json`.
-    groups : dict
-        Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first.
-    """
+    commit: str
+    #: Benchmark -> its number, or its samples.
+    values: dict[str, Any]
+    #: Relative difference up to which a time is the same; counted numbers must be equal.
+    threshold: float = 0.0
+    #: Of the runs that measured something, the place of the one that measured it, oldest first.
+    run: int = 0
 
+
+class Stored(msgspec.Struct):
+    """What a run knows of earlier ones."""
+
+    #: Group -> fingerprint -> what is stored.
+    entries: dict[str, dict[str, Entry]] = {}
+    #: The commit that is measured. Numbers that are its own are not called reused.
+    commit: str = ""
+
+
+class Task(msgspec.Struct):
+    """What is asked of the commit's process."""
+
+    #: Group -> the places that are wanted.
+    places: dict[str, list[int]] = {}
+    #: The benchmarks that are wanted.
+    benchmarks: list[str] = []
+    #: Group -> the version of its benchmarks, and how often a time is measured.
+    versions: dict[str, str] = {}
+    rounds: dict[str, int] = {}
+    #: What earlier runs measured.
+    stored: Stored = msgspec.field(default_factory=Stored)
+    #: The machine's folder, with the source lines that are known; none are counted without it.
+    lines: str = ""
+    #: The commit's place among those that are measured in turns, if nothing is wanted but the jobs of what is timed.
+    turn: int | None = None
+
+
+class Discovery(msgspec.Struct, tag=True):
+    """The benchmarks that the commit's process has found."""
+
+    #: As of asv's `benchmarks.json`.
     benchmarks: list[dict[str, Any]]
+    #: Group -> the benchmarks whose numbers one measurement gives: a time comes first.
     groups: dict[str, list[str]]
 
 
@@ -35,40 +71,54 @@ class Refusal(msgspec.Struct, tag=True):
 
 
 class Step(msgspec.Struct, tag=True):
-    """A round of a configuration of a class begins."""
+    """A round of a configuration begins."""
 
     group: str
     place: int
 
 
-class Task(msgspec.Struct):
-    """What is asked of the commit's process.
+class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
+    """What became of a configuration: its numbers, or why there are none."""
 
-    Parameters
-    ----------
-    places : dict
-        Class, with its module -> the configurations that are wanted, by their places.
-    benchmarks : list of str
-        Those that are wanted.
-    versions : dict
-        Class -> the version of its benchmarks.
-    rounds : dict
-        Class -> how often a time is measured.
-    stored : Stored
-        What earlier runs measured.
-    lines : str, optional
-        The machine's folder, with the source lines that are known; none are counted if not given.
-    """
+    group: str
+    place: int
+    #: Its parameters, as reports print them.
+    params: str
+    #: Of all that its numbers depend on; empty if that is not known, and they are never reused.
+    fingerprint: str = ""
+    #: SHA-256, launch and architecture; also the SHA-256 of the machine code alone, where that was looked at.
+    machine_code: tuple[str, ...] = ()
+    #: Threads of a block and its bytes of dynamic shared memory, of what was compiled; None where a launch decides.
+    block: tuple[int, int] | None = None
+    #: The commit whose numbers it has; empty if it was measured.
+    reused: str = ""
+    #: Why it could not be measured, and what went wrong.
+    skipped: str = ""
+    failed: str = ""
+    #: Benchmark -> a number, or samples.
+    numbers: dict[str, Any] = {}
+    #: Of a time: the samples that each round took, and why it took no more.
+    rounds: list[int] = []
+    stopped: list[str] = []
+    #: Why the GPU did not run as fast as it might.
+    held_back: list[str] = []
+    #: Seconds of the measuring process, by what they were spent on.
+    spent: dict[str, float] = {}
 
-    places: dict[str, list[int]]
-    benchmarks: list[str]
-    versions: dict[str, str]
-    rounds: dict[str, int]
-    stored: Stored
-    lines: str = ""
+
+class Checks(msgspec.Struct, tag=True):
+    """All that were measured of the numbers that could be reused. If one of them differs, nothing is reused."""
+
+    checked: list[Checked]
 
 
-Message = Suite | Refusal | Step | Configuration | Checks | Line
+class Line(msgspec.Struct, tag=True):
+    """What a run records of a kernel's source lines."""
+
+    line: dict[str, Any]
+
+
+Message = Discovery | Refusal | Step | Configuration | Checks | Line
 
 
 class Sender:

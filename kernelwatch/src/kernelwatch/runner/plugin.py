@@ -100,22 +100,21 @@ def replaced(plain: Any) -> Any:
     @functools.wraps(plain)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the suite, or have asv do so where that alone can."""
-        bound = inspect.signature(plain).bind(cls, conf, *args, **kwargs)
-        options = {name: value for name, value in bound.arguments.items() if name not in ("cls", "conf")}
-        if any(options.get(name) for name in _PLAIN) or _is_existing(conf, options.get("env_spec")):
+        options = inspect.signature(plain).bind(cls, conf, *args, **kwargs).arguments
+        asked = [f"--{name.replace('_', '-')}" for name in _PLAIN if options.get(name)]
+        given = options.get("env_spec") or ()
+        given = [conf.environment_type, *([given] if isinstance(given, str) else given)]
+        if any("existing" in (each or "") or "same" in (each or "") for each in given):
+            asked.append("an environment that asv has not made")
+        if asked:
+            log.info(f"The plain way, which is slower: {' and '.join(asked)} is asv's own")
             return plain(cls, conf, *args, **kwargs)
         from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
         try:
             run_git(project.ROOT, "rev-parse", "--git-dir")
-            return runner.run(conf, options)
+            return runner.run(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
         except GitError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 
     return run
-
-
-def _is_existing(conf: Any, specifiers: Any) -> bool:
-    """Whether asv is to use an environment that it has not made, as with --python=same."""
-    given = [specifiers] if isinstance(specifiers, str) else specifiers or ()
-    return conf.environment_type == "existing" or any("existing" in each or "same" in each for each in given)

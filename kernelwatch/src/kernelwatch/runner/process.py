@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ from asv.util import ProcessError
 from kernelwatch import package, project
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.runner.messages import Message, Refusal, Suite, Task
+from kernelwatch.runner.messages import Discovery, Message, Refusal, Task
 from kernelwatch.store.git import GitError
 
 #: Lines of what a process printed that are shown if it breaks off.
 _SHOWN = 5
+
+#: Environments in which packages are installed, by their names: the first could not be imported as it is.
+_needed: set[str] = set()
 
 _decoder = msgspec.json.Decoder(Message)
 
@@ -29,15 +32,12 @@ class PackageError(Exception):
     """A commit's package cannot be had or imported; the message says why."""
 
 
-class CommitProcess:
-    """One that has said which benchmarks there are.
+class _MissingError(PackageError):
+    """Something is not there that can be imported once the package is installed."""
 
-    Parameters
-    ----------
-    process : Popen
-        It.
-    log : Path
-        Where its standard error goes.
+
+class CommitProcess:
+    """A process, whose standard error goes to a file, that has said which benchmarks there are.
 
     Raises
     ------
@@ -48,11 +48,11 @@ class CommitProcess:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process, self._log = process, log
         first = next(self.messages(), None)
-        if not isinstance(first, Suite):
-            is_missing = isinstance(first, Refusal) and first.is_missing
-            said = first.text if isinstance(first, Refusal) else self.said() or "its process broke off"
-            raise (_MissingError if is_missing else PackageError)(said)
-        self.suite = first
+        if isinstance(first, Refusal):
+            raise (_MissingError if first.is_missing else PackageError)(first.text)
+        if not isinstance(first, Discovery):
+            raise PackageError("\n".join(self._printed()[-_SHOWN:]) or "its process broke off")
+        self.discovery = first
 
     def ask(self, task: Task) -> None:
         """Say what is wanted."""
@@ -63,23 +63,28 @@ class CommitProcess:
     def messages(self) -> Iterator[Message]:
         """Yield what it says, as it comes."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            yield _decoder.decode(line)
+        return map(_decoder.decode, self._process.stdout)
 
-    def said(self) -> str:
-        """Return the last lines that it printed."""
-        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return "\n".join(lines[-_SHOWN:])
+    def describe(self, place: int) -> None:
+        """Have it write its jobs for the measuring process: those of the commit of this place among several, in turns.
+
+        Raises
+        ------
+        PackageError
+            It broke off.
+        """
+        self.ask(Task(turn=place))
+        if problem := self.problem:
+            raise PackageError(problem)
 
     @property
     def problem(self) -> str:
         """Why it ended before it was done, by the last line that it printed; empty if it did not."""
         code = self._process.wait()
-        return f"the commit's process ended with {code}: {self.said().rpartition(chr(10))[2]}" if code else ""
+        return f"the commit's process ended with {code}: {(self._printed() or [''])[-1]}" if code else ""
 
-
-class _MissingError(PackageError):
-    """Something is not there that can be imported once the package is installed."""
+    def _printed(self) -> list[str]:
+        return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
 
 
 @contextmanager
@@ -94,35 +99,19 @@ def begun(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) ->
     PackageError
         The package cannot be had, installed or imported.
     """
-    with ExitStack() as closing:
-        if not _is_needed(environment):
-            try:
-                folder = closing.enter_context(package.unpacked(commit, ROOT))
-                yield closing.enter_context(
-                    _process(sys.executable, folder, package.environment(folder) | environment.env_vars, conf, scratch)
-                )
-                return
-            except GitError as error:
-                raise PackageError(one_line(error)) from None
-            except _MissingError:
-                if not any((ROOT / name).is_file() for name in ("pyproject.toml", "setup.py")):
-                    raise
-                _needed.add(environment.name)
-                closing.close()
-        yield closing.enter_context(_installed(conf, environment, repo, commit, scratch))
-
-
-#: Environments in which packages are installed, by their names.
-_needed: set[str] = set()
-
-
-def _is_needed(environment: Any) -> bool:
-    """Whether packages must be installed: the first could not be imported, or this Python lacks what they require."""
-    return environment.name in _needed or bool(set(environment.requirements) - {"pip+asv_runner"})
-
-
-@contextmanager
-def _installed(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
+    if environment.name not in _needed and not set(environment.requirements) - {"pip+asv_runner"}:
+        try:
+            with package.unpacked(commit, ROOT) as folder:
+                variables = package.environment(folder) | environment.env_vars
+                with _process(sys.executable, folder, variables, conf, scratch) as process:
+                    yield process
+                    return
+        except GitError as error:
+            raise PackageError(one_line(error)) from None
+        except _MissingError:
+            if not any((ROOT / name).is_file() for name in ("pyproject.toml", "setup.py")):
+                raise
+            _needed.add(environment.name)
     try:
         environment.create()
         environment.install_project(conf, repo, commit)
@@ -137,7 +126,9 @@ def _installed(conf: Any, environment: Any, repo: Any, commit: str, scratch: Pat
 
 
 @contextmanager
-def _process(python: str, folder: Path, variables: dict[str, str], conf: Any, scratch: Path) -> Iterator[CommitProcess]:
+def _process(
+    python: str, folder: Path, variables: Mapping[str, str], conf: Any, scratch: Path
+) -> Iterator[CommitProcess]:
     log = scratch / "commit.log"
     words = [python, "-m", "kernelwatch.runner.child", str(Path(conf.benchmark_dir).resolve())]
     options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}

@@ -1,4 +1,4 @@
-"""Collects the facts of a run at one commit: the lines of its records."""
+"""The lines of a run's records at one commit: its facts, the machine code, and whose the numbers are."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from msgspec import to_builtins
 from kernelwatch.command import first_error, one_line
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
+from kernelwatch.runner.messages import Configuration
 from kernelwatch.store import models, record
-from kernelwatch.store.models import Checked
-from kernelwatch.store.outcomes import Configuration
-from kernelwatch.toolchain import nvcc
-from kernelwatch.toolchain import releases as compilers
-
-#: Class or benchmark -> parameters -> a text.
-_Texts = dict[str, dict[str, str]]
+from kernelwatch.toolchain import nvcc, releases
 
 
 class RunRecord:
@@ -37,134 +32,117 @@ class RunRecord:
 
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
         self._before, self._facts = machine.volatile(), {} if facts is None else facts
-        started = _moment()
-        self._run = models.Run(
-            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[commit], before={}, after={},
-            peak_bytes_per_second=None, began={commit: {}},
-        )  # fmt: skip
-        self._commit, self._nvcc = commit, compilers.version(self._run.nvcc)
-        #: Architecture -> hashes.
-        self._cubins: dict[str, models.Cubins] = {}
-        self._source_lines: list[dict[str, Any]] = []
-        #: Benchmark -> parameters -> why the GPU held itself back, in the order of asking.
-        self._held_back: dict[str, dict[str, list[str]]] = {}
-        #: Seconds of the measuring process, by what they were spent on.
-        self._spent: Counter[str] = Counter()
-        #: Benchmark -> the configurations that the run selected; none stands for all.
-        self._selected: dict[str, list[str]] = {}
-        #: Benchmark and reason -> how many configurations.
-        self._skipped: Counter[tuple[str, str]] = Counter()
-        self._failed: Counter[tuple[str, str]] = Counter()
-        #: The fingerprints of what was measured, and the commits whose numbers the rest has.
-        self._measured: _Texts = {}
-        self._reused: _Texts = {}
-        #: Samples that each process took of a time, one process after the other, and why it took no more.
-        self._samples: _Texts = {}
-        self._stopped: _Texts = {}
+        self._commit = commit
+        self._run = models.Run(run=uuid.uuid4().hex, started=_moment(), commits=[commit], began={commit: {}})
+        #: What became of each configuration, and the benchmarks of its class that were measured.
+        self._noted: list[tuple[Configuration, Sequence[str]]] = []
+        #: What was measured to see whether stored numbers hold, and what each source line of a kernel costs.
+        self.checked: list[models.Checked] = []
+        self.source_lines: list[dict[str, Any]] = []
 
     def begin(self, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
         """Record that a benchmark is measured, and its configurations if not all were selected.
 
         Its stored numbers are recognised by when asv began with it, in milliseconds.
         """
-        self._selected[benchmark] = list(selected)
         self._run.began[self._commit][benchmark] = began
+        self._run.selected[benchmark] = list(selected)
 
     def note(self, one: Configuration, benchmarks: Sequence[str]) -> None:
         """Record what became of a configuration, of those benchmarks of its class that were measured."""
-        if one.machine_code:
-            sha256, launch, arch, *code = one.machine_code
-            made = models.Cubins(commit=self._commit, arch=arch, nvcc=self._nvcc, cubins={})
-            known = self._cubins.setdefault(arch, made)
-            known.cubins[launch] = sha256
-            known.code |= dict.fromkeys([launch], *code) if code else {}
-            if one.block:
-                known.blocks[" ".join(launch.split()[:2])] = one.block
-        kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
-        if what and not (one.held_back and kept is self._measured):  # what a slow GPU took is not taken over
-            kept.setdefault(one.group, {})[one.params] = what
-        self._spent.update(one.spent)
-        for benchmark in benchmarks:
-            if one.skipped:
-                self._skipped[benchmark, one_line(one.skipped)] += 1
-            if one.failed:
-                self._failed[benchmark, one_line(first_error(one.failed)).encode("ascii", "replace").decode()] += 1
-            if one.held_back:
-                self._held_back.setdefault(benchmark, {})[one.params] = list(one.held_back)
-            if isinstance(one.numbers.get(benchmark), list) and ".time_" in benchmark:
-                self._samples.setdefault(benchmark, {})[one.params] = " ".join(map(str, one.rounds))
-                if one.stopped:
-                    self._stopped.setdefault(benchmark, {})[one.params] = " ".join(one.stopped)
-
-    def note_checks(self, checked: Sequence[Checked]) -> None:
-        """Record what was measured to see whether stored numbers hold."""
-        if checked:
-            self._run.checks.append(models.Check(commit=self._commit, checked=list(checked)))
-
-    def note_line(self, line: dict[str, Any]) -> None:
-        """Record what each source line of a kernel costs."""
-        self._source_lines.append(line)
+        self._noted.append((one, benchmarks))
 
     def lines(self) -> dict[str, list[dict[str, Any]]]:
         """Return the lines of each record, by what the names of its files end in."""
-        run = self._run
         self._finish()
-        fingerprints = models.Fingerprints(
-            run=run.run, commit=self._commit, started=run.started, ended=run.ended, nvcc=self._nvcc,
-            fingerprints=self._measured, reused={name: _by_text(ones) for name, ones in self._reused.items()},
-        )  # fmt: skip
+        version = releases.version(self._run.nvcc)
         return {
-            record.FILE: _written([run]),
-            record.CUBINS_FILE: _written(self._cubins[arch] for arch in sorted(self._cubins)),
-            record.FINGERPRINTS_FILE: _written([fingerprints] if self._measured or self._reused else []),
-            record.LINES_FILE: self._source_lines,
+            record.FILE: _written([self._run]),
+            record.CUBINS_FILE: _written(self._cubins(version)),
+            record.FINGERPRINTS_FILE: _written(self._fingerprints(version)),
+            record.LINES_FILE: self.source_lines,
         }
 
     def _finish(self) -> None:
-        run, commit, device = self._run, self._commit, machine.gpu()
+        """Complete the facts of the run."""
+        run, device = self._run, machine.gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
-        run.ended = _moment()
+        run.ended, run.nvcc, run.host = _moment(), _nvcc(), dict(machine.host())
         run.asv, run.asv_runner = version("asv"), version("asv_runner")
-        run.host = dict(machine.host())
         run.before, run.after = {**self._before, **self._facts}, dict(machine.volatile())
-        run.spent = {what: round(seconds, 3) for what, seconds in self._spent.items()}
+        run.checks = [models.Check(commit=self._commit, checked=self.checked)] if self.checked else []
+        spent: Counter[str] = Counter()
+        for one, _ in self._noted:
+            spent.update(one.spent)
+        run.spent = {what: round(seconds, 3) for what, seconds in spent.items()}
+        each = [(benchmark, one) for one, benchmarks in self._noted for benchmark in benchmarks]
         run.held_back = [
-            models.Held(commit=commit, configuration=f"{benchmark}({params})", reasons=reasons)
-            for benchmark, each in sorted(self._held_back.items())
-            for params, reasons in sorted(each.items())
+            models.Held(commit=self._commit, configuration=f"{benchmark}({one.params})", reasons=one.held_back)
+            for benchmark, one in sorted(each, key=lambda pair: (pair[0], pair[1].params))
+            if one.held_back
         ]
-        run.skipped, run.failed = self._listed(self._skipped), self._listed(self._failed)
-        run.processes, run.stopped = (
-            {commit: {benchmark: _most_for_all(each) for benchmark, each in told.items()}} if told else {}
-            for told in (self._samples, self._stopped)
+        run.skipped = self._counted((benchmark, one.skipped) for benchmark, one in each)
+        run.failed = self._counted(
+            (benchmark, first_error(one.failed).encode("ascii", "replace").decode()) for benchmark, one in each
         )
-        # Of a run of all configurations nothing is said.
-        run.selected = self._selected if any(self._selected.values()) else {}
+        timed = [(name, one) for name, one in each if ".time_" in name and isinstance(one.numbers.get(name), list)]
+        run.processes = self._told((name, one.params, " ".join(map(str, one.rounds))) for name, one in timed)
+        run.stopped = self._told((name, one.params, " ".join(one.stopped)) for name, one in timed if one.stopped)
+        if not any(run.selected.values()):  # of a run of all configurations nothing is said
+            run.selected = {}
 
-    def _listed(self, reasons: Mapping[tuple[str, str], int]) -> list[models.Skip]:
+    def _counted(self, reasons: Iterable[tuple[str, str]]) -> list[models.Skip]:
+        """Return each reason of a benchmark, and of how many configurations it is one."""
+        counted = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.Skip(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
-            for (benchmark, reason), count in sorted(reasons.items())
+            for (benchmark, reason), count in sorted(counted.items())
         ]
+
+    def _told(self, texts: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, dict[str, list[str]]]]:
+        """Return, by benchmark, what processes told, as "5 5" -> configurations; none stands for all others."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for benchmark, params, text in texts:
+            found.setdefault(benchmark, {}).setdefault(text, []).append(params)
+        for each in found.values():
+            each[max(each, key=lambda text: len(each[text]))] = []
+        return {self._commit: found} if found else {}
+
+    def _cubins(self, nvcc: str | None) -> list[models.Cubins]:
+        """Return the hashes of machine code, a line an architecture."""
+        found: dict[str, models.Cubins] = {}
+        for one in (one for one, _ in self._noted if one.machine_code):
+            sha256, launch, arch, *code = one.machine_code
+            line = found.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=nvcc, cubins={}))
+            line.cubins[launch] = sha256
+            line.code |= dict.fromkeys([launch], *code) if code else {}
+            if one.block:
+                line.blocks[" ".join(launch.split()[:2])] = one.block
+        return [found[arch] for arch in sorted(found)]
+
+    def _fingerprints(self, nvcc: str | None) -> list[models.Fingerprints]:
+        """Return which configurations were measured, by fingerprint, and whose numbers the rest has."""
+        run = self._run
+        found = models.Fingerprints(
+            run=run.run,
+            commit=self._commit,
+            started=run.started,
+            ended=run.ended,
+            nvcc=nvcc,
+            fingerprints={},
+            reused={},
+        )
+        for one, _ in self._noted:
+            if one.reused:
+                found.reused.setdefault(one.group, {}).setdefault(one.reused, []).append(one.params)
+            elif one.fingerprint and not one.held_back:  # what a slow GPU took is not taken over
+                found.fingerprints.setdefault(one.group, {})[one.params] = one.fingerprint
+        return [found] if found.fingerprints or found.reused else []
 
 
 def _written(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
     return [to_builtins(line, order="deterministic") for line in lines]
-
-
-def _most_for_all(told: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return what processes told, as "5 5" -> configurations; none stands for all others."""
-    texts = _by_text(told)
-    return texts | {max(texts, key=lambda each: len(texts[each])): []}
-
-
-def _by_text(ones: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return parameters by a text that several can have, such as the commit whose numbers they have."""
-    found: dict[str, list[str]] = {}
-    for params, text in ones.items():
-        found.setdefault(text, []).append(params)
-    return found
 
 
 def _moment() -> str:

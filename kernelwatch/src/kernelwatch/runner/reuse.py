@@ -7,42 +7,86 @@ differs, nothing is reused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from kernelwatch.store.models import Checked
-from kernelwatch.store.outcomes import Configuration
+from kernelwatch.runner.messages import Configuration, Entry, Stored
+from kernelwatch.store import reading, record, rows
+from kernelwatch.store.models import Checked, Document
+from kernelwatch.store.noise import default
 
 #: Of a class's numbers that could be reused, the share that is measured all the same. A run takes those that were
 #: measured longest ago: each is measured again within 1 / SHARE runs.
 SHARE = 0.02
 
 
-class Entry(msgspec.Struct):
-    """What is stored under a fingerprint, and the commit that it was measured at."""
+def known(
+    folder: Path, environment: str, commit: str, groups: Mapping[str, Sequence[str]], rounds: Mapping[str, int]
+) -> Stored:
+    """Return what a machine measured at other commits, and the counted numbers of this one, the newest last.
 
-    commit: str
-    #: Benchmark -> its number, or its samples.
-    values: dict[str, Any]
-    #: Relative difference up to which a time is the same; counted numbers must be equal.
-    threshold: float = 0.0
-    #: Of the runs that measured something, the place of the one that measured it, oldest first.
-    run: int = 0
+    The times of a commit that is measured again are measured.
+
+    Parameters
+    ----------
+    folder : Path
+        The machine's.
+    environment, commit : str
+        The name of asv's environment, and the commit that is measured.
+    groups : mapping
+        Class -> those of its benchmarks that this run has; a time is always there, which others are about.
+    rounds : mapping
+        Class -> how many rounds this run would measure.
+    """
+
+    @cache
+    def document(commit: str) -> Document | None:
+        found = reading.documents(folder, commit)
+        return next((each for each in found if (each.commit_hash, each.env_name) == (commit, environment)), None)
+
+    @cache
+    def numbers(commit: str, benchmark: str) -> dict[str, Any]:
+        """Numbers by parameters: samples where they are kept, and nothing that is no number."""
+        found = document(commit)
+        each = rows.each(found.row(benchmark)) if found and benchmark in found.results else ()
+        numbers = {", ".join(params): samples or value for params, value, samples in each}
+        return {params: value for params, value in numbers.items() if value is not None and value == value}
+
+    runs = {run["run"]: run for run in record.read(folder.parent, folder.name) if "run" in run}
+    entries: dict[str, dict[str, Entry]] = {group: {} for group in groups}
+    lines = record.read(folder.parent, folder.name, record.FINGERPRINTS_FILE)
+    for place, line in reversed(list(enumerate(lines))):
+        run, origin = runs.get(line.get("run"), {}), line["commit"]
+        for group in groups.keys() & line["fingerprints"].keys():
+            names, first = groups[group], groups[group][0]
+            new = {each: params for params, each in line["fingerprints"][group].items() if each not in entries[group]}
+            is_timed = ".time_" in first
+            if not new or (is_timed and numbers(commit, first)):
+                continue
+            source = document(origin)
+            row = source and source.results.get(first)
+            if not row or row.started_at != run.get("began", {}).get(origin, {}).get(first):
+                continue  # a later run has replaced the numbers
+            for fingerprint, params in new.items():
+                found = Entry(origin, {name: numbers(origin, name).get(params) for name in names}, run=place)
+                if None in found.values.values():
+                    continue
+                if not is_timed or _is_alike(found, run, first, params, rounds[group]):
+                    entries[group][fingerprint] = found
+    return Stored(entries, commit)
 
 
-class Stored(msgspec.Struct):
-    """What a run knows of earlier ones."""
-
-    #: Class and fingerprint, as `key` joins them -> what is stored.
-    entries: dict[str, Entry] = {}
-    #: The commit that is measured. Numbers that are its own are not called reused.
-    commit: str = ""
-
-    def of(self, one: Configuration) -> Entry | None:
-        """Return what is stored under a configuration's fingerprint."""
-        return self.entries.get(key(one.group, one.fingerprint)) if one.fingerprint else None
+def _is_alike(entry: Entry, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
+    """Whether a stored time has samples of as many rounds; if so, say how far a new one may lie from it."""
+    samples = entry.values[time]
+    if not isinstance(samples, list):
+        return False
+    # One process against the two that are stored: they differ by more than two against two, which thresholds are for.
+    entry.threshold = default(statistics.median(samples))
+    return len(record.counts(run, entry.commit, time, params, len(samples))) == rounds
 
 
 class Check(NamedTuple):
@@ -50,11 +94,6 @@ class Check(NamedTuple):
 
     one: Configuration
     entry: Entry
-
-
-def key(group: str, fingerprint: str) -> str:
-    """Return what an entry is found by: a class and a fingerprint."""
-    return f"{group} {fingerprint}"
 
 
 def decide(
@@ -65,19 +104,18 @@ def decide(
     The configurations are changed in place. `measure` returns of each what it is now over what is stored, None if it
     cannot be measured.
     """
-    groups: dict[str, list[Check]] = {}
+    known: dict[str, list[Check]] = {}
     for one in ones:
-        entry = stored.of(one)
-        if entry is not None:
-            groups.setdefault(one.group, []).append(Check(one, entry))
-    checks = [check for group in groups.values() for check in chosen(group)]
+        if entry := stored.entries.get(one.group, {}).get(one.fingerprint):
+            known.setdefault(one.group, []).append(Check(one, entry))
+    checks = [check for group in known.values() for check in chosen(group)]
     checked = [
         Checked(configuration=f"{one.group}({one.params})", ratio=ratio, threshold=entry.threshold)
         for (one, entry), ratio in zip(checks, measure(checks), strict=True)
     ]
     if not any(each.differs for each in checked):
         measured = {id(check.one) for check in checks}
-        for one, entry in (check for group in groups.values() for check in group if id(check.one) not in measured):
+        for one, entry in (check for group in known.values() for check in group if id(check.one) not in measured):
             one.reused = entry.commit if entry.commit != stored.commit else ""
             one.numbers = entry.values
     return checked

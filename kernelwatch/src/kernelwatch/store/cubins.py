@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,20 +51,18 @@ class Cubins:
             if other != folder:
                 self._read(other)
         own = self._read(folder)  # last: its own hashes count
-        found = {arch for (_, arch), cubins in self._known.items() if cubins}
         #: The architectures that some run compiled for, this machine's first.
-        self.archs = sorted(found, key=lambda arch: (arch not in own, arch))
+        self.archs = sorted({arch for _, arch in self._known}, key=lambda arch: (arch not in own, arch))
 
     def _read(self, folder: Path) -> set[str]:
         """Read a machine's lines; the architectures that they name."""
-        archs = set()
-        for line in (line for path in paths(folder, CUBINS_FILE) for line in _lines(path, _written(path))):
-            if compilers.name(line.nvcc) == self._compiler:
-                for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
-                    every.setdefault((line.commit, line.arch), {}).update(hashes)
-                self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
-                archs |= {line.arch} if line.cubins else set()
-        return archs
+        lines = [line for path in paths(folder, CUBINS_FILE) for line in _lines(path, _written(path)) if line.cubins]
+        lines = [line for line in lines if compilers.name(line.nvcc) == self._compiler]
+        for line in lines:
+            self._known.setdefault((line.commit, line.arch), {}).update(line.cubins)
+            self._codes.setdefault((line.commit, line.arch), {}).update(line.code)
+            self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
+        return {line.arch for line in lines}
 
     def sha256(self, commit: str, arch: str, launch: str) -> str | None:
         """The hash of a launch's cubin on a commit, hexadecimal; None where no run stored it."""
@@ -77,25 +76,20 @@ class Cubins:
         """The threads of a kernel's block and its bytes of dynamic shared memory; None where no run stored them."""
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
-    def codes(self, commit: str, arch: str) -> dict[str, str]:
-        """Every such hash of a commit and an architecture, by the launch's text without arguments."""
-        return dict(self._codes.get((commit, arch), {}))
-
     def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
         """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
 
         None is the hash from where on none is stored. What no commit has is left out.
         """
-        found: dict[str, list[tuple[int, str | None]]] = {}
         stored = [self._known.get((commit, arch), {}) for commit in commits]
-        for name in sorted({name for hashes in stored for name in hashes}):
-            before: str | None = None
-            found[name] = []
-            for index, hashes in enumerate(stored):
-                if hashes.get(name) != before:
-                    before = hashes.get(name)
-                    found[name].append((index, before))
-        return found
+        return {
+            name: [
+                (index, now.get(name))
+                for index, (before, now) in enumerate(itertools.pairwise([{}, *stored]))
+                if now.get(name) != before.get(name)
+            ]
+            for name in sorted(set().union(*stored))
+        }
 
 
 def _written(path: Path) -> tuple[int, int, int]:

@@ -81,18 +81,17 @@ class CommitFiles:
     def __init__(self, folder: Path, commit: str, environment: str) -> None:
         self._folder = folder
         tracked = (git.asked(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
-        own: list[tuple[Path, dict[str, Any]]] = []
-        self._tracked: list[dict[str, Any]] = []
-        for path, found, document in reading.files(folder, commit):
-            if (document.commit_hash, document.env_name) == (commit, environment):
-                if path.name in tracked.split("\0"):
-                    self._tracked.append(found)
-                else:
-                    own.append((path, found))
-        self._own = [found for _, found in own]
+        found = {
+            path: content
+            for path, content, document in reading.files(folder, commit)
+            if (document.commit_hash, document.env_name) == (commit, environment)
+        }
+        own = [path for path in found if path.name not in tracked.split("\0")]
+        self._own = [found.pop(path) for path in own]
+        self._tracked = list(found.values())
         plain = Path(get_filename(folder.name, commit, environment)).stem
         #: The beginning of the files' names. Those of an earlier run go on, unless git tracks them.
-        self._stem = own[-1][0].stem if own else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        self._stem = own[-1].stem if own else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read(self) -> dict[str, Any] | None:
         """Return what all files hold, as one of asv's; None if there are none."""
@@ -103,7 +102,12 @@ class CommitFiles:
         """Add results and lines of records. What files that git tracks say already is not said again."""
         known = rows.together(*self._tracked) if self._tracked else {"results": {}}
         found = rows.together(*self._tracked, *self._own, document)
-        more = {name: cells for name, cells in found["results"].items() if not _is_in(known, found, name)}
+        more = {
+            name: cells
+            for name, cells in found["results"].items()
+            if name not in known["results"]
+            or not rows.have_same_numbers(rows.read(known, name), rows.read(found, name))
+        }
         self._folder.mkdir(parents=True, exist_ok=True)
         if more:
             whole.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
@@ -116,11 +120,6 @@ def append(path: Path, *entries: Mapping[str, Any]) -> None:
     before = path.read_bytes().splitlines() if path.exists() else []
     if more := [line for line in (json.dumps(each).encode() for each in entries) if line not in before]:
         whole.write(path, b"".join(line + b"\n" for line in (*before, *more)))
-
-
-def _is_in(known: Mapping[str, Any], document: Mapping[str, Any], name: str) -> bool:
-    """Whether a file has the same numbers of a benchmark as another one."""
-    return name in known["results"] and rows.have_same_numbers(rows.read(known, name), rows.read(document, name))
 
 
 def _without_code(described: Any) -> Any:

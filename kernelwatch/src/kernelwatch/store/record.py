@@ -42,9 +42,13 @@ RECORDS: dict[str, type[models.Record]] = {
 SAMPLES_ONCE = 10
 
 
+#: Modules in benchmarks' names that say what is measured, in whatever file a class stands. All others are of times.
+COUNTED, COMPILED, CONTROL = "track_counted", "track_compiled", "track_control"
+
+
 def control(name: str) -> str:
     """Return the name of the benchmark that holds a timed one's times in copies of the same bytes."""
-    return f"track_control.{name.split('.')[1]}.track_copy_ratio"
+    return f"{CONTROL}.{name.split('.')[1]}.track_copy_ratio"
 
 
 def measurement(name: str) -> str:
@@ -53,7 +57,7 @@ def measurement(name: str) -> str:
     `name` is a benchmark, or what records name: its module and class.
     """
     module, group = name.split(".")[:2]
-    return f"time.{group}" if module == "track_control" or module.startswith("time") else f"{module}.{group}"
+    return f"{module}.{group}" if module in (COUNTED, COMPILED) else f"time.{group}"
 
 
 def paths(folder: Path, file: str) -> list[Path]:

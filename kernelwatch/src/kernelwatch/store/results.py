@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 
@@ -38,12 +37,6 @@ class Point:
     #: How many of the samples each process took.
     counts: tuple[int, ...] = ()
 
-    @classmethod
-    def of(cls, *processes: Sequence[float]) -> Point:
-        """A point of the samples of these processes, whatever it is called."""
-        samples = tuple(itertools.chain(*processes))
-        return cls({}, float(np.median(samples)), samples, counts=tuple(map(len, processes)))
-
     @property
     def processes(self) -> list[tuple[float, ...]]:
         """The samples by process.
@@ -62,7 +55,7 @@ class Point:
 
 
 #: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
-EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
+EXACT = {record.COUNTED: "counted", record.COMPILED: "compiled"}
 TIMED = "timed"
 KINDS = (TIMED, *EXACT.values())
 
@@ -70,6 +63,10 @@ KINDS = (TIMED, *EXACT.values())
 def kind(benchmark: str) -> str:
     """Return what a benchmark's numbers are: one of KINDS."""
     return EXACT.get(benchmark.partition(".")[0], TIMED)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 class History:
@@ -146,7 +143,7 @@ class History:
 
     def commit(self, prefix: str) -> Document | None:
         """The results of the commit whose hash begins so, or None; of several Pythons that measured it, the last's."""
-        found = (environments for commit, environments in self._environments.items() if commit.startswith(prefix))
+        found = (each for commit, each in self._environments.items() if commit.startswith(prefix))
         return next((list(environments.values())[-1] for environments in found), None)
 
     def commits(self) -> list[str]:
@@ -181,13 +178,13 @@ class History:
 
     def values(self, results: Document, benchmark: str) -> list[float | None]:
         """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
-        if self.ran(results, benchmark):
+        if self.why_not_run(results, benchmark):
             return []
         axes = self._benchmarks[benchmark]["params"]
         stored = rows.on(results.row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
-        return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
+        return list(map(_finite, stored))
 
-    def ran(self, results: Document, benchmark: str) -> str:
+    def why_not_run(self, results: Document, benchmark: str) -> str:
         """Empty if `points` yields the benchmark's configurations, else why it does not."""
         row, today = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or today is None:
@@ -200,31 +197,28 @@ class History:
 
     def newest(self, benchmark: str) -> Document | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
-        for results in sorted(self._commits, key=lambda results: results.date, reverse=True):
-            if any(point.value is not None for point in self.points(results, benchmark)):
-                return results
-        return None
+        has_value = (
+            each for each in self._commits if any(one.value is not None for one in self.points(each, benchmark))
+        )
+        return max(has_value, key=lambda results: results.date, default=None)
 
     def points(self, results: Document, benchmark: str) -> Iterator[Point]:
         """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
         # A commit is compared with several: publishing asks for the same points dozens of times.
-        if (results, benchmark) not in self._points:
-            self._points[results, benchmark] = tuple(self._read(results, benchmark))
-        return iter(self._points[results, benchmark])
+        if (known := self._points.get((results, benchmark))) is None:
+            known = self._points[results, benchmark] = tuple(self._read(results, benchmark))
+        return iter(known)
 
     def _read(self, results: Document, benchmark: str) -> Iterator[Point]:
-        if self.ran(results, benchmark):
+        if self.why_not_run(results, benchmark):
             return
-        names = self._benchmarks[benchmark]["param_names"]
-        origins = self.origins(results.commit_hash, benchmark)
-        runs = self.runs_of(results, benchmark)
-        for params, value, kept in rows.each(results.row(benchmark)):
-            finite = None if value is None or not math.isfinite(value) else float(value)
-            texts = ", ".join(params)
-            took: dict[str, Any] = next((run for run in reversed(runs) if record.selects(run, benchmark, texts)), {})
-            counts = record.counts(took, results.commit_hash, benchmark, texts, len(kept))
-            named = dict(zip(names, params, strict=True))
-            yield Point(named, finite, tuple(kept), value is None, origins.get(texts, ""), counts)
+        names, commit = self._benchmarks[benchmark]["param_names"], results.commit_hash
+        origins, runs = self.origins(commit, benchmark), self.runs_of(results, benchmark)[::-1]
+        for params, value, samples in rows.each(results.row(benchmark)):
+            texts, named = ", ".join(params), dict(zip(names, params, strict=True))
+            took: dict[str, Any] = next((run for run in runs if record.selects(run, benchmark, texts)), {})
+            counts = record.counts(took, commit, benchmark, texts, len(samples))
+            yield Point(named, _finite(value), tuple(samples), value is None, origins.get(texts, ""), counts)
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
@@ -248,16 +242,14 @@ class History:
 
         Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none if not run.
         """
-        if benchmark and self.ran(results, benchmark):
+        if benchmark and self.why_not_run(results, benchmark):
             return []
         every = self._runs.get(results.commit_hash, [])
         name = compilers.of_results(results.env_vars)
         own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
         began = results.results[benchmark].started_at if benchmark else None
-        if benchmark is None or began is None:
-            return ran
-        return record.wrote(ran, results.commit_hash, benchmark, began)
+        return ran if benchmark is None or began is None else record.wrote(ran, results.commit_hash, benchmark, began)
 
     def gpu_of_series(self, results: Document, benchmark: str, point: Point) -> str | None:
         """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
@@ -276,10 +268,9 @@ class History:
 
     def run_of(self, results: Document, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""
-        return next(reversed(self.runs_of(results, benchmark)), {})
+        return (self.runs_of(results, benchmark) or [{}])[-1]
 
     def timed_run_of(self, results: Document) -> dict[str, Any]:
         """The last run that took times of a commit; if none did, the last of all. Others may only have counted."""
         timed = [run for name in self.benchmarks("time") for run in self.runs_of(results, name)]
-        ran = self.runs_of(results)
-        return next((run for run in reversed(ran) if run in timed), next(reversed(ran), {}))
+        return next((run for run in reversed(self.runs_of(results)) if run in timed), self.run_of(results))

@@ -178,7 +178,9 @@ def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[
 def _facts(history: History, commit: str) -> dict[str, Any]:
     """What is known of a commit, and of the last run that took its times, or of the last of all."""
     environments = list(history.environments(commit).values())
-    timed = [one for one in environments if any(not history.ran(one, name) for name in history.benchmarks("time"))]
+    timed = [
+        one for one in environments if any(not history.why_not_run(one, name) for name in history.benchmarks("time"))
+    ]
     last = (timed or environments)[-1]
     run = history.timed_run_of(last)
     before, after = run.get("before", {}), run.get("after", {})
