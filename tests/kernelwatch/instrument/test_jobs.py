@@ -50,12 +50,12 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
 
 
 @pytest.mark.parametrize(("file", "counts"), [("a.py", True), ("kernels/k.cu", True), ("kernels/README.md", False)])
-def test_package(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
     monkeypatch.setattr(suite, "folder", lambda: tmp_path)
     digests = set()
     for text in ("one", "other"):
         (tmp_path / file).write_text(text)
-        digests.add(jobs.package.__wrapped__())
+        digests.add(jobs.package_digest.__wrapped__())
     assert len(digests) == 1 + counts

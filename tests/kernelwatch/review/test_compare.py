@@ -99,7 +99,10 @@ def test_processes(count: int, processes: list[int]) -> None:
 
 def test_where_a_ratio_may_lie() -> None:
     """Between what any process of base and any of head say, and within the interval."""
-    base, head = Point.of([30.0] * 40, [32.0] * 5), Point.of([33.0] * 40, [36.0] * 5)  # an interval of 33 / 30 alone
+    base, head = (  # an interval of 33 / 30 alone
+        Point({}, median, (median,) * 40 + (other,) * 5, counts=(40, 5))
+        for median, other in ((30.0, 32.0), (33.0, 36.0))
+    )
     (judged,) = timed.judge([(base, head)], [0.01])
     assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
 

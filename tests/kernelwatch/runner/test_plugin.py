@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from asv.console import log
+from asv.util import UserError
 
+from kernelwatch import project
 from kernelwatch.project import ROOT
 from kernelwatch.runner import plugin
 
@@ -58,8 +62,10 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
     monkeypatch.setattr(log, "warning", told.append)
     monkeypatch.setattr(plugin, "NEEDS", {where: names})
     monkeypatch.setattr(plugin, "Run", run)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     before = run.run
     plugin.setup()
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
     assert [line.partition("slower: ")[2] for line in told] == [said] * bool(said)
     assert (run.run is before) == bool(said)
 
@@ -73,6 +79,7 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
         ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
         ({"env_spec": ["virtualenv:3"]}, ""),
+        ({"environment_type": "existing"}, "an environment that asv has not made"),
     ],
 )
 def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +108,16 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         return 3
 
     replaced = plugin.replaced(plain)
-    conf = SimpleNamespace(environment_type="virtualenv")
+    conf = SimpleNamespace(environment_type=asked.get("environment_type", "virtualenv"))
+    asked = {name: value for name, value in asked.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if why else 7)
     assert taken == [{"range_spec": "HEAD^!", **asked}] * (not why)
     assert told == [f"The plain way, which is slower: {why} is asv's own"] * bool(why)
+
+
+def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv shows git's words as an error of its own."""
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    replaced = plugin.replaced(lambda cls, conf: 3)
+    with pytest.raises(UserError, match="not a git repository"):
+        replaced(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
