@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -50,10 +50,12 @@ def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tup
 def write(
     root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11", compiler: str = "",
     began: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
+    axes: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> Path:  # fmt: skip
     """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder.
 
-    `began` says of a commit and a benchmark when asv began with it; it is now if not given.
+    `began` says of a commit and a benchmark when asv began with it; it is now if not given. `axes` are those of a
+    benchmark whose outcomes are of all their combinations, in asv's order.
     """
     variables = {VARIABLE: compiler} if compiler else {}
     environment += "".join(f"-{name}{value}" for name, value in variables.items())
@@ -64,7 +66,7 @@ def write(
     for date, (commit, benchmarks) in enumerate(suite.items()):
         results = Results({"machine": machine}, {}, commit, date, "3.11", environment, variables)
         for label, cases in benchmarks.items():
-            benchmark = _benchmark(label, list(cases))
+            benchmark = _benchmark(label, axes.get(label, {"case": list(cases)}))
             known[benchmark["name"]] = benchmark
             moment = began.get((commit, benchmark["name"]))
             results.add_result(benchmark, _result(list(cases.values())), record_samples=True, started_at=moment)
@@ -84,7 +86,7 @@ def documents(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _benchmark(label: str, cases: list[str]) -> dict[str, Any]:
+def _benchmark(label: str, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     name, _, version = label.partition("@")
     timed = name.startswith("time")
     return {
@@ -93,8 +95,8 @@ def _benchmark(label: str, cases: list[str]) -> dict[str, Any]:
         "type": "time" if timed else "track",
         "unit": "seconds" if timed else "sectors",
         # What came from elsewhere need not be as repr would write it.
-        "params": [[f"'{case}'" for case in cases]],
-        "param_names": ["case"],
+        "params": [[f"'{value}'" for value in axis] for axis in axes.values()],
+        "param_names": list(axes),
     }
 
 

@@ -21,9 +21,13 @@ ACCEPTED = "it holds more elements a thread"
 ACCEPTED_AT = "ab7cbc0c21552f542a53b3b543c965164a440bde"
 
 
-def accepted_at(_: Path, commit: str) -> Sequence[acknowledged.Entry]:
+_AT = acknowledged.at
+
+
+def accepted_at(folder: Path, commit: str) -> Sequence[acknowledged.Entry] | None:
     """What a commit acknowledges."""
-    return [acknowledged.Entry("matmul_tiled", "registers", ACCEPTED)] * (commit == ACCEPTED_AT)
+    own = [acknowledged.Entry("matmul_tiled", "registers", ACCEPTED)]
+    return own if commit == ACCEPTED_AT else _AT(folder, commit)
 
 
 ARCHS = ("sm_80", "sm_90")

@@ -58,8 +58,8 @@ def test_once(damage: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Made once; what is torn, or cannot be kept, is made anew."""
     monkeypatch.setenv(home.CACHE, str(tmp_path))
     values = iter([{"b": [1.5]}, [2]])
-    assert [kept.once(["a"], lambda: next(values)) for _ in range(2)] == [{"b": [1.5]}] * 2
+    assert [kept.once("a", lambda: next(values)) for _ in range(2)] == [{"b": [1.5]}] * 2
     (path,) = (tmp_path / "published").glob("*.json")
     path.unlink()
     path.mkdir() if damage is None else path.write_bytes(damage)
-    assert kept.once(["a"], lambda: next(values)) == [2]
+    assert kept.once("a", lambda: next(values)) == [2]

@@ -12,6 +12,7 @@ import pytest
 from kernelwatch.runner.messages import Configuration
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.show.site import data
+from kernelwatch.show.site.overview import Shown
 from kernelwatch.store import record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.folders import CommitFiles
@@ -108,10 +109,14 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     last = history.commit(BASE)
     assert last is not None
     assert [*history.environments(BASE)] == ["python3.11", last.env_name]
-    assert data._facts(history, BASE)["nvcc"] == "x"
-    assert data._gpus(history, BASE, {TIME: 5, COUNT: 6}) == {"aaaaaaaa": [5]}
+
+    def facts(history: History) -> dict[str, Any]:
+        shown = Shown(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
+        return data._facts(shown, BASE, {TIME: 5, COUNT: 6})
+
+    assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})
     unknown = _stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
-    assert data._gpus(unknown, BASE, {TIME: 5}) == {data.UNKNOWN: [5]}, "it may be another"
+    assert facts(unknown)["gpus"] == {data.UNKNOWN: [5]}, "it may be another"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
@@ -121,8 +126,9 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
     history = History("gpu", tmp_path)
-    assert data._gpus_of_series(history, HEAD, TIME) == {"one": "aaaaaaaa", "two": "bbbbbbbb"}
-    assert data._gpus_of_series(history, BASE, TIME) == {}
+    places: dict[tuple[str, ...], str] = {("one",): "0", ("two",): "1"}
+    assert data._told(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
+    assert data._told(history, BASE, TIME, places) == {}
 
 
 def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kernelwatch import suite
 from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import ANY_FLAGS, Group, groups, mean
+from kernelwatch.review.groups import Group, groups, mean
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import ROSE, Verdict, percent
 from kernelwatch.show import text
@@ -27,24 +27,18 @@ AT_LEAST = 0.01
 #: What is counted of a group's configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
-#: Rows of a picture.
-_MOST = 12
+#: Rows of a picture, and the largest change that orders groups, as a logarithm.
+_ROWS, _LARGEST = 12, math.log(10)
+
+#: What a group says of times, where it has none.
+_UNTIMED = {"flags": "", "timed": False, "times": 0, "means": [], "elsewhere": False, "accepted": [], "largest": ""}
 
 #: Verdicts on a time that is another one.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER)
-_CHANGES = (*_JUDGED, Verdict.ACKNOWLEDGED)
 
 
 def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
-    """Yield what changed with each commit of a machine, oldest first.
-
-    Parameters
-    ----------
-    history : History
-        The stored results of the machine.
-    repo : asv.plugins.git.Git
-        The repository.
-    """
+    """Yield what changed with each commit of a machine, oldest first, as JSON; git tells the rest of it."""
     known = {commit: consecutive.measured(history, commit) for commit in history.commits()}
     cubins = Cubins(history.folder, history.compiler)
     for whole in consecutive.steps(history, known.__getitem__):
@@ -53,22 +47,20 @@ def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
             for (base, environment), names in whole.shared.items()
         }
         step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
+        base = max(whole.shared, key=lambda where: len(whole.shared[where]))[0] if whole.shared else None
         found = _groups(step.comparisons)
-        most = Counter({base: len(names) for (base, _), names in whole.shared.items()}).most_common(1)
         # git is asked only where something changed: a history has many commits that changed nothing.
-        bases = {*(base for base, _ in most), *(group["base"] for group in found)} if found else set()
+        bases = {base, *(group["base"] for group in found)} if found else set()
         kernels = {group["kernel"] for group in found}
         yield {
             "machine": history.machine,
             "head": step.head,
-            "previous": step.previous,
-            "base": most[0][0] if most else None,
-            "arch": next((each.arch for each in step.comparisons), None),
+            "base": base,
             "new": step.new,
             "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
             "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
             "recompiled": _recompiled(cubins, step.previous, step.head),
-            "source": commits.changed_lines(repo, most[0][0], step.head, kernels) if found else [],
+            "source": commits.changed_lines(repo, base, step.head, kernels) if base and found else [],
             "between": {each: commits.between(repo, each, step.head) for each in sorted(bases)},
             "groups": found,
         }
@@ -109,13 +101,15 @@ def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
-    changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
+    changed = [row for row in group.times if row.judgement.verdict in (*_JUDGED, Verdict.ACKNOWLEDGED)]
+    changed = changed or [*group.numbers] or [*group.times]
     largest = max(changed, key=lambda row: (row.judgement.verdict in ROSE, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
-    # The machine code first.
+    accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
     evidence = sorted(group.evidence, key=lambda each: not each.change.startswith("machine code"))
+    before, after = (text.quantity(side, largest.unit) for side in (largest.base, largest.head))
     return {
         "kernel": group.kernel,
         "flags": group.flags,
@@ -124,14 +118,13 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "times": len(group.times),
         "means": [percent(ratio) for ratio in means if ratio],
         "configurations": configurations(group) if timed else told,
-        "size": min(largest.size, math.log(10)),
+        "size": min(largest.size, _LARGEST),
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),
-        "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
-        "evidence": [[str(each._replace(archs=())), list(each.archs)] for each in evidence],
+        "accepted": sorted({row.judgement.reason for row in accepted}),
+        "evidence": [str(each) for each in evidence],
         "base": bases[largest.name],
-        "largest": f"{largest.place}: {text.quantity(largest.base, largest.unit)} → "
-        f"{text.quantity(largest.head, largest.unit)}",
+        "largest": f"{largest.place}: {before} → {after}",
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
         "picture": _picture(changed, group.times if timed else group.numbers),
     }
@@ -153,7 +146,7 @@ def _picture(changed: Sequence[Row], rows: Iterable[Row]) -> dict[str, Any]:
         found.append({"place": row.params.get(axis, ""), "before": before, "after": after, "verdict": word})
     fixed = ", ".join(value for each, value in largest.params.items() if each not in (axis, "kernel") and value)
     unit = "GB/s" if rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
-    return {"axis": axis, "fixed": fixed, "unit": unit, "rows": found[-_MOST:]}
+    return {"axis": axis, "fixed": fixed, "unit": unit, "rows": found[-_ROWS:]}
 
 
 def _elements(place: str) -> float:
@@ -166,20 +159,14 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
     """What fails of a kernel for one reason, as a group is told; it comes before all that became worse."""
     word, first = failure.verdict.value.lower(), failure.lones[0]
     return {
-        "kernel": failure.kernel,
-        "flags": "",
+        **_UNTIMED,
         **counted({word: len(failure.lones)}),
-        "timed": False,
-        "times": 0,
-        "means": [],
+        "kernel": failure.kernel,
         "configurations": f"{len(failure.lones)} {word}",
-        "size": 0.0 if failure.verdict is Verdict.REPAIRED else math.log(10),
-        "elsewhere": False,
+        "size": 0.0 if failure.verdict is Verdict.REPAIRED else _LARGEST,
         "verified": suite.verified(first.benchmark, first.params),
-        "accepted": [],
-        "evidence": [[failure.reason, []]],
+        "evidence": [failure.reason],
         "base": base,
-        "largest": "",
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},
         "picture": {"rows": []},
     }
@@ -188,61 +175,21 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
 def counted(counts: Mapping[str, int]) -> dict[str, Any]:
     """Return what is counted, and one word for it: what fails, or else that on times, where they changed."""
     own = {name: counts.get(name, 0) for name in COUNTS}
-    if fails := next((word for word in ("broken", "failed") if own[word]), None):
-        return {**own, "verdict": fails}
-    for worse, better in (("slower", "faster"), ("rose", "fell")):
-        if own[worse] or own[better]:
-            return {**own, "verdict": "mixed" if own[worse] and own[better] else worse if own[worse] else better}
+    for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):
+        if own[worse] or own.get(better):
+            both = own[worse] and own.get(better)
+            return {**own, "verdict": "mixed" if both else worse if own[worse] else better}
     words = ("undecided", "repaired", "acknowledged", "noted")
     return {**own, "verdict": next((word for word in words if own[word]), "same")}
 
 
-def _is_accepted(row: Row) -> bool:
-    return row.judgement.verdict is Verdict.ACKNOWLEDGED
-
-
 def _recompiled(cubins: Cubins, base: str, head: str) -> dict[str, list[str]]:
     """The kernels of which both commits have cubins -> the architectures for which some of these differ."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = defaultdict(list)
     for arch in cubins.archs:
         for name, runs in cubins.runs([base, head], arch).items():
             hashes = dict(runs)
-            if hashes.get(0) and hashes.get(1, "both"):
-                archs = found.setdefault(Launch.parse(name).kernel, [])
-                if 1 in hashes and arch not in archs:
-                    archs.append(arch)
+            if hashes.get(0) and hashes.get(1, "the same"):
+                archs = found[Launch.parse(name).kernel]
+                archs += [arch] if 1 in hashes and arch not in archs else []
     return dict(sorted(found.items()))
-
-
-def explain(found: Iterable[dict[str, Any]]) -> None:
-    """Put what one machine counted beside the times of another that counted nothing of the same two commits.
-
-    `told` marks the groups that only repeat what stands beside times.
-    """
-    by_head: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = defaultdict(list)
-    for change in found:
-        for group in change["groups"]:
-            group["counted_on"], group["told"] = None, False
-            by_head[change["head"]].append((change, group))
-    for pairs in by_head.values():
-        counts = [(change, group) for change, group in pairs if not _is_of_times(group)]
-        for change, group in pairs:
-            if not _is_of_times(group):
-                continue
-            for where, other in counts:
-                alike = other["flags"] == ANY_FLAGS or group["flags"] in other["flags"].split(", ")
-                same = (group["kernel"], group["base"]) == (other["kernel"], other["base"])
-                if same and alike and not other["elsewhere"] and where is not change:
-                    other["told"] = True
-                    if not group["rose"] + group["fell"] + group["noted"]:
-                        group["counted_on"] = where["machine"]
-                        group["evidence"] = [*group["evidence"], *of_arch(other["evidence"], change["arch"])]
-
-
-def _is_of_times(group: Mapping[str, Any]) -> bool:
-    return bool(group["slower"] or group["faster"] or (group["timed"] and group["acknowledged"]))
-
-
-def of_arch(evidence: Iterable[tuple[str, list[str]]], arch: str | None) -> Iterator[list[Any]]:
-    """Yield what holds on one architecture, of evidence some of which names those that it holds on."""
-    return ([said, []] for said, archs in evidence if not archs or arch is None or arch in archs)

@@ -10,6 +10,7 @@ MACHINE and BENCHMARK are numbers: names from results make no file names.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,55 +31,37 @@ UNKNOWN = "unknown"
 Values = list[float | None]
 
 
-def pieces(shown: Shown, ids: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the charts tell of a machine: its part of the index, and its pieces by their place below the folder.
+def write(folder: Path, described: Mapping[str, Any], machines: Mapping[str, Shown]) -> None:
+    """Write the index, and of each machine its pieces, into a folder of the site.
 
     Parameters
     ----------
-    shown : Shown
-        The machine.
-    ids : mapping of str to int
-        The number of each benchmark.
+    folder : Path
+        Where the pages look for them.
+    described : mapping
+        The benchmarks by name, as `configurations.described` has them, each with its number as `id`.
+    machines : mapping
+        The machines by name.
     """
-    history, commits = shown.history, shown.history.commits()
-    pieces: dict[str, Any] = {"cubins/{}": {arch: shown.cubins.runs(commits, arch) for arch in shown.cubins.archs}}
-    for benchmark in dict.fromkeys(name for each in shown.values.values() for name in each):
-        rows = [shown.values[commit].get(benchmark) for commit in commits]
-        pieces[f"values/{{}}/{ids[benchmark]}"] = _piece(history, benchmark, rows)
-    entry = {
-        "archs": shown.cubins.archs,
-        "commits": [
-            _facts(history, commit)
-            | {
-                "has": [ids[one] for one in shown.values[commit]],
-                "values": [sum(value is not None for value in each) for each in shown.values[commit].values()],
-                "gpus": _gpus(history, commit, {one: ids[one] for one in shown.values[commit]}),
-            }
-            for commit in commits
-        ],
-    }
-    return {"entry": entry, "pieces": {place: script(each) for place, each in pieces.items()}}
-
-
-def write(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the index, and of each machine its pieces, into a folder of the site."""
-    texts: dict[str, str] = {}
-    for number, told in enumerate(machines.values()):
-        texts |= {place.format(number): text for place, text in told["pieces"].items()}
-    short = short_names(machines)
-    index = {
-        "benchmarks": benchmarks,
-        "machines": {
-            name: {"id": number, "short": short[name], **told["entry"]}
-            for number, (name, told) in enumerate(machines.items())
-        },
+    ids = {name: each["id"] for name, each in described.items()}
+    short, entries, found = short_names(machines), {}, dict[str, Any]()
+    for number, (name, shown) in enumerate(machines.items()):
+        archs, commits = shown.cubins.archs, shown.history.commits()
+        facts = [_facts(shown, commit, ids) for commit in commits]
+        entries[name] = {"id": number, "short": short[name], "archs": archs, "commits": facts}
+        found[f"cubins/{number}"] = {arch: shown.cubins.runs(commits, arch) for arch in archs}
+        for benchmark in dict.fromkeys(one for each in shown.values.values() for one in each):
+            found[f"values/{number}/{ids[benchmark]}"] = _piece(shown, benchmark)
+    found["index"] = {
+        "benchmarks": described,
+        "machines": entries,
         "another_gpu": ANOTHER_GPU,
         "unverified": configurations.unverified(),
     }
-    for place, text in {**texts, "index": script(index)}.items():
+    for place, each in found.items():
         path = folder / f"{place}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(script(each), encoding="utf-8")
 
 
 def script(data: Any) -> str:
@@ -91,14 +74,10 @@ def script(data: Any) -> str:
 
 
 def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Return the number of each benchmark, in the order of the pages."""
-    return {benchmark: number for number, benchmark in enumerate(sorted(benchmarks, key=_place))}
-
-
-def _place(benchmark: str) -> tuple[int, str]:
-    """The suite's order, then what it does not know."""
-    known = list(suite.BENCHMARKS)
-    return known.index(benchmark) if benchmark in known else len(known), benchmark
+    """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
+    known = {name: place for place, name in enumerate(suite.BENCHMARKS)}
+    every = sorted(benchmarks, key=lambda name: (known.get(name, len(known)), name))
+    return {name: number for number, name in enumerate(every)}
 
 
 def values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, Values]]:
@@ -117,66 +96,47 @@ def _values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[st
     return found
 
 
-def _piece(history: History, benchmark: str, values: list[Values | None]) -> dict[str, Any]:
+def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
     """A benchmark's values by commit, the names of its machine code, and what is told of some configurations.
 
     `origins` are the commits whose numbers configurations have that were not measured again, `gpus` who measured each,
     where several shared a benchmark of a commit, and `failed` those that have none since they failed; all by commit and
     by the configuration's place.
     """
-    every = configurations.combinations(history.axes(benchmark))
-    places = {", ".join(params.values()): place for place, params in enumerate(every)}
-    piece: dict[str, Any] = {
-        "values": values,
+    every = configurations.combinations(shown.history.axes(benchmark))
+    places = {tuple(params.values()): str(place) for place, params in enumerate(every)}
+    told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.commits()]
+    return {
+        "values": [shown.values[commit].get(benchmark) for commit in shown.history.commits()],
         "machine_code": [suite.code_name(benchmark, params) for params in every],
-    }
-    for what, tell in (("origins", _origins), ("gpus", _gpus_of_series), ("failed", _failed)):
-        told = [tell(history, commit, benchmark) for commit in history.commits()]
-        if any(told):
-            piece[what] = [{str(places[text]): each[text] for text in each if text in places} for each in told]
-    return piece
-
-
-def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:
-    return {text: origin[:8] for text, origin in history.origins(commit, benchmark).items()}
-
-
-def _failed(history: History, commit: str, benchmark: str) -> dict[str, str]:
-    return {
-        ", ".join(point.params.values()): "failed"
-        for results in history.environments(commit).values()
-        for point in history.points(results, benchmark)
-        if point.failed
+        **{what: [each.get(what, {}) for each in told] for what in sorted({what for each in told for what in each})},
     }
 
 
-def _gpus_of_series(history: History, commit: str, benchmark: str) -> dict[str, str]:
-    return {
-        ", ".join(point.params.values()): _short(uuid)
-        for results in history.environments(commit).values()
-        if len(history.gpus(results, benchmark=benchmark)) > 1
-        for point in history.points(results, benchmark)
-        if (uuid := history.gpu_of_series(results, benchmark, point)) is not None
-    }
+def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]) -> dict[str, Any]:
+    """What is told of a commit's configurations, by what it is and their places."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for results in history.environments(commit).values():
+        are_several = len(history.gpus(results, benchmark=benchmark)) > 1
+        for point in history.points(results, benchmark):
+            uuid = history.gpu_of_series(results, benchmark, point) if are_several else None
+            facts = {"origins": point.origin[:8], "gpus": _short(uuid or ""), "failed": "failed" * point.failed}
+            for what, said in facts.items():
+                if said and tuple(point.params.values()) in places:
+                    found[what][places[tuple(point.params.values())]] = said
+    return found
 
 
 def _short(uuid: str) -> str:
     return uuid.removeprefix("GPU-")[:8]
 
 
-def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[int]]:
-    """Which times, and ratios to copies, each GPU took of a commit: ids by the first eight digits of its UUID."""
-    found: dict[str, list[int]] = {}
-    for benchmark, number in ids.items():
-        if kind(benchmark) == TIMED:
-            for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark):
-                name = UNKNOWN if uuid is None else _short(uuid)
-                found.setdefault(name, []).append(number)
-    return dict(sorted(found.items()))
+def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
+    """What is known of a commit: what it has, and of the last run that took its times, or of the last of all.
 
-
-def _facts(history: History, commit: str) -> dict[str, Any]:
-    """What is known of a commit, and of the last run that took its times, or of the last of all."""
+    `gpus` are the times, and ratios to copies, that each GPU took, by the first digits of its UUID.
+    """
+    history, measured = shown.history, shown.values[commit]
     environments = list(history.environments(commit).values())
     timed = [
         one for one in environments if any(not history.why_not_run(one, name) for name in history.benchmarks("time"))
@@ -184,14 +144,18 @@ def _facts(history: History, commit: str) -> dict[str, Any]:
     last = (timed or environments)[-1]
     run = history.timed_run_of(last)
     before, after = run.get("before", {}), run.get("after", {})
+    gpus: dict[str, list[int]] = defaultdict(list)
+    for benchmark in (name for name in measured if kind(name) == TIMED):
+        for uuid in history.gpus(*environments, benchmark=benchmark):
+            gpus[UNKNOWN if uuid is None else _short(uuid)].append(ids[benchmark])
     return {
         "commit": commit,
         "date": last.date,
         "branch": history.graph.branches[commit],
-        "gpu": run.get("gpu"),
-        "arch": run.get("arch"),
         "driver": after.get("driver"),
-        "nvcc": run.get("nvcc"),
-        "peak_bytes_per_second": run.get("peak_bytes_per_second"),
         "l2_bytes": after.get("l2_bytes") or before.get("l2_bytes"),
+        **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
+        "has": [ids[name] for name in measured],
+        "values": [sum(value is not None for value in each) for each in measured.values()],
+        "gpus": dict(sorted(gpus.items())),
     }

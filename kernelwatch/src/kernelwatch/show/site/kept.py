@@ -29,33 +29,31 @@ def state(history: History, root: Path = ROOT) -> str:
 
     Which commit is checked out matters only if it was measured: what is acknowledged is then read from the folder.
     """
-    head = git.asked(root, "rev-parse", "HEAD")
-    measured = history.commits()
-    found = hashlib.sha256(orjson.dumps([head if head in measured else "", measured, history.graph.parents]))
-    for path in _files(history, root):
+    head, measured = git.asked(root, "rev-parse", "HEAD"), history.commits()
+    facts = [history.machine, head if head in measured else "", measured, history.graph.parents]
+    found = hashlib.sha256(orjson.dumps(facts))
+    for path in filter(Path.is_file, _paths(history, root)):
         found.update(f"{path.parent.name}/{path.name} ".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
 
 
-def _files(history: History, root: Path) -> Iterator[Path]:
-    results = history.results
-    yield from (path for path in (results / SUITE, *sorted(history.folder.rglob("*"))) if path.is_file())
-    own = (root / "pyproject.toml", root / "asv.conf.json", acknowledged.beside(results) / acknowledged.FILE)
-    yield from filter(Path.is_file, own)
+def _paths(history: History, root: Path) -> Iterator[Path]:
+    yield from (history.results / SUITE, *sorted(history.folder.rglob("*")))
+    yield from (root / "pyproject.toml", root / "asv.conf.json")
+    yield acknowledged.beside(history.results) / acknowledged.FILE
     folders = (_LIBRARY, *(root / each for each in settings.code()))
     yield from sorted({path for folder in folders for path in folder.rglob("*.py")})
 
 
-def once(parts: list[str], make: Callable[[], Any]) -> Any:
-    """Return what `make` gives, a JSON value, made only once for what it is made from."""
-    folder = home.cache("published")
-    path = folder / f"{hashlib.sha256(orjson.dumps(parts)).hexdigest()}.json"
+def once(key: str, make: Callable[[], Any]) -> Any:
+    """Return what `make` gives, a JSON value, made only once for a key."""
+    path = home.cache("published") / f"{key}.json"
     with contextlib.suppress(OSError, ValueError):
         return orjson.loads(path.read_bytes())
     made = orjson.dumps(make())
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in folder.glob("*.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for each in path.parent.glob("*.json"):
             if time.time() - each.stat().st_mtime > _OLD:
                 each.unlink()
         whole.write(path, made, is_kept=False)

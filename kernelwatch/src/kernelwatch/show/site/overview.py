@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelwatch import suite
-from kernelwatch.metrics import METRICS
+from kernelwatch.metrics import TOTALS
 from kernelwatch.show.site.changes import COUNTS, counted
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
@@ -21,7 +21,7 @@ from ptxcount.transactions import SECTOR
 #: By commit and benchmark, the configurations' values in the order of the axes.
 Values = Mapping[str, Mapping[str, list[float | None]]]
 
-#: Numbers of the newest commit, by commit, oldest first.
+#: Numbers by commit, oldest first.
 Series = list[tuple[str, float]]
 
 
@@ -60,106 +60,104 @@ class Shown:
         return found
 
 
+class _Configuration(NamedTuple):
+    """The configuration that tells most of a kernel."""
+
+    benchmark: str
+    sweep: Sweep
+    params: dict[str, str]
+
+    @property
+    def useful_bytes(self) -> int | None:
+        return suite.useful_bytes(self.benchmark, self.params)
+
+    @property
+    def totals(self) -> list[str]:
+        """The benchmarks that together are all sectors of global memory that its launches move."""
+        known = [each for each in suite.metrics(self.sweep) if each in TOTALS and TOTALS[each].unit == "sectors"]
+        return [f"track_counted.{self.sweep.name}.track_{each}" for each in known if "local" not in each]
+
+
 def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
     """Yield a row for each kernel that any machine timed or counted, in the suite's order: its cells by machine."""
-    timed, counts = (_sweeps(kind) for kind in (Kind.TIMED, Kind.COUNTED))
+    timed, counts = (_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
-        moved: dict[str, float] = {}
-        for shown in machines.values():  # exact, and alike on all machines
-            moved |= dict(_sectors(shown, *counts[kernel]) if kernel in counts else ())
+        sectors = {name: _sectors(shown, counts.get(kernel)) for name, shown in machines.items()}
+        moved = dict(itertools.chain(*sectors.values()))  # exact, and alike on all machines
         cells = {}
         for name, shown in machines.items():
-            cell = _timed(shown, *timed[kernel]) if kernel in timed else None
-            cell = cell or (_counted(shown, *counts[kernel]) if kernel in counts else None)
+            cell = _timed(shown, timed.get(kernel)) or _counted(sectors[name], counts.get(kernel))
             if cell:
-                needed, last = _needed(*counts[kernel]) if kernel in counts else None, _last(moved, cell)
+                last = next((moved[commit] for commit, _ in reversed(cell["series"]) if commit in moved), None)
+                needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_state(shown, kernel, cell, moved), "moved": ratio}
         if cells:
-            verified = suite.kernel(kernel).reference is not None if kernel in suite.current().kernels() else True
-            yield {"kernel": kernel, "verified": verified, "cells": cells}
+            known = suite.current().kernels().get(kernel)
+            yield {"kernel": kernel, "verified": known is None or known.reference is not None, "cells": cells}
 
 
-def _sweeps(wanted: Kind) -> dict[str, tuple[str, Sweep, dict[str, str]]]:
-    """Of each kernel the first benchmark that tells of it, its sweep, and the configuration that tells most."""
-    found: dict[str, tuple[str, Sweep, dict[str, str]]] = {}
+def _configurations(wanted: Kind) -> dict[str, _Configuration]:
+    """Of each kernel that of the first benchmark that tells of it."""
+    found: dict[str, _Configuration] = {}
     for benchmark, (kind, sweep) in suite.BENCHMARKS.items():
         if kind is not wanted or sweep.isolated or sweep is suite.DEVICE_COPY:
             continue
-        for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
+        for kernel in filter(
+            None, map(str, sweep.axes.get("kernel", [sweep.kernel]))
+        ):  # the library's own copy is none
             params = {axis: str(value) for axis, value in sweep.chosen().items()}
             params |= {"kernel": kernel} if "kernel" in params else {}
-            if kernel:  # the library's own copy is none
-                found.setdefault(kernel, (benchmark, sweep, params))
+            found.setdefault(kernel, _Configuration(benchmark, sweep, params))
     return found
 
 
-def _timed(shown: Shown, benchmark: str, _: Sweep, params: dict[str, str]) -> dict[str, Any] | None:
+def _timed(shown: Shown, of: _Configuration | None) -> dict[str, Any] | None:
     """Its times in copies of the same bytes; where no copy was timed, its times."""
-    copies = shown.series(params, suite.control(benchmark))
-    series = copies or shown.series(params, benchmark)
+    if of is None:
+        return None
+    control = suite.control(of.benchmark)
+    copies = shown.series(of.params, control)
+    series = copies or shown.series(of.params, of.benchmark)
     if not series:
         return None
-    useful, flops = suite.useful_bytes(benchmark, params), suite.flops(benchmark, params)
+    useful, flops = of.useful_bytes, suite.flops(of.benchmark, of.params)
     # What computes more than it moves is not limited by memory, as a copy is.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
-    of = {"benchmark": suite.control(benchmark) if copies else benchmark, "params": params}
-    return {"unit": "copies" if copies else "s", "series": series, "share": share, "of": of}
+    linked = {"benchmark": control if copies else of.benchmark, "params": of.params}
+    return {"unit": "copies" if copies else "s", "series": series, "share": share, "of": linked}
 
 
-def _counted(shown: Shown, benchmark: str, sweep: Sweep, params: dict[str, str]) -> dict[str, Any] | None:
-    series, needed = _sectors(shown, benchmark, sweep, params), _needed(benchmark, sweep, params)
-    if not series:
+def _counted(series: Series, of: _Configuration | None) -> dict[str, Any] | None:
+    if of is None or not series:
         return None
     last = SECTOR * series[-1][1]
-    share = min(1.0, needed / last) if needed and last else None
-    named = next(iter(_totals(sweep)))
-    return {"unit": "sectors", "series": series, "share": share, "of": {"benchmark": named, "params": params}}
+    share = min(1.0, of.useful_bytes / last) if of.useful_bytes and last else None
+    linked = {"benchmark": of.totals[0], "params": of.params}
+    return {"unit": "sectors", "series": series, "share": share, "of": linked}
 
 
-def _totals(sweep: Sweep) -> list[str]:
-    """The benchmarks that together are all sectors of global memory that its launches move."""
-    every = (f"track_counted.{sweep.name}.track_{metric}" for metric in suite.metrics(sweep) if "local" not in metric)
-    return [name for name in every if METRICS[name.rpartition(".track_")[2]].unit.startswith("sectors")]
-
-
-def _sectors(shown: Shown, _: str, sweep: Sweep, params: dict[str, str]) -> Series:
+def _sectors(shown: Shown, of: _Configuration | None) -> Series:
     known = set(shown.history.benchmarks("track"))
-    return shown.series(params, *(name for name in _totals(sweep) if name in known))
-
-
-def _needed(benchmark: str, _: Sweep, params: dict[str, str]) -> int | None:
-    return suite.useful_bytes(benchmark, params)
-
-
-def _last(moved: Mapping[str, float], cell: Mapping[str, Any]) -> float | None:
-    """What it moves at the newest commit of a cell that is counted."""
-    return next((moved[commit] for commit, _ in reversed(cell["series"]) if commit in moved), None)
+    return shown.series(of.params, *(name for name in of.totals if name in known)) if of else []
 
 
 def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[str, float]) -> dict[str, Any]:
     """The newest commit's verdict, and the commits at which machine code or sectors changed."""
-    newest = shown.history.graph.line[-1]
-    commits = [commit for commit, _ in cell["series"]]
+    newest, commits = shown.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     change = next((each for each in reversed(shown.changes) if each["head"] == newest), None)
     own = [each for each in change["groups"] if each["kernel"] == kernel and not each["elsewhere"]] if change else []
-    tally = Counter[str]()
-    for group in own:
-        tally.update({name: group[name] for name in COUNTS})
+    tally = Counter({name: sum(group[name] for group in own) for name in COUNTS})
     is_judged = change is not None and change["base"] is not None and commits[-1] == newest
-    marks: dict[str, list[str]] = {}
-    for commit in _changed([(each, moved[each]) for each in commits if each in moved]):
-        marks.setdefault(commit, []).append("sectors changed")
-    for commit in _changed(_machine_code(shown, cell["of"], commits)):
-        marks.setdefault(commit, []).append("machine code changed")
-    return {
-        "verdict": counted(tally)["verdict"] if is_judged or own else None,
-        "newest": commits[-1],
-        "marks": marks,
-    }
+    marks: dict[str, list[str]] = defaultdict(list)
+    sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
+    for what, known in (("sectors", sectors), ("machine code", _machine_code(shown, cell["of"], commits))):
+        for commit in _changed(known):
+            marks[commit].append(f"{what} changed")
+    return {"verdict": counted(tally)["verdict"] if is_judged or own else None, "newest": commits[-1], "marks": marks}
 
 
-def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, str]]:
+def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, object]]:
     """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
     name, newest = suite.code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
     arch = (shown.history.timed_run_of(newest).get("arch") if newest else None) or next(iter(shown.cubins.archs), "")

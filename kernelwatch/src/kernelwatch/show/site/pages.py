@@ -5,18 +5,17 @@ Every text in them may come from elsewhere: templates escape all that they are g
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from kernelwatch.review.consecutive import failing
 from kernelwatch.show.site import overview, words
-from kernelwatch.show.site.changes import AT_LEAST, explain
+from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.overview import Shown
 
 #: Commits with changes that Overview tells of.
@@ -26,37 +25,17 @@ TOLD = 8
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
 #: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot writes them there.
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        f"style-src 'self' '{PLOT_STYLE}'",
-        "style-src-attr 'unsafe-inline'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+POLICY = (
+    f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page in the navigation.
-
-    Parameters
-    ----------
-    name : str
-        Its file, without `.html`.
-    label : str
-        What it is called.
-    question : str
-        What it answers.
-    scripts : tuple of str
-        Where those that it needs lie, in the order in which they need one another.
-    """
+class Page(NamedTuple):
+    """A page in the navigation: its file and its template, what it is called and answers, and the scripts it needs."""
 
     name: str
+    template: str
     label: str
     question: str
     scripts: tuple[str, ...] = ()
@@ -69,114 +48,80 @@ _CHARTS = (
 )  # fmt: skip
 
 PAGES = (
-    Page("index", "Overview", "How fast is each kernel, and what changed?"),
-    Page("commit", "Commits", "What did each commit change?", (*_SHARED, "static/commits.js")),
-    Page("bandwidth", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
+    Page("index", "index.html", "Overview", "How fast is each kernel, and what changed?"),
+    Page("commit", "commits.html", "Commits", "What did each commit change?", (*_SHARED, "static/commits.js")),
+    Page("bandwidth", "charts.html", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
          (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
-    Page("history", "History", "How did a number change over the commits?", (*_CHARTS, "static/history.js")),
-    Page("transactions", "Transactions", "What does each kernel move, and which line costs it?",
+    Page("history", "charts.html", "History", "How did a number change over the commits?",
+         (*_CHARTS, "static/history.js")),
+    Page("transactions", "charts.html", "Transactions", "What does each kernel move, and which line costs it?",
          (*_CHARTS, "static/sweep.js", "static/transactions.js")),
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Site:
-    """The pages of some machines.
+def write(
+    html: Path, machines: Mapping[str, Shown], known: Mapping[str, Any], sources: Sequence[Any], **facts: Any
+) -> None:
+    """Write all pages into a folder.
 
     Parameters
     ----------
     html : Path
-        The folder of the pages.
-    project : str
-        What is measured.
-    commit_url : str or None
-        Where commits are shown besides, followed by a hash.
+        The folder.
     machines : mapping
         The machines by name.
     known : mapping
         The measured commits that git knows, as `commits.described` has them.
     sources : sequence
         The kernels' source with what each line costs, of `transactions.sources`.
-    has_asvs : bool
-        Whether asv's own pages lie beside these.
+    **facts
+        What else templates take: `project`, `commit_url`, `has_asvs`.
     """
+    every = _commits(machines, known)
+    published = [commit for commit, told in every.items() if not told["branch"] and words.changed(told["changes"])]
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    own = {name: one for name, one in vars(words).items() if inspect.isfunction(one)}
+    environment.filters.update({name: one for name, one in own.items() if one.__module__ == words.__name__})
+    environment.tests["deciding"] = words.decides
+    environment.globals.update(
+        facts, pages=PAGES, policy=POLICY, commits=every, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
+        documented=(html / "docs").is_dir(), machines=words.short_names(machines), sources=sources,
+        rows=list(overview.rows(machines)), lately=published[:TOLD], root="",
+        newest={name: each.history.graph.line[-1:] for name, each in machines.items()},
+    )  # fmt: skip
+    (html / "commit").mkdir(exist_ok=True)
+    for page in PAGES:
+        text = environment.get_template(page.template).render(page=page)
+        (html / f"{page.name}.html").write_text(text, encoding="utf-8")
+    for commit in every:
+        text = environment.get_template("commit.html").render(page=Page("", "", "", ""), hash=commit, root="../")
+        (html / "commit" / f"{commit}.html").write_text(text, encoding="utf-8")
 
-    html: Path
-    project: str
-    commit_url: str | None
-    machines: Mapping[str, Shown]
-    known: Mapping[str, Mapping[str, Any]]
-    sources: Sequence[Any]
-    has_asvs: bool
 
-    @cached_property
-    def changes(self) -> list[dict[str, Any]]:
-        """All changes of all machines."""
-        found = [dict(change) for each in self.machines.values() for change in each.changes]
-        explain(found)
-        return found
-
-    @cached_property
-    def commits(self) -> dict[str, dict[str, Any]]:
-        """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
-        graphs = [each.history.graph for each in self.machines.values()]
-        dates = {commit: date for each in self.machines.values() for commit, date in each.history.dates().items()}
-        every = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
-        newest_first = sorted(every, key=dates.__getitem__)[::-1]
-        by_head: dict[str, list[Any]] = {commit: [] for commit in newest_first}
-        for change in self.changes:
-            by_head[change["head"]].append(change)
-        return {
-            commit: {
-                "measured": dates[commit],
-                "branch": every[commit],
-                "changes": sorted(by_head[commit], key=lambda change: -change["timed"]),
-                # With the kernels that fail where nothing is compared.
-                "machines": {
-                    name: [] if any(each.history.graph.ancestors(commit)) else failing(each.history, commit)
-                    for name, each in self.machines.items()
-                    if commit in each.values
-                },
-                **self.known.get(commit, {}),
-            }
-            for commit in newest_first
+def _commits(machines: Mapping[str, Shown], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
+    changes = [change for each in machines.values() for change in each.changes]
+    dates = {commit: date for each in machines.values() for commit, date in each.history.dates().items()}
+    graphs = [each.history.graph for each in machines.values()]
+    branches = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
+    return {
+        commit: {
+            "measured": dates[commit],
+            "branch": branches[commit],
+            "changes": sorted((each for each in changes if each["head"] == commit), key=lambda each: -each["timed"]),
+            # With the kernels that fail where nothing is compared.
+            "machines": {
+                name: [] if any(each.history.graph.ancestors(commit)) else failing(each.history, commit)
+                for name, each in machines.items()
+                if commit in each.values
+            },
+            **known.get(commit, {}),
         }
-
-    def write(self) -> None:
-        """Write all pages into the folder."""
-        environment = Environment(
-            loader=FileSystemLoader(Path(__file__).parent / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters.update(words.filters())
-        environment.tests["deciding"] = words.decides
-        environment.globals.update(
-            pages=PAGES, policy=POLICY, project=self.project, commits=self.commits, commit_url=self.commit_url,
-            at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()), root="", asvs=self.has_asvs,
-            documented=(self.html / "docs").is_dir(), machines=words.short_names(self.machines),
-            counted={each["kernel"] for each in self.sources},
-        )  # fmt: skip
-
-        def write(name: str, template: str, page: Page, **facts: Any) -> None:
-            path = self.html / f"{name}.html"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(environment.get_template(template).render(page=page, **facts), encoding="utf-8")
-
-        for page in PAGES:
-            template = {"index": "index.html", "commit": "commits.html"}.get(page.name, "charts.html")
-            write(page.name, template, page, **self._facts(page))
-        for commit in self.commits:
-            write(f"commit/{commit}", "commit.html", Page("", "", ""), hash=commit, root="../")
-
-    def _facts(self, page: Page) -> dict[str, Any]:
-        if page.name == "transactions":
-            return {"sources": self.sources}
-        if page.name != "index":
-            return {"sources": []}
-        published = (each for each in self.commits.items() if not each[1]["branch"])
-        lately = [commit for commit, facts in published if words.changed(facts["changes"])]
-        newest = {name: each.history.graph.line[-1:] for name, each in self.machines.items()}
-        return {"rows": list(overview.rows(self.machines)), "lately": lately[:TOLD], "newest": newest}
+        for commit in sorted(branches, key=dates.__getitem__)[::-1]
+    }

@@ -56,31 +56,31 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
         shutil.copytree(Path(__file__).parent / name, folder / name)
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
-    results, html = Path(conf.results_dir), Path(conf.html_dir)
+    results = Path(conf.results_dir)
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
     every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
+    histories = [each.history for each in shown.values()]
     described = {
-        name: {"id": ids[name], **configurations.described(history, name)}
-        for history in [each.history for each in shown.values()][:1]
-        for name in ids
+        name: {"id": number, **configurations.described(histories[0], name)}
+        for name, number in ids.items()
+        if histories
     }
-    data.write(folder / "data", described, {name: data.pieces(each, ids) for name, each in shown.items()})
-    known = commits.described(repo, sorted({commit for each in shown.values() for commit in each.history.commits()}))
-    pages.Site(
-        html=folder,
+    data.write(folder / "data", described, shown)
+    pages.write(
+        folder,
+        shown,
+        commits.described(repo, sorted({commit for history in histories for commit in history.commits()})),
+        transactions.sources(results),
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
-        machines=shown,
-        known=known,
-        sources=transactions.sources(results),
-        has_asvs=(html / "index.html").is_file(),
-    ).write()
+        has_asvs=Path(conf.html_dir, "index.html").is_file(),
+    )
     return folder
 
 
 def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    found = kept.once([kept.state(history), history.machine], lambda: list(changes(history, repo)))
+    found = kept.once(kept.state(history), lambda: list(changes(history, repo)))
     return Shown(history, data.values(history, list(benchmarks)), found)
 
 

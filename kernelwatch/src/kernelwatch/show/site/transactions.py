@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,42 +28,31 @@ def sources(results: Path) -> list[dict[str, Any]]:
             found, file = stored.get(source_lines.key(launch)), suite.kernel(launch.kernel).source.name
         except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
             problem = str(error)
-        shown.append(
-            {
-                "kernel": launch.kernel,
-                "file": file,
-                "launch": str(launch),
-                "lines": [] if found is None else list(lines(found)),
-                "problem": problem if found is None else None,
-            }
-        )
+        told = {"lines": lines(found), "problem": None} if found else {"lines": [], "problem": problem}
+        shown.append({"kernel": launch.kernel, "file": file, "launch": str(launch), **told})
     return shown
 
 
-def lines(found: Lines) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a listing: number, code, costs, share of all that the kernel moves, and a picture."""
+def lines(found: Lines) -> list[dict[str, Any]]:
+    """Return the rows of a listing: number, code, costs, share of all that the kernel moves, and a picture."""
     every = sum(each.amount for each in found.accesses) or 1
-    row: dict[str, Any] | None = None
+    rows: list[dict[str, Any]] = []
     file = 0
     for text in found.text.splitlines():
-        if cost := source_lines.COST.fullmatch(text):
-            if row is not None:  # the wasteful ones first
-                row["costs"].insert(0 if cost[1] == ">>" else len(row["costs"]), cost[2])
-            continue
-        if row is not None:
-            yield row
-            row = None
-        if line := source_lines.LINE.fullmatch(text):
+        if cost := source_lines.COST.fullmatch(text):  # of the line before it; the wasteful ones first
+            costs = rows[-1]["costs"] if rows else []
+            costs.insert(0 if cost[1] == ">>" else len(costs), cost[2])
+        elif line := source_lines.LINE.fullmatch(text):
             own = [each for each in found.accesses if (each.file, each.line) == (file, int(line[2]))]
-            share = sum(each.amount for each in own) / every
             worst = max((each for each in own if each.now), key=lambda each: each.amount, default=None)
-            row = {"number": line[2], "code": line[3], "costs": [], "share": share, "is_costly": line[1] == ">>"}
-            row["picture"] = worst and [_side("now", worst, worst.now), _side("at best", worst, worst.best)]
+            picture = worst and [_side("now", worst, worst.now), _side("at best", worst, worst.best)]
+            row = {"number": line[2], "code": line[3], "share": sum(each.amount for each in own) / every}
+            rows.append({**row, "costs": [], "is_costly": line[1] == ">>", "picture": picture})
         else:  # the name of a further file, or a gap
             file += text.endswith(":")
-            yield {"number": "", "code": text.strip(), "costs": [], "share": 0.0, "is_costly": False, "picture": None}
-    if row is not None:
-        yield row
+            row = {"number": "", "code": text.strip(), "share": 0.0}
+            rows.append({**row, "costs": [], "is_costly": False, "picture": None})
+    return rows
 
 
 def _side(name: str, cost: Cost, rows: Sequence[int]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -24,8 +24,6 @@ SIGNS = {
 
 _Group = Mapping[str, Any]
 
-_REPOSITORY = re.compile(r"(https://git(?:hub|lab)\.com/.+?/)(?:-/)?commits?/")
-
 
 def short(commit: str) -> str:
     """A commit's first digits."""
@@ -42,21 +40,11 @@ def breakable(text: str) -> Markup:
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
-def address(page: str, **choices: str) -> str:
-    """Where a page of charts is with some choices made."""
-    return f"{page}.html#{urlencode(choices, quote_via=quote)}"
-
-
 def history(machine: str, one: Mapping[str, Any]) -> str:
     """Where the graph of a configuration is."""
     picked = {f"p-{axis}": value for axis, value in one["params"].items()}
-    return address("history", machine=machine, benchmark=one["benchmark"], **picked)
-
-
-def source(commit_url: str | None, commit: str, line: Mapping[str, Any]) -> str:
-    """Where a line of a commit's source is to be read: at a public repository of a known kind; empty elsewhere."""
-    found = _REPOSITORY.fullmatch(commit_url or "")
-    return f"{found[1]}blob/{commit}/{line['file']}#L{line['number']}" if found else ""
+    choices = {"machine": machine, "benchmark": one["benchmark"], **picked}
+    return f"history.html#{urlencode(choices, quote_via=quote)}"
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -67,7 +55,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def rate(value: float) -> str:
-    """A rate or a share, as a tile has it."""
+    """A rate or a share, in few digits."""
     return f"{value:.0f}" if value >= 100 else number(value, 1 if value < 1 else 3)
 
 
@@ -97,10 +85,13 @@ _TOLD = ("broken", "failed", "slower", "mixed", "rose", "faster", "fell", "repai
 
 
 def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """The worst group of each kernel that changed, the worst kernel first."""
-    every = [group for change in changes for group in own(change) if group["verdict"] in _TOLD and not group["told"]]
-    every.sort(key=_worst)
-    return list({group["kernel"]: group for group in reversed(every)}.values())[::-1]
+    """The worst group of each kernel that changed, the worst kernel first; numbers of one whose times did explain."""
+    every = [group for change in changes for group in own(change) if group["verdict"] in _TOLD]
+    timed, found = {group["kernel"] for group in every if group["timed"]}, dict[str, _Group]()
+    for group in sorted(every, key=_worst):
+        if group["timed"] or group["kernel"] not in timed or group["verdict"] in ("broken", "failed"):
+            found.setdefault(group["kernel"], group)
+    return list(found.values())
 
 
 def _worst(group: _Group) -> tuple[int, bool, bool, float]:
@@ -133,13 +124,8 @@ def _said(group: _Group) -> str:
         return f"{kernel} is {means[0]} slower in {slower}, {means[1]} faster in {group['faster']}"
     if means and word in ("slower", "faster"):
         return f"{kernel} is {means[0]} {word}{part}"
-    told = [said for said, _ in group["evidence"][: 2 if word == "mixed" else 1]]
+    told = group["evidence"][: 2 if word == "mixed" else 1]
     return f"{kernel}: {', '.join(told) or group['configurations']}"
-
-
-def short_of(machine: str, names: Mapping[str, str]) -> str:
-    """What a machine is called."""
-    return names[machine]
 
 
 def difference(row: Mapping[str, Any]) -> str:
@@ -190,23 +176,12 @@ def line(series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
     ]
 
 
-def why(group: _Group, most: int | None = None) -> str:
-    """What else changed, the first `most` of it, and which machine counted it where another did."""
-    every = [f"{said} on {', '.join(archs)}" if archs else said for said, archs in group["evidence"]]
-    shown = every[:most]
-    more = [f"and {len(every) - len(shown)} more"] if len(shown) < len(every) else []
-    said = ", ".join([*shown, *more]) or "nothing that was recorded"
-    text = "; ".join([said, *(f"acknowledged: {reason}" for reason in group["accepted"])])
-    return text if group["counted_on"] is None else f"{text} (counted on {group['counted_on']})"
+def why(group: _Group) -> str:
+    """What else changed."""
+    accepted = [f"acknowledged: {reason}" for reason in group["accepted"]]
+    return "; ".join([", ".join(group["evidence"]) or "nothing that was recorded", *accepted])
 
 
-def plural(count: int, one: str, several: str = "") -> str:
+def plural(count: int, one: str) -> str:
     """A count and what is counted."""
-    return f"{count} {one if count == 1 else several or f'{one}s'}"
-
-
-def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
-    """The names by which templates know these functions."""
-    every: list[Callable[..., Any]] = [short, day, breakable, number, share, amount, why, plural, line, badges]
-    every += [history, source, sentence, changed, told_of, short_of, difference]
-    return ((function.__name__, function) for function in every)
+    return f"{count} {one if count == 1 else f'{one}s'}"

@@ -2,9 +2,7 @@
 'use strict';
 
 const EVERY = {machine: 'every machine', kernel: 'every kernel', show: 'every commit'};
-const WORSE = 'slower, or rose';
-const WORDS = {[WORSE]: ['broken', 'failed', 'slower', 'mixed', 'rose'], 'faster, or fell': ['repaired', 'faster', 'mixed', 'fell'],
-    acknowledged: ['acknowledged']};
+const WORDS = {worse: ['broken', 'failed', 'slower', 'mixed', 'rose'], better: ['repaired', 'faster', 'mixed', 'fell'], acknowledged: ['acknowledged']};
 
 page(function (chosen) {
     const rows = [...document.getElementById('rows').rows];
