@@ -24,10 +24,10 @@ ACCEPTED_AT = "ab7cbc0c21552f542a53b3b543c965164a440bde"
 _AT = acknowledged.at
 
 
-def accepted_at(folder: Path, commit: str) -> Sequence[acknowledged.Entry] | None:
+def accepted_at(folder: Path, commit: str) -> Sequence[acknowledged.Entry]:
     """What a commit acknowledges."""
     own = [acknowledged.Entry("matmul_tiled", "registers", ACCEPTED)]
-    return own if commit == ACCEPTED_AT else _AT(folder, commit)
+    return own if commit == ACCEPTED_AT else _AT(folder, commit) or ()
 
 
 ARCHS = ("sm_80", "sm_90")
