@@ -48,7 +48,7 @@ def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
         }
         step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
         base = max(whole.shared, key=lambda where: len(whole.shared[where]))[0] if whole.shared else None
-        found = _groups(step.comparisons)
+        found = [{**group, "machine": history.machine} for group in _groups(step.comparisons)]
         # git is asked only where something changed: a history has many commits that changed nothing.
         bases = {base, *(group["base"] for group in found)} if found else set()
         kernels = {group["kernel"] for group in found}

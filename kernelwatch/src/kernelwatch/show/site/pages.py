@@ -44,7 +44,7 @@ class Page(NamedTuple):
 _SHARED = ("static/view.js", "static/choices.js")
 _CHARTS = (
     "vendor/d3-7.9.0/d3.min.js", "vendor/plot-0.6.17/plot.umd.min.js",
-    "static/files.js", "static/data.js", "static/charts.js", *_SHARED,
+    "static/data.js", "static/charts.js", *_SHARED,
 )  # fmt: skip
 
 PAGES = (

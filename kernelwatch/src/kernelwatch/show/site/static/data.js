@@ -1,10 +1,24 @@
-// What the publisher wrote, in pieces: each is loaded once, when it is shown, and looked up by the names of parameters.
+// What the publisher wrote, in pieces: each is loaded once, when it is shown, as a script that hands it over, since a page that was
+// opened as a file may load nothing else; and looked up by the names of parameters.
 'use strict';
+
+/* Called by the script that is being loaded. */
+function arrived(text) {
+    document.currentScript.received = JSON.parse(text);
+}
 
 const pieces = {};
 
+/* The promise of a piece. */
 function piece(place) {
-    pieces[place] ??= load(`data/${place}.js?made=${document.documentElement.dataset.made}`);
+    pieces[place] ??= new Promise(function (resolve, reject) {
+        const script = element('script', {src: `data/${place}.js?made=${document.documentElement.dataset.made}`});
+        script.onload = script.onerror = function () {
+            script.remove();
+            return script.received === undefined ? reject(new Error(script.src)) : resolve(script.received);
+        };
+        document.head.append(script);
+    });
     return pieces[place];
 }
 
