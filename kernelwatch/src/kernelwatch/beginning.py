@@ -22,40 +22,7 @@ from kernelwatch.store import git
 from kernelwatch.store.git import GitError
 from ptxcount import whole
 
-_CONFIGURATION = {
-    "version": 1,
-    "project": "",
-    "project_url": "watch/index.html",
-    "show_commit_url": "watch/commit.html#",
-    "repo": ".",
-    "branches": [],
-    "dvcs": "git",
-    "plugins": [".kernelwatch.runner.plugin"],
-    "environment_type": "virtualenv",
-    "pythons": ["3"],
-    "build_command": [],
-    "install_command": ["in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir} {build_dir}"],
-    "uninstall_command": [],
-    "launch_method": "forkserver",
-    "benchmark_dir": "benchmarks",
-    "env_dir": ".asv/env",
-    "results_dir": "results",
-    "html_dir": "html",
-}
-
-_BENCHMARKS = """\
-\"\"\"The kernels that are watched. Names of classes and of axes are those of stored results: add, do not rename.\"\"\"
-
-import kernelwatch as kw
-
-"""
-
-#: Stands before the classes.
-_GUESSED = """\
-# TODO: shapes and sizes are guesses; reference=, a function of NumPy arrays, verifies what a kernel writes.
-
-
-"""
+_TEMPLATES = Path(__file__).parent / "templates"
 
 #: What asv and this library make in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
@@ -71,24 +38,6 @@ _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-
 
 #: A branch whose name no shell and no YAML reads as more than a name.
 _BRANCH = re.compile(r"[\w+-][\w./+-]*")
-
-_NONE_FOUND = """\
-# No kernel was found. A text of CUDA C++, or PTX, that a package makes is watched like this:
-#
-# class Blur(kw.Watched):
-#     kernel = kw.Kernel(
-#         "blur",
-#         text="package.module:NAME",  # a text, or a function that returns one; ptx= for PTX
-#         arguments=[kw.outputs("out", "n", "float32"), kw.inputs("image", "n", "float32"), "n"],
-#         block=256,
-#         over=("n",),
-#     )
-#     param_names = ("n",)
-#     params = ([4096],)
-#
-# Of Numba: ptx= a function of your package that returns numba.cuda.compile_ptx(function, types, cc=..., lineinfo=True),
-# and arguments=kw.numba_arguments(...) of the same.
-"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -131,16 +80,22 @@ def main(words: Sequence[str] | None = None) -> int:
 def _files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
     """Return what is to be written. Raises ValueError with the reason why it would be wrong."""
     branch = _branch(root)
-    workflows = dict(_workflows(branch, library)) if library else {}
-    configuration = {**_CONFIGURATION, "project": root.name, "branches": [branch]}.items()
-    classes = list(_classes(root, flags))
-    lines = (f"    {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in configuration)
+    if library and not _BRANCH.fullmatch(branch):
+        raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
+    project, quoted = (json.dumps(each, ensure_ascii=False) for each in (root.name, branch))
+    classes = "\n\n".join(_classes(root, flags))
+    names = [each.name for each in sorted(_TEMPLATES.glob("*.yml")) if library]
     return {
-        "asv.conf.json": "{\n" + ",\n".join(lines) + "\n}\n",
+        "asv.conf.json": _filled("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _BENCHMARKS + (_GUESSED + "\n\n".join(classes) if classes else f"\n{_NONE_FOUND}"),
-        **workflows,
+        "benchmarks/kernels.py": _filled("kernels.txt" if classes else "no_kernels.txt", CLASSES=classes),
+        **{f".github/workflows/{name}": _filled(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC) for name in names},
     }
+
+
+def _filled(template: str, **values: str) -> str:
+    text = (_TEMPLATES / template).read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
 
 def _classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
@@ -193,16 +148,6 @@ def _ignore(path: Path) -> None:
         added = "".join(f"{line}\n" for line in missing).encode()
         whole.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
         print(f".gitignore: added {' '.join(missing)}")
-
-
-def _workflows(branch: str, library: str) -> Iterator[tuple[str, str]]:
-    if not _BRANCH.fullmatch(branch):
-        raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
-    for path in sorted((Path(__file__).parent / "workflows").glob("*.yml")):
-        text = path.read_text(encoding="utf-8")
-        for mark, value in {"@BRANCH@": branch, "@LIBRARY@": library, "@NVCC@": _NVCC}.items():
-            text = text.replace(mark, value)
-        yield f".github/workflows/{path.name}", text
 
 
 def provide(words: Sequence[str] | None = None) -> int:

@@ -92,22 +92,19 @@ class Finder:
 
     def kernels(self) -> list[Found]:
         """Return the kernels in the order of files and lines."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CompilerWarning)
-            return self._kernels()
-
-    def _kernels(self) -> list[Found]:
         self.texts = dict(self._read())
         units = [*filter(None, map(self._unit, self.texts)), *self._units_of_python()]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
+            warnings.simplefilter("ignore", CompilerWarning)
             units = list(pool.map(self._compiled, units))
-        alone = {each.file: each for each in units if each.ptx and not each.made}
-        found: dict[tuple[str, int, str], Found] = {}
-        for one in (one for unit in units for one in self._of_ptx(unit, alone)):
-            known = found.setdefault(one.place, one)
-            if known.unit is one.unit:
-                found[one.place] = replace(known, instances=tuple(dict.fromkeys((*known.instances, *one.instances))))
-        found = {place: self._at_home(one, found.values()) for place, one in found.items()}
+            alone = {each.file: each for each in units if each.ptx and not each.made}
+            found: dict[tuple[str, int, str], Found] = {}
+            for one in (one for unit in units for one in self._of_ptx(unit, alone)):
+                known = found.setdefault(one.place, one)
+                if known.unit is one.unit:
+                    made = dict.fromkeys((*known.instances, *one.instances))
+                    found[one.place] = replace(known, instances=tuple(made))
+            found = {place: self._at_home(one, found.values()) for place, one in found.items()}
         lines = {place[:2] for place in found}
         found |= {one.place: one for unit in units for one in self._of_text(unit, lines)}
         return [found[place] for place in sorted(found)]
@@ -132,8 +129,8 @@ class Finder:
         while folder := next(self._lacking(file, source, include), ""):
             include.append(folder)
             source = self._source(file, text, include)
-        whole = source.whole()
-        return Unit(file, text, include=tuple(include), whole=whole) if "__global__" in whole else None
+        found = Unit(file, text, include=tuple(include), whole=source.whole())
+        return found if "__global__" in found.whole else None
 
     def _source(self, file: str, text: str, include: Sequence[str]) -> Source:
         folders = ((self.root / file).parent, *(self.root / each for each in include))
@@ -217,18 +214,11 @@ class Finder:
             home = alone.get(file, unit) if not unit.made else unit
             if not set(re.findall(r"[A-Za-z_]\w*", name)) <= {*re.findall(r"\w+", home.whole), *_BUILT_IN}:
                 home = unit
+            entry, template = program.entries[mangled], tuple(filter(None, said.template)) if said else ()
             yield Found(
-                file,
-                line,
-                name.partition("<")[0],
-                _entry(unit.ptx, mangled, name),
-                tuple(filter(None, said.template)) if said else (),
-                _parameters(mangled, program.entries[mangled], said),
-                home,
-                (name,) if "<" in name else (),
-                program.entries[mangled].most,
-                unit,
-            )
+                file, line, name.partition("<")[0], _entry(unit.ptx, mangled, name), template,
+                _parameters(mangled, entry, said), home, (name,) if "<" in name else (), entry.most, unit,
+            )  # fmt: skip
 
     def _of_text(self, unit: Unit, known: set[tuple[str, int]]) -> Iterator[Found]:
         """Yield what its text declares and no PTX has: all where nvcc refuses it, else templates without instances."""
@@ -246,7 +236,6 @@ class Finder:
 
 #: Words of template arguments that need no declaration.
 _BUILT_IN = ("bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned", "true", "false", "const")
-
 
 #: The types of parameters of which only the bytes are known.
 _UNKNOWN = {8: "void*", 4: "int", 2: "short", 1: "char"}

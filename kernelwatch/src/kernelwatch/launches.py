@@ -54,11 +54,8 @@ class Launch:
         )
         lengths = tuple(each for each in grid if each)
         threads = tuple(int(each) for each in block if each and each.isdigit())
-        return (
-            lengths if len(lengths) == len(grid) else None,
-            threads if len(threads) == len(block) else None,
-            "" if shared == "0" else shared,
-        )
+        whole = len(lengths) == len(grid), len(threads) == len(block)
+        return lengths if whole[0] else None, threads if whole[1] else None, "" if shared == "0" else shared
 
     def expression(self, text: str, known: Mapping[str, str]) -> str | None:
         """Return what a C++ expression is in terms of some known names; None where that is not known."""
@@ -121,17 +118,12 @@ def launches(file: str, text: str) -> Iterator[tuple[str, Launch]]:
     """Yield the launches in a text, with the kernel's name without namespaces."""
     text = _COMMENT.sub(" ", text).replace("\\\n", " ")
     for match in _LAUNCH.finditer(text):
-        end = text.find(">>>", match.end())
-        opening = re.match(r"\s*\(", text[end + 3 :])
-        if end < 0 or not opening:
-            continue
-        start = end + 3 + opening.end()
-        template = tuple(split(match[2][1:-1])) if match[2] else ()
-        arguments = tuple(split(text[start : _closing(text, start - 1)]))
-        configuration = tuple(split(text[match.end() : end]))
-        if len(configuration) < 2:
-            continue
-        yield match[1], Launch(file, text[: match.start()], template, configuration, arguments)
+        opening = re.compile(r">>>\s*\(").search(text, match.end())
+        configuration = tuple(split(text[match.end() : opening.start()])) if opening else ()
+        if opening and len(configuration) > 1:
+            template = tuple(split(match[2][1:-1])) if match[2] else ()
+            arguments = tuple(split(text[opening.end() : _closing(text, opening.end() - 1)]))
+            yield match[1], Launch(file, text[: match.start()], template, configuration, arguments)
 
 
 def _closing(text: str, place: int) -> int:
