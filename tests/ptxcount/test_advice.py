@@ -77,10 +77,7 @@ BODIES = [
     ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),
     ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
      ["PC105", "PC105"]),
-    (PADDED, ["PC105"]),
-    (COLUMNS, ["PC105", "PC105"]),
-    (TILE, ["PC105"]),
-    (FOUR, ["PC106", "PC101"]),
+    (PADDED, ["PC105"]), (COLUMNS, ["PC105", "PC105"]), (TILE, ["PC105"]), (FOUR, ["PC106", "PC101"]),
 ]  # fmt: skip
 
 

@@ -31,14 +31,8 @@ def _same(got: Array, expected: Array) -> None:
 
 
 @pytest.mark.parametrize(("name", "count", "exact"), [
-    ("add.rn", 2, np.add),
-    ("sub.rn", 2, np.subtract),
-    ("mul.rn", 2, np.multiply),
-    ("min", 2, np.fmin),
-    ("max", 2, np.fmax),
-    ("min.NaN", 2, np.minimum),
-    ("max.NaN", 2, np.maximum),
-    ("abs", 1, np.abs),
+    ("add.rn", 2, np.add), ("sub.rn", 2, np.subtract), ("mul.rn", 2, np.multiply), ("min", 2, np.fmin),
+    ("max", 2, np.fmax), ("min.NaN", 2, np.minimum), ("max.NaN", 2, np.maximum), ("abs", 1, np.abs),
     ("fma.rn.relu", 3, lambda a, b, c: np.where(a * b + c < 0, 0, a * b + c)),
 ])  # fmt: skip
 @pytest.mark.parametrize("pairs", [False, True])

@@ -116,10 +116,8 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
 
 @pytest.mark.parametrize(("place", "value", "text"), [
     (0, "nothing", r"no kernel 'nothing'; the PTX has off_by_one"),
-    (1, (1, 1), r"grid \(1, 1\): three numbers"),
-    (1, (1, 65536, 1), "grid .* are allowed"),
-    (2, (2048, 1, 1), "block .* are allowed"),
-    (2, (32, 33, 1), "1056 threads, 1024 are allowed"),
+    (1, (1, 1), r"grid \(1, 1\): three numbers"), (1, (1, 65536, 1), "grid .* are allowed"),
+    (2, (2048, 1, 1), "block .* are allowed"), (2, (32, 33, 1), "1056 threads, 1024 are allowed"),
     (3, GOOD[3][:2], "takes 3 arguments, not 2"),
     (3, [*GOOD[3][:2], np.int64(3)], "argument 2: 8 bytes, off_by_one takes 4"),
     (3, [*GOOD[3][:2], 3], "argument 2: an array or a NumPy scalar, not int"),

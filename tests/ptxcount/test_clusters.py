@@ -149,11 +149,9 @@ def test_large_tiles() -> None:
 
 
 WRONG: list[tuple[tuple[int, ...], int, str]] = [
-    ((32,), 0, "box .*a number from 1 to 256 for each axis"),
-    ((4, 3), 0, "a row takes a multiple of 16 bytes"),
-    ((4, 32), 64, "no more than a swizzle"),
-    ((4, 32), 48, "swizzle 48: one of 0, 32, 64, 128"),
-]
+    ((32,), 0, "box .*a number from 1 to 256 for each axis"), ((4, 3), 0, "a row takes a multiple of 16 bytes"),
+    ((4, 32), 64, "no more than a swizzle"), ((4, 32), 48, "swizzle 48: one of 0, 32, 64, 128"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)

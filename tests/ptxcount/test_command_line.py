@@ -20,14 +20,8 @@ from ptxcount.command_line import main
 from ptxcount.errors import LaunchError
 from tests.ptxcount.sources import FOLDER, compiled, ptx
 
-SIX = [
-    "load_requests",
-    "load_sectors",
-    "store_requests",
-    "store_sectors",
-    "shared_load_wavefronts",
-    "shared_store_wavefronts",
-]
+SIX = [f"{kind}_{what}" for kind in ("load", "store") for what in ("requests", "sectors")]
+SIX += ["shared_load_wavefronts", "shared_store_wavefronts"]
 SUMS = str(FOLDER / "row_sums.cu")
 GIVEN = "sums=float32[32] matrix=float32[32,4] int32:32 int32:4"
 ROW_SUMS = f"--entry row_sums --grid 1 --block 32 {GIVEN}"
@@ -206,24 +200,14 @@ def test_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 #: A parameter's type, what it is given, and the type that it needs; nothing where that is right.
 TYPED = [
-    ("const float*", "a=float64[64]", "float32"),
-    ("float* __restrict__", "a=int32[64]", "float32"),
-    ("double*", "a=float32[128]", "float64"),
-    ("int*", "a=uint32[64]", ""),
-    ("unsigned long long*", "a=uint32[128]", "uint64"),
-    ("float2*", "a=float64[64]", "float32"),
-    ("float2*", "a=complex64[64]", ""),
-    ("float4*", "a=float32[64,4]", ""),
-    ("char*", "a=float64[64]", ""),
-    ("short*", "a=float64[64]", "int16"),
-    ("void*", "a=float64[64]", ""),
-    ("float**", "a=uint64[64]", ""),
-    ("float", "float32:1", ""),
-    ("float", "int32:1", "float32"),
-    ("int", "float32:1", "int32"),
-    ("unsigned", "int32:1", ""),
-    ("unsigned", "bytes:01000000", ""),
-]
+    ("const float*", "a=float64[64]", "float32"), ("float* __restrict__", "a=int32[64]", "float32"),
+    ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
+    ("unsigned long long*", "a=uint32[128]", "uint64"), ("float2*", "a=float64[64]", "float32"),
+    ("float2*", "a=complex64[64]", ""), ("float4*", "a=float32[64,4]", ""), ("char*", "a=float64[64]", ""),
+    ("short*", "a=float64[64]", "int16"), ("void*", "a=float64[64]", ""), ("float**", "a=uint64[64]", ""),
+    ("float", "float32:1", ""), ("float", "int32:1", "float32"), ("int", "float32:1", "int32"),
+    ("unsigned", "int32:1", ""), ("unsigned", "bytes:01000000", ""),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["", 'extern "C" '])
@@ -232,15 +216,8 @@ def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, caps
     """An array or a number of another type than the parameter's would be read as other numbers."""
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
-    words = [
-        str(source),
-        "--entry",
-        f"k{[each[:2] for each in TYPED].index((kind, word))}",
-        "--grid",
-        "1",
-        "--block",
-        "1",
-    ]
+    place = [each[:2] for each in TYPED].index((kind, word))
+    words = [str(source), *f"--entry k{place} --grid 1 --block 1".split()]
     if needed:
         said = _refused(capsys, *words, word)
         assert said.startswith(f"LaunchError: argument {word}: ")
@@ -253,15 +230,11 @@ FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output
 
 #: Where standard output goes in a shell, the exit code, and what is said on standard error.
 OUTPUTS = [
-    (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL),
-    (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
-    (f"sums.ptx {ROW_SUMS}", "| true", 141, ""),
-    ("--help", "> /dev/full", 1, FULL),
-    ("check", "> /dev/full", 2, FULL),
-    ("check", ">&-", 2, CLOSED),
-    ("check", "| true", 141, ""),
+    (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
+    (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
+    ("check", "> /dev/full", 2, FULL), ("check", ">&-", 2, CLOSED), ("check", "| true", 141, ""),
     ("check --help", "| true", 141, ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
@@ -276,17 +249,15 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
 
 #: What the kernel's file begins with, options of nvcc, the file that ``#line`` names, and whether its line is shown.
 NAMED = [
-    ("", "", "own/text.h", False),
-    ("", "-I {folder}/included", "included/text.h", False),
-    ("", "", "elsewhere/text.h", False),
-    ("", "", "own/link.h", False),
+    ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
+    ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),
     ('#include "text.h"', "", "own/text.h", True),
     ('#include "text.h"', "-I {folder}/included", "included/text.h", False),
     ("#include <text.h>", "-I {folder}/included", "included/text.h", True),
     ('#include "a b$.h"', "", "own/a b$.h", True),
     ('#include "link.h"', "", "elsewhere/text.h", True),
     ("", "-include {folder}/elsewhere/text.h", "elsewhere/text.h", True),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("begin", "flags", "named", "shown"), NAMED)
@@ -354,11 +325,8 @@ def test_arrays() -> None:
 
 
 @pytest.mark.parametrize(("word", "expected"), [
-    ("n=uint8:7", np.uint8(7)),
-    ("u1:7", np.uint8(7)),
-    ("int64:-5", np.int64(-5)),
-    ("float32:1e-3", np.float32(1e-3)),
-    ("complex64:1+2j", np.complex64(1 + 2j)),
+    ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)),
+    ("float32:1e-3", np.float32(1e-3)), ("complex64:1+2j", np.complex64(1 + 2j)),
 ])  # fmt: skip
 def test_scalars(word: str, expected: np.generic) -> None:
     """Scalars of their dtype."""

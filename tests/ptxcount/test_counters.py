@@ -54,11 +54,9 @@ def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, by
 
 HAND_CASES: list[Case] = [
     *((kernel, size, 45, 70) for kernel in TRANSPOSES for size in (1, 4, 16)),
-    ("offset_copy", 8, 999, 3),
-    ("offset_copy", 2, 1000, 31),
-    ("stride_copy", 16, 300, 3),
+    ("offset_copy", 8, 999, 3), ("offset_copy", 2, 1000, 31), ("stride_copy", 16, 300, 3),
     ("stride_copy", 1, 700, 17),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", HAND_CASES)
@@ -152,11 +150,9 @@ def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WAYS: list[Case] = [
     *((kernel, size, 173, 1090) for kernel in TRANSPOSES for size in (2, 4, 8)),
-    ("transpose_padded", 16, 700, 95),
-    ("transpose_padded", 1, 95, 800),
-    ("offset_copy", 4, 50_001, 5),
+    ("transpose_padded", 16, 700, 95), ("transpose_padded", 1, 95, 800), ("offset_copy", 4, 50_001, 5),
     ("stride_copy", 4, 50_001, 3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WAYS)

@@ -68,8 +68,7 @@ CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("sub.sat", "s32", "tt", "t", lambda n, a, b: max(-(2**31), min(2**31 - 1, a - b))),
     ("and", "b16 b32 b64", "tt", "t", lambda n, a, b: a & b),
     ("or", "b16 b32 b64", "tt", "t", lambda n, a, b: a | b),
-    ("xor", "b16 b32 b64", "tt", "t", lambda n, a, b: a ^ b),
-    ("not", "b16 b32 b64", "t", "t", lambda n, a: ~a),
+    ("xor", "b16 b32 b64", "tt", "t", lambda n, a, b: a ^ b), ("not", "b16 b32 b64", "t", "t", lambda n, a: ~a),
     ("cnot", "b16 b32 b64", "t", "t", lambda n, a: int(a == 0)),
     ("shl", "b16 b32 b64", "tu", "t", lambda n, a, b: a << min(b, n)),
     ("shr", "b16 u16 s16 b32 u32 s32 u64 s64", "tu", "t", lambda n, a, b: a >> min(b, n)),
@@ -84,7 +83,7 @@ CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("shf.l.clamp", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << min(c, 32)) >> 32),
     ("shf.r.wrap", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> (c & 31)),
     ("shf.r.clamp", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> min(c, 32)),
-]
+]  # fmt: skip
 ROWS = [(name, kind, *rest) for name, kinds, *rest in CASES for kind in kinds.split()]
 
 

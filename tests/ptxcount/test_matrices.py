@@ -30,16 +30,12 @@ def test_products(product: Product) -> None:
 
 #: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and the order in memory of a, b and c.
 WMMA = [
-    ("half_rcr", "f2", "f4", (16, 16, 16), "CFC"),
-    ("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
-    ("half_half", "f2", "f2", (16, 16, 16), "FFF"),
-    ("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
-    ("half_wide", "f2", "f4", (8, 32, 16), "CFF"),
-    ("bytes_rcr", "i1", "i4", (16, 16, 16), "CFC"),
-    ("bytes_crc", "i1", "i4", (16, 16, 16), "FCF"),
-    ("tf32_rrr", "f4", "f4", (16, 16, 8), "CCC"),
+    ("half_rcr", "f2", "f4", (16, 16, 16), "CFC"), ("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
+    ("half_half", "f2", "f2", (16, 16, 16), "FFF"), ("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
+    ("half_wide", "f2", "f4", (8, 32, 16), "CFF"), ("bytes_rcr", "i1", "i4", (16, 16, 16), "CFC"),
+    ("bytes_crc", "i1", "i4", (16, 16, 16), "FCF"), ("tf32_rrr", "f4", "f4", (16, 16, 8), "CCC"),
     ("double_rcr", "f8", "f8", (8, 8, 4), "CFC"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])

@@ -119,9 +119,7 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
 
 
 @pytest.mark.parametrize(("parameter", "problem"), [
-    (".b8 x[4]", ""),
-    (".b8 x[]", "parameter x: it has no size"),
-    (".align 4 x", "parameter x: it has no type"),
+    (".b8 x[4]", ""), (".b8 x[]", "parameter x: it has no size"), (".align 4 x", "parameter x: it has no type"),
     (".texref x", "parameter x: .texref is not supported"),
     (".texref x[]", "parameter x: .texref is not supported"),
 ])  # fmt: skip

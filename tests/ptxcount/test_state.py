@@ -52,15 +52,8 @@ BLOCK, WARP = "bar.sync 0;", "bar.warp.sync -1;"
 @pytest.mark.parametrize("before", ["", WARP, BLOCK, WARP + BLOCK, f"setp.lt.u32 %p1, %r0, 32; @%p1 {WARP}"])
 @pytest.mark.parametrize(("other", "within"), [("%r2", True), ("%r3", False)])
 @pytest.mark.parametrize(("first", "second", "races"), [
-    (STORE, LOAD, True),
-    (LOAD, STORE, True),
-    (STORE, STORE, True),
-    (ATOMIC, LOAD, True),
-    (LOAD, ATOMIC, True),
-    (ATOMIC, STORE, True),
-    (STORE, ATOMIC, True),
-    (ATOMIC, ATOMIC, False),
-    (LOAD, LOAD, False),
+    (STORE, LOAD, True), (LOAD, STORE, True), (STORE, STORE, True), (ATOMIC, LOAD, True), (LOAD, ATOMIC, True),
+    (ATOMIC, STORE, True), (STORE, ATOMIC, True), (ATOMIC, ATOMIC, False), (LOAD, LOAD, False),
 ])  # fmt: skip
 def test_races(first: str, second: str, races: bool, other: str, within: bool, before: str) -> None:
     """A thread's own word, then another's: a barrier between orders them, that of a warp within it, an earlier none."""
@@ -205,15 +198,12 @@ def test_written_by_other_blocks(writers: str) -> None:
 
 #: Operation, operand, and what it makes of 0, 1, 2, ... where threads i and i + 32 name word i.
 REDUCTIONS = [
-    ("add.u32", "3", lambda i: i + 6),
-    ("min.s32", "-1", lambda i: 2**32 - 1),
-    ("max.u32", "9", lambda i: max(i, 9)),
-    ("and.b32", "5", lambda i: i & 5),
-    ("or.b32", "5", lambda i: i | 5),
+    ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
+    ("max.u32", "9", lambda i: max(i, 9)), ("and.b32", "5", lambda i: i & 5), ("or.b32", "5", lambda i: i | 5),
     ("xor.b32", "%r0", lambda i: i ^ i ^ (i + 32)),
     ("inc.u32", "4", lambda i: 0 if i == 3 else 1 if i >= 4 else i + 2),
     ("dec.u32", "4", lambda i: 3 if i == 0 or i > 4 else 4 if i == 1 else i - 2),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])

@@ -79,10 +79,9 @@ def main(words: Sequence[str]) -> int:
         raise
     except (PtxError, OSError, MemoryError) as error:
         text = f"{type(error).__name__}: {error}"
-        if options.command in ("init", "compare"):
-            sys.stderr.write(printable(f"{text}\n"))
-        else:
-            _say([Diagnostic(FILE, 1, "PC009", text)], [], options)
+        if options.command not in ("init", "compare"):
+            return _say([Diagnostic(FILE, 1, "PC009", text)], [], options)
+        sys.stderr.write(printable(f"{text}\n"))
         return 2
     return 0
 
@@ -106,7 +105,7 @@ def _pin(options: argparse.Namespace) -> int:
     found = list(counts(given, Cache(options.folder, used=not options.no_cache)))
     wrong = [each for each in found if isinstance(each, Diagnostic)]
     if wrong:
-        return _said(wrong, [], options)
+        return _say(wrong, [], options)
     counted = [each for each in found if isinstance(each, Counted)]
     lock = _readable(options.folder)
     what = [each for one in counted if lock.of(one) is not None for each in pins.compare(one, lock)]
@@ -168,7 +167,7 @@ def _check(options: argparse.Namespace) -> int:
     elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release() or 'none'}: what differs may be its own"
         kept.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    code = _said(kept, counted, options)
+    code = _say(kept, counted, options)
     if code == 0 and lock is not None and options.update:
         pins.write(options.folder, counted, release())
     return 3 if code == 0 and options.exact and any(each.code == "PC004" for each in kept) else code
@@ -194,14 +193,8 @@ def once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [*found.values()]
 
 
-def _said(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> int:
-    _say(found, counted, options)
-    if any(each.code in UNCLEAR for each in found):
-        return 2
-    return int(any(each.level == "error" for each in found))
-
-
-def _say(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> None:
+def _say(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> int:
+    """Say what was found, from where the command was called; the exit code."""
     form = getattr(options, "format", "text")
     at = getattr(options, "said", Path())
     where = "" if at == Path() else f" {shlex.quote(str(at))}"
@@ -220,6 +213,7 @@ def _say(found: list[Diagnostic], counted: list[Counted], options: argparse.Name
         text = FORMATS["text"](found, counted)
     if text:
         print(printable(text))
+    return 2 if any(each.code in UNCLEAR for each in found) else int(any(each.level == "error" for each in found))
 
 
 def _entries(file: Path, include: Sequence[str], flags: str) -> str:
