@@ -15,6 +15,7 @@ from ptxcount.command_line import main
 from ptxcount.costs import costs
 from ptxcount.counters import Access, LaunchCounters
 from ptxcount.errors import Source
+from ptxcount.patterns import array_of
 from ptxcount.picture import Picture, picture
 
 SOURCE = """\
@@ -126,6 +127,14 @@ def test_banks(width: int, seed: int) -> None:
     assert (made.now.sum(axis=0) == height).all()
     assert made.best.sum() == height.sum()
     assert len(made.best) <= len(made.now)
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
+def test_names_of_arrays(place: int, name: str) -> None:
+    """Shared arrays lie one behind the other: the first byte of one is none of the array before."""
+    access = Access(Source(1), "shared", "load", 1)
+    access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
+    assert array_of(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
 def test_a_typical_request() -> None:

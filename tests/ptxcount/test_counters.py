@@ -201,18 +201,13 @@ MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
     **{
         f"0 4 {between} 8 12": (2, 8)
-        for between in (
-            "bar.sync0;",
-            "fence.acq_rel.gpu;",
-            "membar.cta;",
-            "cp.async.commit_group;",
-            "red.shared.add.u32[%r2],1;",
-            "atom.shared.add.u32%r8,[%r2],1;",
-        )
+        for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.commit_group;",
+                        "red.shared.add.u32[%r2],1;", "atom.shared.add.u32%r8,[%r2],1;")
     },
     "%r7 0 4 8 12": (1, 2),  # all lanes there
     "%r6 0 4": (1, 2),  # lanes in pairs
     "%r6 0 4 8 12": (1, 2),
+    "%r9 0 16": (2, 4),  # two words a bank; as 8 bytes it would be four
     "4 0 12 8": (1, 4),
     "b16 0 2": (1, 4),
     "b16 2 4": (2, 8),
@@ -220,7 +215,7 @@ MERGED: dict[str, tuple[int, int] | None] = {
     "s16 0 2": None,
     "u8 0 1": None,
     "u64 0 8": (1, 4),
-}
+}  # fmt: skip
 TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 
@@ -239,11 +234,12 @@ def test_merged(code: str) -> None:
         body = body.replace(name, f"{name} ")
     text = f"""
         mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;
-        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7;
+        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7; and.b32 %r9, %r0, 1; mad.lo.u32 %r9, %r9, 128, %r7;
+        mad.lo.u32 %r9, %r8, 8, %r9;
         st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
-    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half;")
+    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9;")
     found = execute.run(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
     assert found.merged.get("load") == MERGED[code]
 

@@ -114,6 +114,8 @@ def test_fills() -> None:
     assert (uniform == argument("x=float32[1000]=random(1,-2,3)")).all()
     indices: Any = argument("x=int32[1000]=random(7)")
     assert (indices.min() >= 0, indices.max() < 1000) == (True, True)
+    for low, high, held in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
+        assert {*argument(f"x=int32[99]=random(1,{low},{high})").tolist()} == held
     assert sorted(argument("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
     assert argument("q=bytes:00ff").tobytes() == b"\x00\xff"
 

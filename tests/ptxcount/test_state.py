@@ -106,6 +106,33 @@ def test_barrier_of_one_block(first: int) -> None:
     assert caught.value.block == (1 - first, 0, 0)
 
 
+@pytest.mark.parametrize("writer", [0, 1])
+def test_every_reader_of_a_place(writer: int) -> None:
+    """Whoever has read a place of global memory races with who writes it, also where others read it later."""
+    reads = "".join(f"setp.eq.u32 %p1, %r0, {t}; @%p1 ld.global.u32 %r5, [%rd2];" for t in (0, 1))
+    body = f"ld.param.u64 %rd2, [p0]; {reads} setp.eq.u32 %p1, %r0, {writer}; @%p1 st.global.u32 [%rd2], 7;"
+    given = [np.zeros(1, np.uint32)]
+    with pytest.raises(errors.GlobalRaceError):
+        run(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [*given], races="error", distinct=True)
+
+
+def test_race_beside_reserved_memory() -> None:
+    """A thread that is in the memory of a library hides no race of others."""
+    place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
+    with pytest.raises(errors.SharedRaceError):
+        _run(f"{place} st.shared.u32 [%r5], %r0;")
+
+
+@pytest.mark.parametrize(("between", "split"), [("", True), ("bar.sync 0;", False)])
+def test_requests_behind_a_loop(between: str, split: bool) -> None:
+    """Lanes that leave a loop at different times may be served apart, up to the next barrier."""
+    loop = "mov.u32 %r4, %r0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 40; @%p1 bra AGAIN;"
+    text = module(f"{_PLACES} {loop} {between} st.global.u32 [%rd1], %r4;", 1, _SHARED)
+    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(32, np.uint32)])
+    assert [each.split for each in counters.accesses] == [split]
+    assert counters.caveats() == ({"global store": "requests may be split"} if split else {})
+
+
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
