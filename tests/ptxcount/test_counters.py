@@ -234,8 +234,8 @@ def test_merged(code: str) -> None:
         body = body.replace(name, f"{name} ")
     text = f"""
         mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;
-        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7; and.b32 %r9, %r0, 1; mad.lo.u32 %r9, %r9, 128, %r7;
-        mad.lo.u32 %r9, %r8, 8, %r9;
+        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7; and.b32 %r3, %r0, 1; mad.lo.u32 %r4, %r3, 128, %r7;
+        mad.lo.u32 %r9, %r8, 8, %r4;
         st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
