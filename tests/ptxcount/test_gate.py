@@ -339,6 +339,12 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
     assert not changes(lambda: None)
     assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
+    monkeypatch.setenv("CPATH", str(first.parent))
+    cache._compiler.cache_clear()
+    repository.launch(LAUNCH)
+    later = "#if __has_include(<later.h>)\n#include <later.h>\n#endif\n"
+    assert changes(lambda: repository.kernel(2, lambda text: later + text))
+    assert changes(lambda: (first.parent / "later.h").write_text(""))
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:

@@ -23,7 +23,7 @@ def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Ar
     """Rounded, then clamped to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
     whole = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
-    inside = (whole >= float(limits.min)) & (whole < float(limits.max) + (target.size < 8))
+    inside = (whole >= float(limits.min)) & (whole < float(limits.max))
     converted = np.where(inside, whole, 0).astype(target.dtype)
     least, most = (target.dtype.type(limit) for limit in (limits.min, limits.max))
     clamped = np.where(whole < 0, least, most)
