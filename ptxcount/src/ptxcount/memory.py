@@ -46,11 +46,6 @@ class Region:
     compared: list[int] = field(default_factory=lambda: [0])
 
     @property
-    def plain(self) -> bool:
-        """Whether nobody looks at who reads it."""
-        return not self.unset and self.read is None and self.watched is None
-
-    @property
     def end(self) -> int:
         """The address behind the last byte."""
         return self.base + self.data.size
@@ -136,7 +131,8 @@ class ArrayMemory:
         if active.size == 1:
             region = self._region(address, size * count, report)
             if region is not None:
-                if isinstance(address, np.ndarray) and address.size == 1 and region.plain:
+                asked = region.unset or region.read is not None or region.watched is not None
+                if isinstance(address, np.ndarray) and address.size == 1 and not asked:
                     place = (address.item() - region.base) // size
                     return [region.units(size)[place + k : place + k + 1].reshape(1, 1).copy() for k in range(count)]
                 if region.unset:

@@ -52,11 +52,6 @@ class Counted:
             for each in self.advice
         ]
 
-    @property
-    def accesses(self) -> bool:
-        """Whether it accesses any memory."""
-        return any(access["ptx_line"] for row in self.lines for access in row["accesses"])
-
 
 _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
@@ -70,7 +65,8 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Diagn
         try:
             fields = there or _counted(launch, cache)
             one = Counted(launch.file, launch.label, launch.name or fields["description"], **fields)
-            yield one if one.accesses else Diagnostic(one.file, 1, "PC009", _IDLE, launch=one.name)
+            accesses = any(access["ptx_line"] for row in one.lines for access in row["accesses"])
+            yield one if accesses else Diagnostic(one.file, 1, "PC009", _IDLE, launch=one.name)
         except KernelFaultError as error:
             where = _below(Path(error.source.file or launch.file), launch.folder.resolve())
             yield Diagnostic(where, error.source.line or 1, "PC006", error.what, launch=launch.label)

@@ -117,22 +117,14 @@ def held(role: str, shape: Shape, element: str) -> Held:
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
-class _Form(NamedTuple):
-    """What the modifiers of a matrix instruction say."""
-
-    shape: Shape
-    elements: list[str]
-    names: set[str]
-
-
-def form(instruction: Instruction) -> _Form:
-    """The modifiers of an instruction, sorted; raises `UnsupportedInstructionError` without one shape."""
+def form(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
+    """An instruction's shape, its elements and its other modifiers; `UnsupportedInstructionError` without one shape."""
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
         raise unsupported(instruction)
     m, n, k = (int(number) for number in shapes[0].groups())
     elements = [name for name in instruction.modifiers if name in ELEMENTS]
-    return _Form(Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()})
+    return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}
 
 
 def _multiplied(a: Array, b: Array, c: Array, names: set[str]) -> Array:
