@@ -61,7 +61,7 @@ class RaceDetector:
         #: First and last thread, the warp's last epoch and the line, (4, rows, units), of each kind of access.
         self._touched: dict[str, Array] = {}
         self._warp_epochs: Array | None = None
-        self.sources: list[Source] = []
+        self._sources: dict[Source, int] = {}
         self._now = 0
 
     def expand(self, blocks: int) -> None:
@@ -75,7 +75,7 @@ class RaceDetector:
     def select(self, rows: Array) -> RaceDetector:
         """The detector of some of the blocks."""
         part = RaceDetector(self._units)
-        part.sources = self.sources
+        part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
         part._rows = len(index)
         part._touched = {kind: touched.take(index, axis=1) for kind, touched in self._touched.items()}
@@ -103,9 +103,7 @@ class RaceDetector:
         A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
         with no load and with no other store. Gives the first access that races, the other thread, and its line.
         """
-        if source not in self.sources:
-            self.sources.append(source)
-        self._now = self.sources.index(source)
+        self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int32), flat.shape)
         epoch = self._epoch(row, thread, flat.shape)
@@ -114,31 +112,34 @@ class RaceDetector:
         return again if race is None else race
 
     def _meets(
-        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+        self, kind: str, flat: Array, me: Array, epoch: Array | None, stored: Stored | None
     ) -> tuple[int, int, Source] | None:
         """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
-                first, last, when, by = (each.reshape(-1)[flat] for each in self._touched[other])
+                first, last = (each.reshape(-1)[flat] for each in self._touched[other][:2])
                 foreign = (first <= last) & ((first != me) | (last != me))
-                if foreign.any() and self._warp_epochs is not None:
+                if not foreign.any():
+                    continue
+                when, by = (each.reshape(-1)[flat] for each in self._touched[other][2:])
+                if epoch is not None:
                     foreign &= ~_before(first, last, when, me, epoch)
                 if foreign.any() and stored is not None and other != "atomic":
                     foreign &= ~stored.held()[:, None]
                 if foreign.any():
                     access, place = (int(axis[0]) for axis in np.nonzero(foreign))
                     somebody = first if first[access, place] != me[access, place] else last
-                    return access, int(somebody[access, place]), self.sources[int(by[access, place])]
+                    return access, int(somebody[access, place]), [*self._sources][int(by[access, place])]
         return None
 
-    def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array:
+    def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array | None:
         if self._warp_epochs is None:
-            return spread(np.zeros((1, 1), np.int32), shape)
+            return None
         rows = row if len(self._warp_epochs) > 1 else 0
         return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
 
     def _record(
-        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+        self, kind: str, flat: Array, me: Array, epoch: Array | None, stored: Stored | None
     ) -> tuple[int, int, Source] | None:
         """Keep who touched what; of stores, the first that races with another of the same instruction."""
         if kind not in self._touched:
@@ -146,14 +147,15 @@ class RaceDetector:
             self._touched[kind] = np.broadcast_to(nobody, (4, self._rows, self._units)).copy()
         first, last, when, by = (each.reshape(-1) for each in self._touched[kind])
         old_first, old_last = first[flat], last[flat]
-        if self._warp_epochs is not None:
+        if epoch is not None:
             over = _before(old_first, old_last, when[flat], me, epoch)
             old_first, old_last = np.where(over, _NOBODY, old_first), np.where(over, -1, old_last)
+            when[flat] = epoch
         # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
         # a copy: NumPy would walk through a reversed view in the order of memory).
         last[flat] = np.maximum(old_last, me)
         first[flat[::-1].copy()] = np.minimum(old_first, me)[::-1].copy()
-        when[flat], by[flat] = epoch, self._now
+        by[flat] = self._now
         if kind == "store":
             clash = (first[flat] != me) | (last[flat] != me)
             if clash.any() and stored is not None:
@@ -161,7 +163,7 @@ class RaceDetector:
             if clash.any():
                 access, place = (int(axis[0]) for axis in np.nonzero(clash))
                 one, two = int(first[flat[access, place]]), int(last[flat[access, place]])
-                return access, two if one == int(me[access, place]) else one, self.sources[self._now]
+                return access, two if one == int(me[access, place]) else one, [*self._sources][self._now]
         return None
 
 

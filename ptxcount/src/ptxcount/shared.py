@@ -205,11 +205,12 @@ class SharedMemory:
             text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
             report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]), *other)
 
-        known = written[flat].all(axis=1)
-        if kind != "store" and not known.all():
-            fail(UninitializedReadError, int(known.argmin()), "")
-        written[flat] = True
-        unwatched = distant or self._policy == "off" or bool((offsets < self._reserved).all())
+        if kind == "store":
+            written[flat] = True
+        elif not (known := written[flat]).all():
+            fail(UninitializedReadError, int(known.all(axis=1).argmin()), "")
+            written[flat] = True
+        unwatched = distant or self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
         source = getattr(report, "source", Source(0))
         race = None if unwatched else self.races.touch(kind, rows, threads, units, source, stored)
         if race is not None:
