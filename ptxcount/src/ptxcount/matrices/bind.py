@@ -21,7 +21,7 @@ from ..program import TYPES, Address, Instruction, Type
 from ..spaces import SPACES, in_shared, resolver, space_of
 from ..values import Value, dense
 from ..warps import LANES, Array, by_thread, spread
-from .fragments import Part, Shape, assembled, fragment, pieces, taken
+from .fragments import Part, Shape, assembled, fragment, pieces, quad_pairs, taken
 
 _B32, _U32, _U64 = TYPES["b32"], TYPES["u32"], TYPES["u64"]
 
@@ -105,15 +105,20 @@ class Held(NamedTuple):
         return [threads_of(chunk, packed(taken(part, matrix), self.bits)) for part in self.parts]
 
 
-def held(role: str, shape: Shape, element: str) -> Held:
+def held(role: str, shape: Shape, element: str, *, turned: bool = False) -> Held:
     """How an operand ``a``, ``b``, ``c`` or ``d`` with elements of a name in `ELEMENTS` is held."""
     bits = ELEMENTS[element].bits
+    if shape == _QUADS and bits < 64:
+        extent = {"a": (32, 4), "b": (4, 32)}.get(role, (32, 32))
+        return Held(quad_pairs(role, bits, turned=turned), bits, extent)
     parts = fragment(role, shape, bits)
     if role in "cd" and bits > 16:
         parts = [Part(part.row[:, [e]], part.column[:, [e]]) for part in parts for e in (0, 1)]
     return Held(parts, bits, shape.of(role))
 
 
+#: The shape of four products at once, if they are not of float64.
+_QUADS = Shape(8, 8, 4)
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
@@ -151,12 +156,18 @@ def _product(instruction: Instruction) -> Step | None:
     shape, elements, names = form(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
         elements = [elements[0], "f16", "f16", elements[1]]
-    if len(elements) != 4 or not names <= _MMA_NAMES or (shape.m == 8 and shape.k == 4 and "f64" not in elements):
+    layouts, quads = [name for name in instruction.modifiers if name in ("row", "col")], shape == _QUADS
+    turned = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
+    refused = (quads and elements[1:2] not in (["f16"], ["f64"])) or (
+        instruction.opcode == "mma" and any(turned) > quads
+    )
+    if len(elements) != 4 or not names <= _MMA_NAMES or refused:
         raise unsupported(instruction)
     expect_count(instruction, 4)
     to, left, right, plus = elements
     target, *sources = [items(operand) for operand in instruction.operands]
-    given = [held(role, shape, name) for role, name in zip("abc", (left, right, plus), strict=True)]
+    roles = zip("abc", (left, right, plus), turned, strict=True)
+    given = [held(role, shape, name, turned=each) for role, name, each in roles]
     result = held("d", shape, to)
     for each, operands in zip((result, *given), (target, *sources), strict=True):
         if len(operands) < len(each.parts):

@@ -69,6 +69,27 @@ def fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     ]
 
 
+def quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
+    """The registers of ``m8n8k4`` of halves: four products, each of a quad of lanes and the one 16 lanes on.
+
+    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each. ``turned``
+    says that ``a`` is held by columns, or ``b`` by rows.
+    """
+    lane = np.arange(LANES)[:, None]
+    first, upper = lane // 4 % 4 * 8, lane // 16 * 4
+    if role in "ab":
+        along, within = np.broadcast_arrays(np.arange(4), lane % 4)
+        outer, inner = (along, within) if turned else (within, along)
+        part = Part(first + upper + outer, inner) if role == "a" else Part(inner, first + upper + outer)
+    else:
+        column, row = np.broadcast_arrays(np.arange(8), lane % 4)
+        if bits == 32:
+            row, column = row % 2 + (column & 2), (column & 4) + (row & 2) + column % 2
+        part = Part(first + upper + row, first + column)
+    each = 32 // bits
+    return [Part(*(side[:, place : place + each] for side in part)) for place in range(0, part.row.shape[1], each)]
+
+
 def assembled(parts: list[Part], values: list[Array], extent: tuple[int, int]) -> Array:
     """The matrices of warps, (blocks, warps, rows, columns), from what registers hold."""
     ahead = np.broadcast_shapes(*(value.shape[:2] for value in values))
