@@ -156,11 +156,11 @@ def _product(instruction: Instruction) -> Step | None:
     shape, elements, names = form(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
         elements = [elements[0], "f16", "f16", elements[1]]
-    layouts, quads = [name for name in instruction.modifiers if name in ("row", "col")], shape == _QUADS
+    layouts = [name for name in instruction.modifiers if name in ("row", "col")]
     turned = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
-    refused = (quads and elements[1:2] not in (["f16"], ["f64"])) or (
-        instruction.opcode == "mma" and any(turned) > quads
-    )
+    refused = any(turned) and instruction.opcode == "mma"
+    if shape == _QUADS:
+        refused = elements[1:2] not in (["f16"], ["f64"])
     if len(elements) != 4 or not names <= _MMA_NAMES or refused:
         raise unsupported(instruction)
     expect_count(instruction, 4)
