@@ -110,10 +110,10 @@ def test_what_is_ignored(repository: Path) -> None:
     assert (repository / ".gitignore").read_text().count("run.lock") == 1
 
 
-@pytest.mark.parametrize("line", ["süß", "süß".encode("latin-1").decode("utf-8", "surrogateescape")])
-def test_what_was_ignored_stays(line: str, repository: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_what_was_ignored_stays(encoding: str, repository: Path) -> None:
     """Whatever its encoding and the locale's."""
-    text = line.encode("utf-8", "surrogateescape") + b"\nhtml\n"
+    text = "süß\nhtml\n".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-m", "kernelwatch", "init"]
@@ -211,6 +211,7 @@ SITUATIONS = {
     "detached, without main": ("switch -q --detach", [], "HEAD is detached, and there is no branch main or master"),
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
+    "no repository": ("version", [], "git init"),
     "a name that a shell runs": (
         "branch -m $(id)",
         ["--workflows", URL],
@@ -229,6 +230,8 @@ def test_situations(
     commands, words, said = SITUATIONS[name]
     for command in commands.splitlines():
         subprocess.run(["git", *command.split(" ")], cwd=repository, check=True)
+    if name == "no repository":
+        shutil.rmtree(repository / ".git")
     monkeypatch.chdir(repository / "include")
     code = beginning.main(words)
     if (repository / "asv.conf.json").exists():
@@ -283,21 +286,10 @@ def test_what_git_says(command: str, repository: Path) -> None:
     assert not [each for each in ("git init", "Traceback", "unforeseen") if each in said]
 
 
-def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Says what to do."""
-    monkeypatch.chdir(tmp_path)
-    assert beginning.main([]) == 1
-    assert "git init" in capsys.readouterr().err
-
-
 def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """It imports this library's and what the system has; without network a package is built by what is here."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
-    packages, commit, python = (
-        tmp_path / "lib" / "python3.11" / "site-packages",
-        tmp_path / "c",
-        tmp_path / "bin/python",
-    )
+    packages, commit, python = (tmp_path / each for each in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
         folder.mkdir(parents=True)
     assert beginning.provide([str(tmp_path), str(commit)]) == 0

@@ -11,9 +11,7 @@ import pytest
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
 
-EXACT = (
-    "load_requests", "load_sectors", "store_requests", "store_sectors", "shared_store_wavefronts",
-)  # fmt: skip
+EXACT = ["load_requests", "load_sectors", "store_requests", "store_sectors", "shared_store_wavefronts"]
 
 
 def _readings(name: str) -> list[dict[str, str]]:

@@ -9,14 +9,8 @@ import pytest
 from kernelwatch.counting.counters import main
 from ptxcount import host_memory
 
-SIX = [
-    "load_requests",
-    "load_sectors",
-    "store_requests",
-    "store_sectors",
-    "shared_load_wavefronts",
-    "shared_store_wavefronts",
-]
+SHARED = ["shared_load_wavefronts", "shared_store_wavefronts"]
+SIX = ["load_requests", "load_sectors", "store_requests", "store_sectors", *SHARED]
 
 
 def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:

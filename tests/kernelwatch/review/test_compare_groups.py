@@ -70,8 +70,7 @@ PER_REQUEST = ["50 more load sectors a request", "5 fewer store sectors a reques
 CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
     "nothing changed": ([time(10), count(10)], []),
     "a mean over sizes and dtypes": (
-        [time(20), time(10, "int8"), time(5, "float64"), time(20, "float16")],
-        [("k", O3, "+19 %", [])],
+        [time(20), time(10, "int8"), time(5, "float64"), time(20, "float16")], [("k", O3, "+19 %", [])]
     ),
     "flags apart": ([time(11), time(12, flags=O0)], [("k", O0, "+20 %", []), ("k", O3, "+10 %", [])]),
     "with its evidence": (
@@ -86,8 +85,7 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
         [("k", "any", "+0.0 %", ["5 more instructions"])],
     ),
     "counted beside a time of other flags": (
-        [time(9), count(15), count(15, flags=O0)],
-        [("k", O3, "-10 %", ["5 more instructions"])],
+        [time(9), count(15), count(15, flags=O0)], [("k", O3, "-10 %", ["5 more instructions"])]
     ),
     "counted beside it, and one number more": (
         [time(9), count(15), count(15, flags=O0), count(12, metric="load_sectors", flags=O0)],
@@ -117,8 +115,7 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
         [("k", O3, "", ["moves 4 times what it needs (1 before)", "30 more sectors loaded", *PER_REQUEST])],
     ),
     "declared to read what it does not": (
-        [replace(LOADED, useful_bytes=321)],
-        [("k", O3, "", ["30 more sectors loaded"])],
+        [replace(LOADED, useful_bytes=321)], [("k", O3, "", ["30 more sectors loaded"])]
     ),
     "other architectures last": (
         [compiled(20, "sm_80"), count(11, kernel="l")],
@@ -135,7 +132,7 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
         [time(9, same_code=True), time(9, "int8", same_code=False)],
         [("k", O3, "-10 %", ["machine code changed (1 of 2)"])],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "expected"), CASES.values(), ids=CASES)

@@ -127,17 +127,6 @@ def test_record(repository: Repository, commits: dict[str, str]) -> None:
     assert all(math.isnan(value) for each in stored for value in each["results"][copies][0])
 
 
-def test_what_cannot_be_read_is_named(repository: Repository) -> None:
-    """The pages are made without it."""
-    unreadable = [_machine(repository) / f"c0ffee00-virtualenv-py3{ending}" for ending in (".json", ".runs.jsonl")]
-    for path in unreadable:
-        path.write_text('{"commits": [')
-    done = repository.python("kernelwatch", "site")
-    assert done.returncode == 0, done.stdout + done.stderr
-    named = [line.partition(": ")[2].partition(": ")[0] for line in done.stderr.splitlines()]
-    assert {Path(each).name.partition(",")[0] for each in named} == {path.name for path in unreadable}
-
-
 def _machine(repository: Repository) -> Path:
     (file,) = repository.results.glob("*/machine.json")
     return file.parent

@@ -5,10 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,29 +84,3 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
 def test_keys_are_unambiguous() -> None:
     """Moving a character from one part to the next makes another key."""
     assert cache.key("ab", "c") != cache.key("a", "bc")
-
-
-_WRITE_FOREVER = """
-import sys
-from kernelwatch.toolchain import cache
-from kernelwatch.toolchain.nvcc_call import NvccOutput
-print("ready", flush=True)
-while True:
-    cache._write(cache.directory() / "xx" / "xx.json", NvccOutput(bytes(3_000_000), "said"))
-"""
-
-
-def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
-    """While one writes, and however it is killed, what is under the entry's name is whole."""
-    for pause in (0.0, 0.01, 0.03):
-        writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER], stdout=subprocess.PIPE, env=dict(os.environ))
-        assert writer.stdout is not None
-        writer.stdout.readline()
-        while not (empty_cache / "xx" / "xx.json").exists():
-            time.sleep(0.001)
-        for _ in range(20):
-            assert cache._read(empty_cache / "xx" / "xx.json") == NvccOutput(bytes(3_000_000), "said")
-        time.sleep(pause)
-        writer.send_signal(signal.SIGKILL)
-        writer.communicate()
-        assert cache._read(empty_cache / "xx" / "xx.json") == NvccOutput(bytes(3_000_000), "said")

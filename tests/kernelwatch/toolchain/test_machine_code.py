@@ -25,27 +25,19 @@ def _place(cubin: bytes, section: str) -> int:
     return int(found["sh_offset"])
 
 
-@pytest.mark.parametrize(
-    ("section", "counts"),
-    [
-        (".text.", True),
-        (".nv.constant0", True),
-        (".note.nv.tkinfo", False),
-        (".nv.info", False),
-        (".debug_frame", False),
-    ],
-)
-def test_what_counts(section: str, counts: bool, cubin: bytes) -> None:
+@pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
+def test_what_counts(section: str, cubin: bytes) -> None:
     """Another byte of instructions or constants is other machine code; one of a note, which names nvcc, is not."""
     changed = bytearray(cubin)
     changed[_place(cubin, section)] ^= 1
-    assert (machine_code.sha256(cubin) != machine_code.sha256(bytes(changed))) == counts
+    assert (machine_code.sha256(cubin) != machine_code.sha256(bytes(changed))) == section.startswith(
+        (".text", ".nv.con")
+    )
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
 def test_what_is_no_machine_code(written: bytes) -> None:
     """One line says that nvcc wrote it, and what to do."""
-    with pytest.raises(
-        ValueError, match=r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
-    ):
+    said = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
+    with pytest.raises(ValueError, match=said):
         machine_code.sha256(written)
