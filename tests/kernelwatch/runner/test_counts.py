@@ -121,6 +121,40 @@ def test_none(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.
     assert not one.numbers
 
 
+@pytest.mark.parametrize(
+    ("raises", "skipped", "failed"),
+    [
+        (CompileError("a.cu(3): error: no"), "", "CompileError: a.cu(3): error: no"),
+        (NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
+    ],
+)
+def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel that does not compile, or that the compiler knows no architecture for, there is no number."""
+
+    def refuse(*_: Any) -> str:
+        raise raises
+
+    monkeypatch.setattr(counts, "cubin", refuse)
+    (one,), _ = _told(_task(track_compiled__Compiled=[0]))
+    assert (one.skipped, one.failed, one.numbers, one.machine_code) == (skipped, failed, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        ({"a": 4.0, "b": 2.0}, {"a": 4.0}, 1.0),
+        ({"a": 3.0}, {"a": 0.0}, 4.0),
+        ({"a": 0.0}, {"a": 0.0}, 1.0),
+        ({"a": 5.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, 0.5),
+        ({"b": 1.0}, {"a": 1.0}, None),
+        ({"a": 1.0}, {}, 1.0),
+    ],
+)
+def test_ratio(now: dict[str, float], before: dict[str, float], expected: float | None) -> None:
+    """The number that differs most; what was nothing and is something differs, and one that is missing is no ratio."""
+    assert counts._ratio(now, before) == expected
+
+
 def test_what_is_found() -> None:
     """Every class of a module, in its order, and none that it imports."""
     from benchmarks import track_counted

@@ -13,10 +13,11 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs, suite
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.job import Job, Outcome
 from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.instrument.session import Session
-from kernelwatch.runner import times
+from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.runner import counts, times
 from kernelwatch.runner.messages import Checks, Configuration, Entry, Step, Stored, Task
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
@@ -126,22 +127,48 @@ def test_only_what_is_wanted(wanted: str, told: Told) -> None:
     assert len(others) == 2
 
 
-@pytest.mark.parametrize(("factor", "reused"), [(1.0, 1), (1.2, 0)])
-def test_reuse(factor: float, reused: int, told: Told) -> None:
-    """Of two stored times one is measured all the same, and the other taken over; none if that one differs."""
+@pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
+def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two stored times one is measured all the same, twice if need be; if it differs or fails, none is reused."""
     first, _ = told(places=[0, 1])
     entries = {
-        one.fingerprint: Entry(
-            "c0", {TIME: [each * factor for each in one.numbers[TIME]] + [4e-6], RATIO: [2.5] * 11}, 0.05
-        )
-        for one in first
+        one.fingerprint: Entry("c0", {TIME: [*one.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05) for one in first
     }
+    factors, measured = iter(looks), times.Times._measured
+
+    def look(*asked: Any) -> Any:
+        found, factor = measured(*asked), next(factors, 1.0)
+        if not factor:
+            raise WrongOutputError("it is wrong now")
+        return msgspec.structs.replace(found, samples=tuple(each * factor for each in found.samples))
+
+    monkeypatch.setattr(times.Times, "_measured", look)
     again, (checks, *_) = told(Stored({GROUP: entries}, "c1"), places=[0, 1])
     assert isinstance(checks, Checks)
     assert [each.differs for each in checks.checked] == [not reused]
     taken = [one for one in again if one.reused]
     assert [(one.reused, one.rounds, len(one.numbers[TIME])) for one in taken] == [("c0", [6, 5], 11)] * reused
     assert all(one.rounds == [FEWEST, FEWEST] for one in again if not one.reused)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples, ratios, seconds and reasons of one round after those of another."""
+    outcomes = iter(
+        [
+            Outcome(samples=(4.0,), copies=(2.0,), held_back=("hot",), stopped="limit", seconds={"samples": 1.0}),
+            Outcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot"), seconds={"samples": 2.0}),
+        ]
+    )
+    monkeypatch.setattr(times.Times, "_measured", lambda *_: next(outcomes))
+    monkeypatch.setattr(times.Times, "_identify", lambda *_: None)
+    said: list[Any] = []
+    task = Task({GROUP: [0]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
+    measuring = times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
+    measuring.measure(counts.configurations(task, suite.Kind.TIMED))
+    one = said[-1]
+    assert (one.held_back, one.stopped, one.spent, one.rounds) == (["hot", "cap"], ["limit"], {"samples": 3.0}, [1, 2])
+    assert one.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
 def test_no_device(gpu: FakeGpu) -> None:
