@@ -57,6 +57,16 @@ def test_who_measures_what(workers: int, meet: int) -> None:
     assert sum(by[place] != by[place + 1] for place in range(7)) == meet
 
 
+def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits by themselves, and ranges; oldest first."""
+    root = commits.begin(tmp_path)
+    one, two, three = (commits.commit(root, message=each) for each in ("one", "two", "three"))
+    monkeypatch.setattr(command, "ROOT", root)
+    asked = {"HEAD": [three], f"{one}..HEAD": [two, three], f"HEAD^ {one}": [one, two]}
+    for words, found in asked.items():
+        assert sorted(command.revisions(words.split())) == sorted(found)
+
+
 def test_what_is_left(tmp_path: Path) -> None:
     """A commit of which this machine has results is measured again only if some benchmarks are meant."""
     from kernelwatch.fleet.engine import todo

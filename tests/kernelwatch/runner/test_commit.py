@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -271,3 +273,39 @@ def test_commits_in_turns(
     assert found is in_turns
     assert described == [(f"c{place}", place) for place in range(count)] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
+
+
+#: What the process of a commit does -> the error as it begins, or else what is said of its end.
+ENDS: dict[str, tuple[str, str, str]] = {
+    "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
+    "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
+    "it breaks off in silence": ("sys.exit(3)", "its process broke off", ""),
+    "all is well": ("tell(Discovery([], {}))", "", ""),
+    "it fails later": (
+        "tell(Discovery([], {})); print('a\\nb', file=sys.stderr); sys.exit(3)",
+        "",
+        "the commit's process ended with 3: b",
+    ),
+    "it is killed": ("tell(Discovery([], {})); os.kill(os.getpid(), 9)", "", "the commit's process ended with -9: "),
+}
+
+TELL = """import os, sys
+from kernelwatch.runner.messages import Discovery, Refusal, Sender
+tell = Sender(1)
+"""
+
+
+@pytest.mark.parametrize(("does", "error", "said"), ENDS.values(), ids=ENDS)
+def test_ends(does: str, error: str, said: str, tmp_path: Path) -> None:
+    """Why a commit's process could not begin, and why it ended before it was done, by what it printed last."""
+    words = [sys.executable, "-c", TELL + does]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as begun,
+        pytest.raises(PackageError, match=f"^{error}$") if error else nullcontext(),
+    ):
+        child = process.CommitProcess(begun, tmp_path / "log")
+        assert child.problem == said
+        if said:
+            with pytest.raises((PackageError, BrokenPipeError)):
+                child.describe(0)

@@ -62,7 +62,8 @@ def test_share(known: Sequence[int], checks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "threshold", "differs"), [(1.01, 0.0101, False), (0.98, 0.01, True), (None, 1, True)]
+    ("ratio", "threshold", "differs"),
+    [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
 def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
     """If one differs by more than its threshold, or cannot be measured, nothing is reused; its own are not foreign."""

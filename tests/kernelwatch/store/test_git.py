@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,19 @@ def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> No
     assert git.text(own, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own)]
     assert git.text(own, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
     assert git.text(own, "config", "user.name") == "of the caller"
+    assert git.text(own, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks") == "0", "it never waits for a password"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_raised"), [("fatal: detected dubious ownership: safe.directory", True), ("", False)]
+)
+def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is None, but for a folder that git refuses as a whole: git says what to do."""
+    (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(git.GitError, match=r"safe\.directory") if is_raised else nullcontext():
+        assert git.asked(tmp_path, "status") is None
 
 
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

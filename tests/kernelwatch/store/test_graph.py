@@ -71,8 +71,10 @@ def test_branches(named: tuple[Path, dict[str, str]]) -> None:
     assert {names.get(each, "?"): branch for each, branch in graph.branches.items() if branch} == {
         "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,
     }  # fmt: skip
-    own = Graph(root, {commits["U2"]: 0, commits["A"]: 0}, ["feature"])
-    assert (own.line, own.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+    git.text(root, "update-ref", "refs/remotes/origin/theirs", commits["U2"])
+    for branch in ("feature", "theirs"):
+        own = Graph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
+        assert (own.line, own.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
 
 
 def test_no_repository(tmp_path: Path) -> None:

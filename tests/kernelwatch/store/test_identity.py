@@ -58,7 +58,21 @@ def test_wrote(what: str) -> None:
     assert [run["run"] for run in record.wrote(runs, BASE, TIME, LATER)] == expected
 
 
-@pytest.mark.parametrize(("began", "found"), [(FIRST, [OLD]), (LATER, [])])
+#: When the old run began, in milliseconds, and when it had ended.
+BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
+
+
+@pytest.mark.parametrize(
+    ("began", "found"),
+    [
+        (FIRST, [OLD]),
+        (LATER, []),
+        (BEGAN - 1_000, [OLD]),
+        (BEGAN - 1_001, []),
+        (ENDED + 1_000, [OLD]),
+        (ENDED + 1_001, []),
+    ],
+)
 def test_old_records_are_read_by_time(began: int, found: list[Any]) -> None:
     """They have whole seconds and no identity; beside new ones they stay whose they were."""
     assert record.wrote([OLD, _run("a", LATER - 1)], BASE, TIME, began) == found
@@ -76,6 +90,7 @@ def test_selects() -> None:
         ([OLD], {"one": [10] * 4, "two": [10] * 4}),
         ([_took("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
         ([_took("a", FIRST, {"20 20": []}, name="x")], {"one": [10] * 4, "two": [10] * 4}),
+        ([_took("a", FIRST, {"20 10": []})], {"one": [20, 20], "two": [20, 20]}),
         ([_took("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
         (
             [_took("a", FIRST - 1, {"40": []}, "one"), _took("b", FIRST, {"35 5": []}, "two")],

@@ -54,6 +54,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number for a text": (lambda it: _row(it, "params", [[1, 2]]), "Expected `str`, got `int`"),
     "too few values": (lambda it: _row(it, "result", [1.0]), "result has 1 values for 2 configurations"),
     "too many samples": (lambda it: _row(it, "samples", [[1.0]] * 3), "samples has 3 values for 2 configurations"),
+    "half a letter": (lambda it: it.update({"\ud800": 1}), "surrogates not allowed"),
     "a long text": (lambda it: _row(it, "version", "x" * 10_001), "length <= 10000"),
     "small and huge": (_expands, "more than 100000"),
 }
