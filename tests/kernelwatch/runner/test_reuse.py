@@ -181,6 +181,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
     assert entries(groups={group: [name]}) == {"print": Entry(NEW, {name: 4.0})}
+    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
 
 @pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
