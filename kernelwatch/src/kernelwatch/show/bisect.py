@@ -138,6 +138,16 @@ def _document(found: Search) -> str:
 
 def _text(found: Search, root: Path) -> Iterator[str]:
     """Yield the outcome first, then what it rests on, and last the review and the source lines."""
+    for line in _lines(found, root):
+        shown = textwrap.wrap(line, terminal.COLUMNS, subsequent_indent="      ", break_on_hyphens=False)
+        yield from shown or [""]
+
+
+def _lines(found: Search, root: Path) -> Iterator[str]:
+    def commit(commit: str, *judged: str) -> str:
+        said = plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
+        return " ".join([commit[:8], *judged, said])
+
     if found.culprit:
         yield f"FOUND  {found.culprit}"
         form = "--format=author   %an <%ae>%ndate     %aI%nsubject  %s"
@@ -145,37 +155,29 @@ def _text(found: Search, root: Path) -> Iterator[str]:
         said = git.text(root, "-c", "core.quotePath=false", "show", *words)
         yield from (f"  {plain(line)}".rstrip() for line in said.splitlines())
     elif found.suspects:
-        yield from _wrapped(f"UNDECIDABLE  {found.reason}")
-        yield from (f"  {each[:8]} {_subject(each, root)}" for each in found.suspects)
+        yield f"UNDECIDABLE  {found.reason}"
+        yield from (f"  {commit(each)}" for each in found.suspects)
     else:
-        yield from _wrapped(f"NO DIFFERENCE  {found.good[:8]} and {found.bad[:8]}: {found.reason}")
+        yield f"NO DIFFERENCE  {found.good[:8]} and {found.bad[:8]}: {found.reason}"
     yield ""
     if found.change is not None:
-        yield from _wrapped(plain(found.change.name))
+        yield plain(found.change.name)
         yield f"  {_change(found.change)} from {found.good[:8]} to {found.bad[:8]}"
         if found.matched > 1:
-            told = f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
-            yield from _wrapped(told)
-    measured = settings.package() or "the project"
+            yield f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
     touch = "commit touches" if len(found.commits) == 1 else "commits touch"
-    yield f"{len(found.commits)} {touch} {measured}; {len(found.log)} looked at"
-    for commit, verdict in found.log:
-        yield textwrap.shorten(f"{commit[:8]} {verdict} {_subject(commit, root)}", terminal.COLUMNS - 2)
+    yield f"{len(found.commits)} {touch} {settings.package() or 'the project'}; {len(found.log)} looked at"
+    yield from (textwrap.shorten(commit(*each), terminal.COLUMNS - 2) for each in found.log)
     if found.review is not None:
-        yield from ("", report.render(found.review).rstrip("\n"))
+        yield from ("", *report.render(found.review).splitlines())
     if found.counted:
         moved = "" if found.lines else ": no line's cost moved"
-        yield from ("", *_wrapped(f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"))
+        yield from ("", f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}")
     for each in found.lines:
         mark = "+" if each.is_after else "-"
-        yield from _wrapped(f"{mark}{each.number:>5}  {plain(each.text)}")
-        yield from (line for cost in each.costs for line in _wrapped(f"{mark}       ^ {plain(cost)}"))
-    for note in found.notes:
-        yield from _wrapped(f"Note: {plain(note)}")
-
-
-def _subject(commit: str, root: Path) -> str:
-    return plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
+        yield f"{mark}{each.number:>5}  {plain(each.text)}"
+        yield from (f"{mark}       ^ {plain(cost)}" for cost in each.costs)
+    yield from (f"Note: {plain(note)}" for note in found.notes)
 
 
 def _change(row: Row) -> str:
@@ -183,7 +185,3 @@ def _change(row: Row) -> str:
     values = f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}{unit}"
     share = f" ({percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""
     return f"{word(row.judgement.verdict, row.kind)}: {values}{share}"
-
-
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(line, terminal.COLUMNS, subsequent_indent="      ", break_on_hyphens=False) or [""]
