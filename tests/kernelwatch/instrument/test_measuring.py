@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, Ref
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job
 from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.instrument.written_ahead import WrittenAhead
 from kernelwatch.project import ROOT
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
 
@@ -96,6 +98,29 @@ def test_memory_stays_mapped() -> None:
         other.written(LENGTH, 5.0, known)(0, found)
         assert (found == 7).all()
     assert list(known) == [os.fstat(each.handle).st_ino for each in (*memories[2:-1], memories[0], memories[-1])]
+
+
+@pytest.mark.parametrize(
+    ("room", "later", "written"),
+    [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
+)
+def test_references_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two that were never asked for, as far as a quarter of the memory goes; and not once more."""
+    monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
+    made: list[str] = []
+
+    def fill(name: str, into: Bytes) -> None:
+        made.append(name)
+        into[:] = ord(name)
+
+    known = {name: Reference(LENGTH, partial(fill, name)) for name in "abcx"}
+    ahead = WrittenAhead()
+    ahead.look_ahead("x", [(name, known[name]) for name in later])
+    ahead._threads.shutdown()
+    assert sorted(made) == list(written)
+    for name in "abx":
+        assert os.pread(ahead.write(known[name]), LENGTH, 0) == name.encode() * LENGTH
+    assert sorted(made) == list("abx")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument.replay import MIN_LAUNCHES, TARGET_MS, Cycle, Replay, back_to_back
+from kernelwatch.instrument.replay import LONG, MIN_LAUNCHES, TARGET_MS, Cycle, Replay, back_to_back
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 
@@ -64,3 +64,13 @@ def test_back_to_back(length: int, graphs: list[list[Any]]) -> None:
     assert len(row) == made.launches >= max(MIN_LAUNCHES, TARGET_MS * 1e-3 / LAUNCH_S)
     assert made.launches % length == 0
     assert made.launches <= TARGET_MS * 1e-3 / LAUNCH_S + length
+
+
+@pytest.mark.parametrize(("seconds", "is_led_in"), [(LONG, False), (0.99 * LONG, True)])
+def test_long_launches(seconds: float, is_led_in: bool, gpu: FakeGpu, graphs: list[list[Any]]) -> None:
+    """They go through all buffers once, and nothing leads in."""
+    gpu.seconds = {"kernel": seconds}
+    with ExitStack() as stack:
+        assert back_to_back(_cycle(3, 1000), stack).sample() == pytest.approx(seconds)
+    row = range(3 + is_led_in)
+    assert graphs[1] == [*row[:is_led_in], "event 3", *row[is_led_in:], "event 4"]

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernelwatch.instrument import device, tools
+from kernelwatch.instrument import device
 from kernelwatch.instrument.arena import Pool
 from kernelwatch.instrument.inputs import Bytes
 
@@ -58,7 +58,10 @@ class References(Pool):
         return self._on_host[name]
 
     def device(self, name: str, length: int, fetch: Fetch) -> int | None:
-        """Return the address of one in the context that lasts, the current one; None if it does not fit there."""
+        """Return the address of one, as long as `stretches` says, in the context that lasts, the current one.
+
+        None if it does not fit there.
+        """
         if name not in self._on_device:
             if self._pool is None or length > self._size:
                 return None
@@ -73,7 +76,7 @@ class References(Pool):
                 read(start, piece)
                 device.cuda.memcpy_htod(address + start, piece)
             self._on_device[name] = address
-            self._used += -(-length // tools.WIDTH) * tools.WIDTH
+            self._used += length
         return self._on_device[name]
 
     def forget(self) -> bool:
