@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import platform
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -23,7 +23,7 @@ from kernelwatch.runner.messages import Configuration
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import models, record
 from kernelwatch.store.folders import CommitFiles
-from kernelwatch.toolchain import nvcc_call
+from kernelwatch.toolchain import nvcc, nvcc_call
 
 
 class FakeNvml:
@@ -83,11 +83,18 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pynvml, "nvmlInit", missing)
 
 
+@pytest.mark.parametrize("silent", ["", "nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMaxClockInfo"])
 @pytest.mark.usefixtures("nvml")
-def test_gpu() -> None:
-    """Name, architecture and theoretical peak: 2 x 3201 MHz x 6016 bits / 8."""
+def test_gpu(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name, architecture and theoretical peak, 2 x 3201 MHz x 6016 bits / 8, unless the GPU does not tell these."""
+
+    def not_supported(*_: Any) -> None:
+        raise pynvml.NVMLError_NotSupported
+
+    if silent:
+        monkeypatch.setattr(pynvml, silent, not_supported)
     gpu = machine.gpu()
-    assert gpu == machine.Gpu("NVIDIA H200", "sm_90", 2 * 3201e6 * 6016 / 8)
+    assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
     assert machine.default_name(gpu) == "nvidia-h200"
     assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
 
@@ -107,17 +114,6 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())
     assert {*built} == {(each.kernel, each.dtype, each.flags, "sm_90") for each in launches} | {("sm_90",)}
     assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("silent", ["nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMaxClockInfo"])
-def test_no_peak(silent: str, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU that does not tell what its peak follows from is a GPU all the same."""
-
-    def not_supported(*_: Any) -> None:
-        raise pynvml.NVMLError_NotSupported
-
-    monkeypatch.setattr(pynvml, silent, not_supported)
-    assert machine.gpu() == machine.Gpu("NVIDIA H200", "sm_90", None)
 
 
 @pytest.mark.usefixtures("no_driver")
@@ -168,75 +164,64 @@ def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("no_driver")
-def test_a_record_keeps_why_configurations_failed() -> None:
-    """The models that accept records take it; a record without failures has no such field."""
-    commit, benchmark = 40 * "a", "track_counted.Gather.track_load_sectors"
+def test_record(tmp_path: Path) -> None:
+    """A run is one JSON line, and says why configurations were skipped, and failed if any did."""
+    commit, benchmark = "c0ffee" + 34 * "0", "track_counted.Gather.track_load_sectors"
     run = RunRecord(commit)
     run.begin(benchmark, 1)
     assert "failed" not in run.lines()[record.FILE][0]
     for place, why in enumerate(("slow", "\N{BULLET} 01\nmore", "slow")):
         run.note(Configuration(group="track_counted.Gather", place=place, params="x", failed=why), [benchmark])
-    read = msgspec.convert(run.lines()[record.FILE][0], models.Run).failed
-    assert [(each.reason, each.configurations) for each in read] == [("? 01", 1), ("slow", 2)]
-
-
-@pytest.mark.usefixtures("no_driver")
-def test_record(tmp_path: Path) -> None:
-    """A run is one JSON line."""
-    commit = "c0ffee" + 34 * "0"
+    run.note(Configuration(group="track_counted.Gather", place=3, params="", skipped="why"), [benchmark])
     for _ in range(2):
-        run = RunRecord(commit)
-        for benchmark in ("time_x", "track_x"):
-            run.begin(benchmark, 1)
-        run.note(Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
         CommitFiles(tmp_path / "no-gpu", commit, "py3").save({"results": {}}, run.lines())
-    one, two = record.read(tmp_path, "no-gpu")
-    assert one["skipped"] == two["skipped"]
-    assert one["skipped"] == [{"commit": commit, "benchmark": "time_x", "reason": "why", "configurations": 1}]
-    assert one["commits"] == [commit]
-    assert "release 13.0" in one["nvcc"]
     (path,) = (tmp_path / "no-gpu").iterdir()
     assert re.fullmatch(r"c0ffee00-py3-\d{8}T\d{6}Z\.runs\.jsonl", path.name)
-    json.dumps(one, allow_nan=False)
+    one, two = record.read(tmp_path, "no-gpu")
+    assert one == two
+    assert one["skipped"] == [{"commit": commit, "benchmark": benchmark, "reason": "why", "configurations": 1}]
+    assert [(each["reason"], each["configurations"]) for each in one["failed"]] == [("? 01", 1), ("slow", 2)]
+    assert (one["commits"], "release 13.0" in one["nvcc"]) == ([commit], True)
+    assert msgspec.convert(one, models.Run)
     assert record.read(tmp_path, "elsewhere") == []
 
 
-@pytest.mark.parametrize(
-    ("driver", "compiler", "problem"),
-    [
-        (13000, (13, 0), None),
-        (13000, (13, 4), None),
-        (14010, (13, 0), None),
-        (12080, (13, 0), "the driver supports CUDA 12.8, but nvcc is 13.0; update the driver, or set NVCC to"),
-        (11040, (12, 9), "the driver supports CUDA 11.4, but nvcc is 12.9"),
-    ],
-)
-def test_driver_too_old(driver: int, compiler: tuple[int, int], problem: str | None) -> None:
-    """A driver of an older major version is named, with what to do."""
-    said = loading.driver_problem(driver, compiler)
-    assert said is None if problem is None else (said or "").startswith(problem)
-
-
 class _Driver(ModuleType):
-    """In place of PyCUDA's: a driver with one device, which says what CUDA it supports."""
+    """In place of PyCUDA's: a driver which says what CUDA it supports, with an H200's context."""
 
     Error = RuntimeError
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, devices: int) -> None:
         super().__init__("pycuda.driver")
         self.get_driver_version = lambda: version
         self.init = lambda: None
-        self.Device = SimpleNamespace(count=lambda: 1)
+        self.Device = SimpleNamespace(count=lambda: devices)
+        device = SimpleNamespace(compute_capability=lambda: (9, 0))
+        self.Context = SimpleNamespace(get_current=lambda: SimpleNamespace(get_device=lambda: device))
 
 
-def test_old_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyCUDA starts, but the driver cannot load what nvcc makes."""
+@pytest.mark.parametrize(
+    ("driver", "devices", "compiler", "problem"),
+    [
+        (13000, 1, (13, 0), None),
+        (13000, 1, (13, 4), None),
+        (14010, 1, (13, 0), None),
+        (12080, 1, (13, 0), r"the driver supports CUDA 12\.8, but nvcc is 13\.0; update the driver, or set NVCC to"),
+        (11040, 1, (12, 9), r"the driver supports CUDA 11\.4, but nvcc is 12\.9"),
+        (13000, 0, (13, 0), "finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_driver(
+    driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot load what nvcc makes is refused by name, with what to do."""
+    made = _Driver(driver, devices)
     monkeypatch.setattr(nvcc_call, "pycuda_problem", lambda: None)
-    driver = _Driver(12080)
-    monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=driver))
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    with pytest.raises(NoDeviceError, match=r"the driver supports CUDA 12\.8, but nvcc is 13\.0; update the driver"):
-        loading.context()
+    monkeypatch.setattr(nvcc, "release", lambda _: compiler)
+    monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=made))
+    monkeypatch.setitem(sys.modules, "pycuda.driver", made)
+    with nullcontext() if problem is None else pytest.raises(NoDeviceError, match=problem):
+        assert loading.current_arch() == "sm_90"
 
 
 @pytest.mark.parametrize(
