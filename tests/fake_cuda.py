@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import ptxcount
 from kernelwatch.instrument import device
+from kernelwatch.kernel.geometry import MAX_SHARED
 from kernelwatch.kernel.sources import Module
 from kernelwatch.toolchain import build
 
@@ -61,7 +62,7 @@ class Function:
     """A kernel of a module, which is its PTX."""
 
     def __init__(self, gpu: FakeGpu, module: Module) -> None:
-        self._gpu, self._module, self.name = gpu, module, module.entry
+        self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
         #: What variables of the module hold.
         self.variables: dict[str, Memory] = {}
 
@@ -69,13 +70,14 @@ class Function:
         """Take notes of how many bytes the arguments have."""
         self._length = int(codes.removesuffix("s"))
 
-    def set_attribute(self, *attribute: int) -> None:
-        """Take notes of it."""
-        self._gpu.attributes.append(attribute)
+    def set_attribute(self, _: int, shared: int) -> None:
+        """Take notes of how much dynamic shared memory a block may have."""
+        self._shared = shared
 
     def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
         """Take notes of it."""
         assert len(parameters) == self._length
+        assert shared_size <= self._shared, "a driver refuses it"
         given: list[Any] = []
         at = 0
         for size, alignment, dtype in self._module.parameters():
@@ -129,7 +131,6 @@ class FakeGpu:
         self.next_address = 1 << 32
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
-        self.attributes: list[Any] = []
         #: Addresses of variables of modules, which nobody frees.
         self.variables: list[int] = []
         #: Kernel's name -> seconds that a launch in a graph takes.

@@ -13,7 +13,7 @@ import pytest
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import Kernel, inputs, outputs, suite
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-from kernelwatch.kernel.arguments import dtype_of
+from kernelwatch.kernel.arguments import ScalarArgument, dtype_of
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import words
 from tests.cases import AWKWARD
@@ -169,6 +169,30 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
     """Unknown names are refused with the names that exist."""
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("value", "taken", "found"),
+    [
+        (5, "u4", np.uint32(5)),
+        (-1, "u4", np.int32(-1)),
+        (-(2**31), "u4", np.int32(-(2**31))),
+        (-(2**31) - 1, "u4", None),
+        (2**32 - 1, "u4", np.uint32(2**32 - 1)),
+        (2**32, "u4", None),
+        (1.5, "i4", None),
+        (0.5, "f4", np.float32(0.5)),
+    ],
+)
+def test_values(value: float, taken: str, found: np.generic | None) -> None:
+    """A number has the type that the entry point takes; PTX does not tell signed from unsigned ones."""
+    one = ScalarArgument("n", value)
+    if found is None:
+        with pytest.raises(ArgumentError, match=r"n: .* is no "):
+            one.typed(np.dtype(taken))
+    else:
+        typed = one.typed(np.dtype(taken))
+        assert (typed, typed.dtype) == (found, found.dtype)
 
 
 def test_every_kernel_opens_with_its_story() -> None:

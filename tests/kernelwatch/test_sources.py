@@ -51,6 +51,22 @@ def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path
     assert ("using real = float;" in whole, HEADER in whole) == (True, True)
 
 
+def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It includes from folders of its package, and from those of the repository."""
+    package = checkout / "site" / "imaging_of_a_test"
+    for folder in (package, package / "own"):
+        folder.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "k.cu").write_text('#include "n4.h"\n#include "real.h"\n' + HEADER)
+    (package / "own" / "n4.h").write_text("#define N 4\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    arguments = [outputs("x", "n", "float32")]
+    kernel = Kernel(
+        "f", arguments, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"]
+    )
+    assert kernel.ptx("float32", arch="sm_90")
+
+
 def test_an_error_is_at_the_users_line(checkout: Path) -> None:
     """Also behind a prelude."""
     with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):

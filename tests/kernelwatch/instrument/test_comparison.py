@@ -88,6 +88,19 @@ def test_wrong_kernels_are_rejected(
         measured(gpu, Launch(kernel.name, arguments=arguments), session)
 
 
+def _flip(array: int, byte: int, in_last_buffer: bool, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Flip a bit of an array once a kernel has run on all buffers; return what will hold which buffer it is in."""
+    once, flipped = Arrangement.launch_once, []
+
+    def flip(self: Arrangement, job: Job) -> None:
+        once(self, job)
+        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
+        gpu.view(self.rotation.addresses(flipped[-1])[array])[byte] ^= 64
+
+    monkeypatch.setattr(Arrangement, "launch_once", flip)
+    return flipped
+
+
 @pytest.mark.parametrize(("piece", "dtype"), [(64 << 20, "int8"), (4096, "complex128")])
 @pytest.mark.parametrize("place", [0, 1, 15, 16, 4097, -1, "guard", "last guard byte"])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
@@ -96,25 +109,16 @@ def test_a_flipped_bit_is_found(
 ) -> None:
     """Anywhere: in the first buffer or the last, in an output's first byte, its last, and in the guard."""
     monkeypatch.setattr(comparison, "_PIECE", piece)
-    launch = Launch(LARGE.kernel, dtype, arguments=LARGE.arguments)
-    once = Arrangement.launch_once
     itemsize = np.dtype(dtype).itemsize
     length = 97 * 101 * itemsize
     named: dict[int | str, int] = {-1: length - 1, "guard": length, "last guard byte": buffers.pitch(length) - 1}
     where = named[place] if place in named else int(place)
-    flipped: list[int] = []
-
-    def flip(self: Arrangement, job: Job) -> None:
-        once(self, job)
-        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
-        gpu.view(self.rotation.addresses(flipped[-1])[0])[where] ^= 64
-
-    monkeypatch.setattr(Arrangement, "launch_once", flip)
+    flipped = _flip(0, where, in_last_buffer, gpu, monkeypatch)
     session = Session()
     if piece == 4096:
         session.references.forget()
     with pytest.raises(WrongOutputError) as found:
-        measured(gpu, launch, session)
+        measured(gpu, Launch(LARGE.kernel, dtype, arguments=LARGE.arguments), session)
     index = list(map(int, np.unravel_index(where // itemsize, (101, 97)))) if where < length else None
     said = f"element {index} is" if index else f"behind the end of its output, first {where - length} bytes on"
     assert f"buffer {flipped[0]}: " in str(found.value)
@@ -122,15 +126,15 @@ def test_a_flipped_bit_is_found(
 
 
 @pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 2003])
-@pytest.mark.parametrize("launch", ["add_uncoalesced size=1000 float64", "add_uncoalesced size=15000 float64"])
-@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("size", [1000, 15000])
+@pytest.mark.parametrize("array", ["a", "b"])
 @pytest.mark.parametrize("byte", [0, 16 * 2003 - 1, -1, "guard"])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
 def test_a_flipped_bit_of_an_input_is_found(
     in_last_buffer: bool,
     byte: int | str,
-    place: int,
-    launch: str,
+    array: str,
+    size: int,
     block: int,
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,23 +142,13 @@ def test_a_flipped_bit_of_an_input_is_found(
     """Anywhere: in each input, buffer, and part of what repeats the block."""
     monkeypatch.setattr(inputs, "BLOCK", block)
     inputs.block.cache_clear()
-    take = Arrangement.take
-    length = 8 * Launch.parse(launch).arguments["size"]
-    where = length + 500 if byte == "guard" else int(byte) % length
-    flipped: list[int] = []
-
-    def flip(self: Arrangement, *given: Any) -> Any:
-        taken = take(self, *given)
-        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
-        gpu.view(self.rotation.addresses(flipped[-1])[1 + place])[where] ^= 64
-        return taken
-
-    monkeypatch.setattr(Arrangement, "take", flip)
+    where = 8 * size + 500 if byte == "guard" else int(byte) % (8 * size)
+    flipped = _flip(" ab".index(array), where, in_last_buffer, gpu, monkeypatch)
     with pytest.raises(WrongOutputError) as found:
-        measured(gpu, Launch.parse(launch))
+        measured(gpu, Launch("add_uncoalesced", "float64", arguments={"size": size}))
     inputs.block.cache_clear()
     said = "first 500 bytes behind its end" if byte == "guard" else f"its element [{where // 8}] is"
-    assert f"buffer {flipped[0]}: wrote to {'ab'[place]}, " in str(found.value)
+    assert f"buffer {flipped[0]}: wrote to {array}, " in str(found.value)
     assert said in str(found.value)
 
 

@@ -68,6 +68,14 @@ def test_wrong(name: str, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.Monk
         measured(gpu, launch)
 
 
+@pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
+def test_dynamic_shared_memory(size: int, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver must be told that a block needs more than any kernel may have."""
+    kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
+    kernel.dynamic_shared = size
+    assert measured(gpu, _launch(kernel, "a text", monkeypatch))[0].samples
+
+
 @pytest.mark.parametrize("staged", [64 << 10, 1024])
 def test_first_values_before_each_sample(
     staged: int, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ class Gpu:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now: dict[int, Any] = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
-        self.reasons = 0
+        self.reasons: int | None = 0
         self.processes: int | None = 1
         highest = dict(self.now)
         monkeypatch.setattr(pynvml, "nvmlDeviceGetMaxClockInfo", lambda _, kind: highest[kind])
@@ -38,29 +38,26 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "sm", "memory", "expected"),
+    ("reasons", "sm", "memory", "processes", "expected"),
     [
-        (0, 1980, 3201, []),
-        (pynvml.nvmlClocksThrottleReasonGpuIdle, 1980, 3201, []),
-        (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, 1980, 3201, []),
-        (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, ["software power cap"]),
-        (0x8 | 0x40, 1980, 3201, ["hardware slowdown", "hardware thermal slowdown"]),
-        (0, 1782, 3201, []),
-        (0, 1781, 3201, ["SM clock below 90% of 1980 MHz"]),
-        (0, 1980, 2619, ["memory clock below 90% of 3201 MHz"]),
-        (None, None, None, []),
+        (0, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonGpuIdle, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, 1, ["software power cap"]),
+        (0x8 | 0x40, 1980, 3201, 1, ["hardware slowdown", "hardware thermal slowdown"]),
+        (0, 1782, 3201, 1, []),
+        (0, 1781, 3201, 1, ["SM clock below 90% of 1980 MHz"]),
+        (0, 1980, 2619, 1, ["memory clock below 90% of 3201 MHz"]),
+        (0, 1980, 3201, 2, ["another process is on the GPU"]),
+        (0, 1980, 3201, 3, ["another process is on the GPU"]),
+        (None, None, None, None, []),
     ],
 )
-def test_held_back(reasons: int | None, sm: int | None, memory: int | None, expected: list[str], gpu: Gpu) -> None:
-    """Throttling and clocks below 90 % of the highest are told, idleness and settings are not."""
+def test_held_back(
+    reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], gpu: Gpu
+) -> None:
+    """Throttling, clocks below 90 % of the highest and other processes are told; idleness and settings are not."""
     watch = throttling.Watch("handle")
-    gpu.reasons = reasons  # type: ignore[assignment]
+    gpu.reasons, gpu.processes = reasons, processes
     gpu.now = {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory}
     assert watch.held_back() == expected
-
-
-@pytest.mark.parametrize(("processes", "told"), [(1, False), (2, True), (3, True), (None, False)])
-def test_another_process(processes: int | None, told: bool, gpu: Gpu) -> None:
-    """A sample that was taken while another process was on the GPU is nobody's time."""
-    gpu.processes = processes
-    assert throttling.Watch("handle").held_back() == (["another process is on the GPU"] if told else [])
