@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -143,6 +144,14 @@ def test_function(file: str, prints: Callable[[str, dict[str, str]], dict[str, s
     changed = prints(name, {**PACKAGE, file: PACKAGE[file] + "# another\n"})
     expected = EVERY - {"reference"} if file == "apart.py" else EVERY
     assert {each for each in known if known[each] != changed[each]} == expected
+
+
+@pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
+def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a function of no module, of a built-in one, or of a script, nothing says what it depends on."""
+    monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
+    made = FunctionType((lambda: 0).__code__, {"__name__": module})
+    assert reached.files(made) is None
 
 
 def test_references_are_followed() -> None:

@@ -272,7 +272,12 @@ FALLS_OFF = """\
         return served.Session(act)
 
     measuring.device = SimpleNamespace(ready=lambda conditions: served.READY, l2_bytes=lambda: 1)
-    measuring.Session = session
+    class Server(measuring.Server):
+        def __init__(self, *given):
+            Path({told!r}).write_text(str(given[2:]))
+            super().__init__(*given)
+
+    measuring.Session, measuring.Server = session, Server
     measuring.main(sys.argv[3:])
 """
 
@@ -280,14 +285,16 @@ FALLS_OFF = """\
 def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stays, one configuration fails, and each that follows is skipped with the reason."""
     script = tmp_path / "python"
-    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(tmp_path / "fallen")}
+    told = tmp_path / "told"
+    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(tmp_path / "fallen"), "told": str(told)}
     script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    with measuring.running():
+    with measuring.running(limit=7.5):
         address = os.environ[exchange.ADDRESS]
         assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+        assert told.read_text() == str((7.5, Path(address).parent)), "what was said to it"
         with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
             exchange.ask(address, lambda _: job(), REFERENCE)
         for _ in range(2):
