@@ -177,3 +177,20 @@ def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> N
     """Tiles apart from threads, one block, a thread a row, blocks that stay, all by item size."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.geometry(f"f{itemsize}", **SIDES) == expected
+
+
+@pytest.mark.parametrize(
+    ("block", "shared", "fixed"),
+    [
+        ((32, 8), 16, (256, 16)),
+        ({4: 64, 8: 32}, {4: 8, 8: 16}, (64, 8)),
+        ("rows", 0, None),
+        (lambda rows: rows, 0, None),
+        (32, "4*rows", None),
+        (32, lambda rows: rows, None),
+    ],
+)
+def test_blocks_that_depend_on_nothing(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
+    """Threads and dynamic shared memory of a block, where no launch must say how long something is."""
+    kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
+    assert kernel.fixed("float32") == fixed

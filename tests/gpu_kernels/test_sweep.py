@@ -16,6 +16,7 @@ from kernelwatch.benchmarks import base
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
+from kernelwatch.sweep import Sweep
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,13 @@ def test_no_matrix(value: str) -> None:
     """A value that is none of its axis launches nothing, and is no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert suite.launch("time_transpose.Transpose.time_back_to_back", params) is None
+
+
+@pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
+def test_what_is_shown(shown: dict[str, int], size: int) -> None:
+    """Of each axis the value that is named, if it still has it, or else the first."""
+    sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
+    assert sweep.chosen() == {"size": size, "dtype": "int8"}
 
 
 def test_what_a_module_defines_is_measured() -> None:

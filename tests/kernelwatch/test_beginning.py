@@ -315,6 +315,7 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
         ("def (", "3: SyntaxError: invalid syntax"),
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
         ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: it has no output; declare"),
+        ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
         ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; pyproject.toml in "),
     ],
 )
