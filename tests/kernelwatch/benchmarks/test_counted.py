@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
-from kernelwatch import metrics, suite
+from kernelwatch import Kernel, inputs, metrics, outputs, suite
 from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome, outcomes
 from kernelwatch.errors import CompileError
@@ -84,6 +84,26 @@ def test_metrics() -> None:
         "merged_wavefronts": 6 + 13 + 100 + 1000,
     }
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
+
+
+def test_wavefronts_that_ptxas_merges() -> None:
+    """Four loads of neighbours are one load of four in machine code: only PTX tells the two sources apart."""
+    found = {}
+    for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
+        text = f"""
+__global__ void sums(float* out, const float* in, int n) {{
+    __shared__ float s[512];
+    for (int i = threadIdx.x; i < 512; i += 32) s[i] = in[i];
+    __syncthreads();
+    const int i = 4 * threadIdx.x;
+    {"const float4 w = *(const float4*)(s + i);" * ("w.x" in loads)}
+    if (threadIdx.x < n) out[threadIdx.x] = {loads};
+}}"""
+        kernel = Kernel("sums", [outputs("out", "n"), inputs("in", "16*n"), "n"], 32, over=("n",), text=text)
+        counters = transactions.count(kernel, "float32", n=32).counters
+        found[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
+    (apart, merged), (wide, same) = found.values()
+    assert (apart > wide, merged, same) == (True, wide, wide)
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
