@@ -141,22 +141,6 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
         assert found == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
-@pytest.mark.parametrize("types", ["u32.u32", "s32.s32", "u32.s32", "s32.u32"])
-@pytest.mark.parametrize("name", ["dp4a", "dp2a.lo", "dp2a.hi"])
-def test_sums_of_products(name: str, types: str) -> None:
-    """``dp4a`` and ``dp2a``: products of bytes, or of 16 bits and bytes, each extended as its own operand's type."""
-    a, b, c = np.random.default_rng(3).integers(0, 2**32, (3, 512), dtype=np.uint32)
-    signed = "s32" in types
-    got = evaluate(f"{name}.{types} {{d}}, {{a}}, {{b}}, {{c}}", [a, b, c], np.int32 if signed else np.uint32)
-    size = 1 if name == "dp4a" else 2
-    first, second = ("<i" if each == "s32" else "<u" for each in types.split("."))
-    left = np.frombuffer(a.tobytes(), f"{first}{size}").reshape(512, -1).astype(int)
-    right = np.frombuffer(b.tobytes(), f"{second}1").reshape(512, -1).astype(int)
-    right = right[:, {"dp4a": slice(0, 4), "dp2a.lo": slice(0, 2), "dp2a.hi": slice(2, 4)}[name]]
-    expected = (c.astype(int) + (left * right).sum(axis=1)).tolist()
-    assert got.tolist() == [_wrap(value, "s32" if signed else "u32") for value in expected]
-
-
 def _field(a: int, start: int, length: int, name: str) -> int:
     """The pseudo-code of ``bfe`` in the PTX ISA."""
     bits, signed = int(name[1:]), name[0] == "s"
@@ -200,27 +184,6 @@ def test_field_insertion(bits: int) -> None:
     operands = [np.array(c, t) for c, t in zip(zip(*rows, strict=True), dtypes, strict=True)]
     got = evaluate(f"bfi.{kind} {{d}}, {{a}}, {{b}}, {{c}}, {{e}}", operands, _dtype(kind))
     assert got.tolist() == [_inserted(*row, bits) for row in rows]
-
-
-@pytest.mark.parametrize("table", [0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B])
-def test_logic_of_three(table: int) -> None:
-    """``lop3``: the truth table, bit by bit."""
-    a, b, c = np.random.default_rng(table).integers(0, 2**32, (3, 64), dtype=np.uint32)
-    got = evaluate(f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table}", [a, b, c], np.uint32)
-    for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
-        picks = [(x >> i & 1) << 2 | (y >> i & 1) << 1 | (z >> i & 1) for i in range(32)]
-        assert result == sum((table >> pick & 1) << i for i, pick in enumerate(picks))
-
-
-def test_byte_permutation() -> None:
-    """``prmt``: every pick, with and without the copied sign."""
-    a, b, s = np.random.default_rng(7).integers(0, 2**32, (3, 512), dtype=np.uint32)
-    got = evaluate("prmt.b32 {d}, {a}, {b}, {c}", [a, b, s], np.uint32)
-    for x, y, selector, result in zip(a.tolist(), b.tolist(), s.tolist(), got.tolist(), strict=True):
-        pool = (x | y << 32).to_bytes(8, "little")
-        picks = [selector >> 4 * i & 15 for i in range(4)]
-        parts = [(255 if pool[p & 7] & 128 else 0) if p & 8 else pool[p & 7] for p in picks]
-        assert result == int.from_bytes(bytes(parts), "little")
 
 
 def test_set_and_packed() -> None:

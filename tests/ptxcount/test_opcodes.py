@@ -102,13 +102,18 @@ def _signed(value: int, bits: int) -> int:
     return value - (value >> (bits - 1) << bits)
 
 
-def _halfwords(operation: Callable[[int, int], int], signed: bool) -> Callable[..., int]:
-    def both(a: int, b: int) -> int:
-        halves = [[_signed(x >> s, 16) if signed else x >> s & 0xFFFF for x in (a, b)] for s in (0, 16)]
-        low, high = (operation(x, y) & 0xFFFF for x, y in halves)
-        return low | high << 16
+def _split(word: int, bits: int, signed: bool) -> list[int]:
+    """The parts of a word, lowest first."""
+    parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
+    return [_signed(each, bits) for each in parts] if signed else parts
 
-    return both
+
+def _joined(values: list[int], bits: int = 8) -> int:
+    return sum((value & (1 << bits) - 1) << bits * k for k, value in enumerate(values))
+
+
+def _parts(operation: Callable[[int, int], int], bits: int, signed: bool) -> Callable[..., int]:
+    return lambda a, b, c=0: _joined([*map(operation, _split(a, bits, signed), _split(b, bits, signed))], bits)
 
 
 def _fns(mask: int, base: int, offset: int) -> int:
@@ -120,11 +125,25 @@ def _fns(mask: int, base: int, offset: int) -> int:
 
 
 def _prmt(picks: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
-    def picked(a: int, b: int, c: int) -> int:
-        pool = (b << 32 | a).to_bytes(8, "little")
-        return int.from_bytes(bytes(pool[picks(place, c & 3) & 7] for place in range(4)), "little")
+    return lambda a, b, c: _joined([(b << 32 | a) >> 8 * (picks(place, c & 3) & 7) for place in range(4)])
 
-    return picked
+
+def _permuted(a: int, b: int, c: int) -> int:
+    """``prmt``: a byte, or its sign where the pick has a fourth bit."""
+    picks = [c >> 4 * place & 15 for place in range(4)]
+    return _joined([_signed((b << 32 | a) >> 8 * (pick & 7), 8) >> (7 if pick & 8 else 0) for pick in picks])
+
+
+def _logic(table: int) -> Callable[[int, int, int], int]:
+    return lambda a, b, c: _joined(
+        [table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1 for i in range(32)], 1
+    )
+
+
+def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
+    """``dp4a``, ``dp2a.lo`` and ``.hi``: of bytes, or of 16 bits and the lower or upper bytes."""
+    bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
+    return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 
 
 def _mul24(a: int, b: int) -> int:
@@ -139,30 +158,12 @@ def _clamped(value: int, bits: int) -> int:
     return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
 
 
-def _parts(operation: Callable[[int, int], int], count: int, signed: bool) -> Callable[..., int]:
-    def made(a: int, b: int, c: int) -> int:
-        bits = 32 // count
-        both = [[_signed(x >> bits * k, bits) if signed else x >> bits * k & (1 << bits) - 1 for x in (a, b)]
-                for k in range(count)]  # fmt: skip
-        return sum((operation(x, y) & (1 << bits) - 1) << bits * k for k, (x, y) in enumerate(both))
-
-    return made
-
-
-def _bytes(word: int) -> list[int]:
-    return [_signed(word >> 8 * k, 8) for k in range(4)]
-
-
-def _of_bytes(values: list[int]) -> int:
-    return sum((value & 0xFF) << 8 * k for k, value in enumerate(values))
-
-
 #: Instructions, their operands, and what they give for words.
 WORDS: list[tuple[str, int, Callable[..., int]]] = [
-    *((f"{name}.{kind}", 2, _halfwords(function, kind[0] == "s"))
+    *((f"{name}.{kind}", 2, _parts(function, 16, kind[0] == "s"))
       for name, function in (("add", operator.add), ("min", min), ("max", max)) for kind in ("s16x2", "u16x2")),
-    ("max.relu.s16x2", 2, _halfwords(lambda x, y: max(x, y, 0), True)),
-    ("min.relu.s16x2", 2, _halfwords(lambda x, y: max(min(x, y), 0), True)),
+    ("max.relu.s16x2", 2, _parts(lambda x, y: max(x, y, 0), 16, True)),
+    ("min.relu.s16x2", 2, _parts(lambda x, y: max(min(x, y), 0), 16, True)),
     ("max.relu.s32", 2, lambda a, b: max(_signed(a, 32), _signed(b, 32), 0)),
     ("mul24.lo.s32", 2, _mul24), ("mul24.hi.s32", 2, lambda a, b: _mul24(a, b) >> 16),
     ("mul24.hi.u32", 2, lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16),
@@ -175,19 +176,20 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("prmt.b32.f4e", 3, _prmt(lambda place, n: n + place)), ("prmt.b32.b4e", 3, _prmt(lambda place, n: n - place)),
     ("prmt.b32.rc8", 3, _prmt(lambda place, n: n)), ("prmt.b32.ecl", 3, _prmt(max)), ("prmt.b32.ecr", 3, _prmt(min)),
     ("prmt.b32.rc16", 3, _prmt(lambda place, n: place % 2 + 2 * (n % 2))),
-    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _of_bytes([_clamped(_signed(x, 32), 8) for x in (b, a)])
+    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _joined([_clamped(_signed(x, 32), 8) for x in (b, a)])
      | (c & 0xFFFF) << 16),
-    *((f"v{name}{count}.{kind}.{kind}.{kind}", 3, _parts(operation, count, kind == "s32"))
+    *((f"v{name}{count}.{kind}.{kind}.{kind}", 3, _parts(operation, 32 // count, kind == "s32"))
       for name, operation in (("add", operator.add), ("sub", operator.sub), ("absdiff", lambda x, y: abs(x - y)),
                               ("avrg", lambda x, y: (x + y + 1) >> 1), ("min", min), ("max", max))
       for count in (2, 4) for kind in ("u32", "s32")),
-    ("vadd4.s32.s32.s32.sat", 3, lambda a, b, c: _of_bytes(
-        [_clamped(x + y, 8) for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
-    ("vabsdiff4.s32.s32.s32.add", 3, lambda a, b, c: c + sum(
-        abs(x - y) for x, y in zip(_bytes(a), _bytes(b), strict=True))),
-    ("vabsdiff4.u32.u32.s32.add", 3, lambda a, b, c: c + sum(
-        abs((x & 0xFF) - y) for x, y in zip(_bytes(a), _bytes(b), strict=True))),
-    ("vset4.s32.s32.lt", 3, lambda a, b, c: _of_bytes([x < y for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
+    ("vadd4.s32.s32.s32.sat", 3, _parts(lambda x, y: _clamped(x + y, 8), 8, True)),
+    *((f"vabsdiff4.{kind}.{kind}.s32.add", 3, lambda a, b, c, signed=kind == "s32": c + sum(
+        abs(x - y) for x, y in zip(_split(a, 8, signed), _split(b, 8, True), strict=True))) for kind in ("s32", "u32")),
+    ("vset4.s32.s32.lt", 3, _parts(operator.lt, 8, True)),
+    *((f"{name}.{one}.{two}", 3, _products(name, one == "s32", two == "s32"))
+      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for one in ("u32", "s32") for two in ("u32", "s32")),
+    *((f"lop3.b32|, {table}", 3, _logic(table)) for table in (0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B)),
+    ("prmt.b32", 3, _permuted),
     ("vadd.u32.u32.s32", 2, lambda a, b: a + b), ("vset.s32.u32.gt", 2, lambda a, b: _signed(a, 32) > b),
     ("vsub.s32.u32.s32.sat", 2, lambda a, b: _clamped(a - _signed(b, 32), 32)),
     ("vabsdiff.u32.s32.s32.max", 3, lambda a, b, c: max(abs(_signed(a, 32) - _signed(b, 32)), c)),
@@ -200,11 +202,13 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 
 @pytest.mark.parametrize(("instruction", "count", "wanted"), WORDS, ids=[row[0] for row in WORDS])
 def test_words(instruction: str, count: int, wanted: Callable[..., int]) -> None:
-    """At the ends of words, of their halves and bytes, and of 24 bits."""
+    """At the ends of words, of their halves and bytes, and of 24 bits; of three operands also random words."""
     rng = np.random.default_rng(len(instruction))
-    rows = [row for row in product(ENDS, ENDS) if count == 2] or [tuple(rng.choice(ENDS, 3)) for _ in range(500)]
+    rows = [row for row in product(ENDS, ENDS) if count == 2]
+    rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
     operands = [np.array(each, np.uint32) for each in zip(*rows, strict=True)]
-    text = f"{instruction} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}"
+    name, _, more = instruction.partition("|")
+    text = f"{name} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}{more}"
     found = evaluate(text, operands, "u4").tolist()
     assert found == [wanted(*map(int, row)) & 0xFFFFFFFF for row in rows]
 
