@@ -64,7 +64,8 @@ def convert(
         if source.kind == "f":
             return _float_to_integer(a, source, target, rounding)
         if saturate:
-            return _saturate(a, target)
+            limits, own = np.iinfo(target.dtype), np.iinfo(a.dtype)
+            a = np.clip(a, max(limits.min, own.min), min(limits.max, own.max))
         return a.astype(target.dtype)
     if rounding in TO_INTEGER:
         result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)
@@ -76,9 +77,3 @@ def convert(
     result = flush(result) if ftz else result
     result = clamp01(result) if saturate else result
     return np.where(np.isnan(result), _NAN_OF_HALF, result) if target.size == 2 else result
-
-
-def _saturate(a: Array, target: Type) -> Array:
-    limits, own = np.iinfo(target.dtype), np.iinfo(a.dtype)
-    low, high = max(limits.min, own.min), min(limits.max, own.max)
-    return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(target.dtype)

@@ -106,7 +106,10 @@ class RaceDetector:
         self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int32), flat.shape)
-        epoch = self._epoch(row, thread, flat.shape)
+        epoch = None
+        if self._warp_epochs is not None:
+            rows = row if len(self._warp_epochs) > 1 else 0
+            epoch = spread(self._warp_epochs[rows, thread // LANES][:, None], flat.shape)
         race = self._meets(kind, flat, me, epoch, stored)
         again = self._record(kind, flat, me, epoch, stored)
         return again if race is None else race
@@ -131,12 +134,6 @@ class RaceDetector:
                     somebody = first if first[access, place] != me[access, place] else last
                     return access, int(somebody[access, place]), [*self._sources][int(by[access, place])]
         return None
-
-    def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array | None:
-        if self._warp_epochs is None:
-            return None
-        rows = row if len(self._warp_epochs) > 1 else 0
-        return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
 
     def _record(
         self, kind: str, flat: Array, me: Array, epoch: Array | None, stored: Stored | None

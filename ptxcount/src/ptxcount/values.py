@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,14 +79,9 @@ def exact(value: Value, kind: Type) -> Sum | None:
     return None
 
 
-def _add(kind: Type, left: Value, right: Value) -> Value | None:
+def _combine(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
     a, b = parts(left, kind.size), parts(right, kind.size)
-    return summed(a.block + b.block, a.thread + b.thread) if a and b else None
-
-
-def _subtract(kind: Type, left: Value, right: Value) -> Value | None:
-    a, b = parts(left, kind.size), parts(right, kind.size)
-    return summed(a.block - b.block, a.thread - b.thread) if a and b else None
+    return summed(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
@@ -100,7 +96,7 @@ def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
 
 def _multiply_add(kind: Type, left: Value, right: Value, addend: Value) -> Value | None:
     product = _multiply(kind, left, right)
-    return None if product is None else _add(kind, product, addend)
+    return None if product is None else _combine(operator.add, kind, product, addend)
 
 
 def _shift_left(kind: Type, left: Value, amount: Value) -> Value | None:
@@ -119,8 +115,8 @@ def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
 
 #: How an instruction acts on sums; each function gives None where the result is not one, or not shown to be one.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
-    "add": _add,
-    "sub": _subtract,
+    "add": partial(_combine, operator.add),
+    "sub": partial(_combine, operator.sub),
     "mul.lo": _multiply,
     "mad.lo": _multiply_add,
     "shl": _shift_left,

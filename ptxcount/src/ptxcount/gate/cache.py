@@ -66,7 +66,8 @@ class Cache:
             whole.write(self._file(launch), json.dumps(held), is_kept=False)
 
     def _file(self, launch: Launch) -> Path:
-        return self._at / f"{_hash(_facts(launch))}.json"
+        facts = {name: value for name, value in asdict(launch).items() if name not in _BESIDE}
+        return self._at / f"{_hash(facts)}.json"
 
     def _inputs(self, launch: Launch) -> str:
         stored = self._hashes(_STORED.findall("\n".join([*launch.arguments, *launch.variables])))
@@ -96,11 +97,6 @@ class Cache:
 
     def _hashes(self, names: Iterable[str]) -> dict[str, str]:
         return {name: self._source(name)[0] for name in names}
-
-
-def _facts(launch: Launch) -> dict[str, Any]:
-    """What the counts of a launch depend on."""
-    return {name: value for name, value in asdict(launch).items() if name not in _BESIDE}
 
 
 def _hash(facts: Any) -> str:
