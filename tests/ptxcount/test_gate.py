@@ -95,20 +95,6 @@ def test_pin_on_a_full_disk(repository: Repository) -> None:
     assert not list(repository.folder.glob("*.unfinished"))
 
 
-def test_fall(repository: Repository) -> None:
-    """What fell is told, and held once it is pinned."""
-    repository.kernel(1)
-    code, (said,) = repository.run("check")
-    assert code == 0
-    assert "PC004 global load sectors fell from 256 to 128" in said
-    code, (said,) = repository.run("check", "--exact", "--format", "github")
-    assert (code, said.partition("::PC")[0]) == (3, "::notice file=scale.cu,line=6,title=fall")
-    assert repository.run("check", "--update")[0] == 0
-    assert repository.run("check", "--exact") == (0, [])
-    repository.kernel(2)
-    assert repository.run("check")[0] == 1
-
-
 ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
 OTHER = LAUNCH.replace("= 4", "= 2")
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
@@ -118,6 +104,11 @@ CHECKS: list[tuple[list[Callable[[Repository], object]], str, int, list[str]]] =
      "--exact", 0, []),
     ([lambda one: one.kernel(8)], "", 1, [ROSE]),
     ([lambda one: one.kernel(8)], "--format github", 1, ["::error file=scale.cu,line=6,title=rise::PC003 global load"]),
+    ([lambda one: one.kernel(1)], "", 0, ["scale.cu:6: PC004 global load sectors fell from 256 to 128"]),
+    ([lambda one: one.kernel(1)], "--exact --format github", 3, ["::notice file=scale.cu,line=6,title=fall::PC"]),
+    ([lambda one: one.kernel(1), lambda one: one.run("check", "--update")], "--exact", 0, []),
+    ([lambda one: one.kernel(1), lambda one: one.run("check", "--update"), lambda one: one.kernel(2)], "", 1,
+     ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
     ([lambda one: one.kernel(2, lambda text: text.replace("2 * in", "3 * in"))], "", 0, []),  # it costs the same
     ([lambda one: one.kernel(8, lambda text: text.replace("2 * in", "3 * in"))], "", 1,
      ["scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; scale"]),
@@ -134,7 +125,7 @@ CHECKS: list[tuple[list[Callable[[Repository], object]], str, int, list[str]]] =
 def test_check(
     changes: list[Callable[[Repository], object]], words: str, code: int, said: list[str], repository: Repository
 ) -> None:
-    """Lines that move, what rises, what another compiler made, a race: a finding each, and nothing else."""
+    """Lines that move, what rises or falls, what another compiler made, a race: a finding each, and nothing else."""
     for change in changes:
         change(repository)
     found, lines = repository.run("check", *words.split())
