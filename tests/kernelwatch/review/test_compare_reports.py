@@ -180,14 +180,15 @@ def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     [
         ("a, b", 9, "a, b"),
         ("one more, two fewer", 12, "one more, +1"),
-        ("far too long to fit, short", 9, "short, +1"),
+        ("far too long to fit, short", 9, "far too long to fit, +1"),
         ("four, more", 9, "four, +1"),
         ("no, far too long to fit, short, other", 14, "no, short, +2"),
+        ("moves 4 times, not verified", 14, "moves 4 times, +1"),
         ("far too long", 4, "far too long"),
     ],
 )
 def test_evidence_in_one_line(cell: str, width: int, shown: str) -> None:
-    """What fits is shown, and how many items are not."""
+    """The first, which decides, however long; of the others what fits, and how many do not."""
     assert terminal._first(cell, width) == shown
 
 

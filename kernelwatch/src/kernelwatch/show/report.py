@@ -190,7 +190,7 @@ def _cells(group: Group) -> list[str]:
         plain(group.kernel),
         short_flags(group.flags),
         "" if group.ratio is None else percent(group.ratio),
-        plain(", ".join([*_unverified(*group.times, *group.numbers), *map(str, group.evidence)])),
+        plain(", ".join([*map(str, group.evidence), *_unverified(*group.times, *group.numbers)])),
         configurations(group),
     ]
 

@@ -27,7 +27,7 @@ def wrapped(line: str) -> list[str]:
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool) -> Iterator[str]:
     """What changed by kernel and flags. What the names of all kernels begin with stands in the title.
 
-    Without `every`, the evidence takes one line: more groups then fit on a screen.
+    Without `every`, the evidence is what decides, and what fits beside it: more groups then fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
@@ -52,13 +52,14 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool)
 
 
 def _first(cell: str, width: int) -> str:
-    """The items of a cell that fit into one line, the first ones before others, and how many are left: "-4 %, +2"."""
-    items, shown, line = cell.split(", "), list[str](), cell
-    for item in items if len(cell) > width else ():
-        more = ", ".join([*shown, item, f"+{len(items) - len(shown) - 1}"])
-        if len(more) <= width:
-            shown, line = [*shown, item], more
-    return line
+    """The first item of a cell, which decides, others that fit beside it, and how many are left: "-4 %, +2"."""
+    first, *others = cell.split(", ")
+    shown = [first, *others] if len(cell) <= width else [first]
+    for item in others if len(shown) == 1 else ():
+        if len(", ".join([*shown, item, f"+{len(others) - len(shown)}"])) <= width:
+            shown.append(item)
+    left = 1 + len(others) - len(shown)
+    return ", ".join([*shown, *[f"+{left}"] * bool(left)])
 
 
 def _folded(cell: str, width: int) -> str:
