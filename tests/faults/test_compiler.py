@@ -7,15 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from asv.util import UserError
 
 from gpu_kernels import KERNELS
-from kernelwatch.errors import CompileError
+from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.project import ROOT
-from kernelwatch.toolchain import nvcc, nvcc_call
+from kernelwatch.runner import compiler as runner_compiler
+from kernelwatch.toolchain import nvcc, nvcc_call, releases
 from tests import commits
 from tests.faults import test_orphans as orphans
 
@@ -101,6 +104,23 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.probe(compiler)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is named must be there; without any, a run goes on, whatever form asv's matrix has."""
+
+    def find() -> Path:
+        raise NvccNotFoundError("there is no nvcc")
+
+    monkeypatch.setattr(releases, "use", lambda: None)
+    monkeypatch.setattr(nvcc, "find_nvcc", find)
+    monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)
+    for matrix, expected in (({"x": ["1"]}, {"req": {"x": ["1"]}}), ({"env": {"A": ["1"]}}, {"env": {"A": ["1"]}})):
+        conf = SimpleNamespace(matrix=matrix)
+        with pytest.raises(UserError, match="there is no nvcc") if is_named else nullcontext():
+            runner_compiler.choose(conf)
+            assert conf.matrix == {**expected, "env_nobuild": {}}
 
 
 @pytest.mark.parametrize("fake", [COMPILERS[name][0] for name in ("hangs", "writes nothing")], indirect=True)

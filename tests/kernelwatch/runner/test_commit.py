@@ -280,32 +280,32 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
     "it breaks off in silence": ("sys.exit(3)", "its process broke off", ""),
-    "all is well": ("tell(Discovery([], {}))", "", ""),
-    "it fails later": (
-        "tell(Discovery([], {})); print('a\\nb', file=sys.stderr); sys.exit(3)",
-        "",
-        "the commit's process ended with 3: b",
-    ),
-    "it is killed": ("tell(Discovery([], {})); os.kill(os.getpid(), 9)", "", "the commit's process ended with -9: "),
+    "all is well": ("begin()", "", ""),
+    "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with 3: b"),
+    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with -9: "),
 }
 
-TELL = """import os, sys
+#: What each of them begins with.
+BEGINS = """import os, sys
 from kernelwatch.runner.messages import Discovery, Refusal, Sender
 tell = Sender(1)
+def begin():
+    tell(Discovery([], {}))
+    assert '"turn":5' in sys.stdin.readline()
 """
 
 
 @pytest.mark.parametrize(("does", "error", "said"), ENDS.values(), ids=ENDS)
 def test_ends(does: str, error: str, said: str, tmp_path: Path) -> None:
     """Why a commit's process could not begin, and why it ended before it was done, by what it printed last."""
-    words = [sys.executable, "-c", TELL + does]
     with (
         (tmp_path / "log").open("wb") as log,
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as begun,
+        subprocess.Popen(
+            [sys.executable, "-c", BEGINS + does], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+        ) as begun,
         pytest.raises(PackageError, match=f"^{error}$") if error else nullcontext(),
     ):
         child = process.CommitProcess(begun, tmp_path / "log")
-        assert child.problem == said
-        if said:
-            with pytest.raises((PackageError, BrokenPipeError)):
-                child.describe(0)
+        with pytest.raises(PackageError, match=f"^the commit's process {said}$") if said else nullcontext():
+            child.describe(5)
+        assert child.problem == (said and f"the commit's process {said}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 from typing import Any
 
 import pytest
@@ -156,11 +157,15 @@ def test_ratio(now: dict[str, float], before: dict[str, float], expected: float 
 
 
 def test_what_is_found() -> None:
-    """Every class of a module, in its order, and none that it imports."""
-    from benchmarks import track_counted
-
-    names = [one.__name__ for one in base.found(track_counted)]
-    assert names == [sweep.name for sweep in suite.current().counted]
+    """Every class of a module, in its order, as asv finds them: none that it imports, hides or leaves without axes."""
+    module = types.ModuleType("mine")
+    axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
+    two, one, hidden, other = (
+        type(name, (kw.Counted,), {"__module__": where, **axes})
+        for name, where in (("Two", "mine"), ("One", "mine"), ("_Hidden", "mine"), ("Other", "other"))
+    )
+    vars(module).update(Two=two, Base=kw.Counted, _Hidden=hidden, Other=other, n=3, One=one)
+    assert list(base.found(module)) == [two, one]
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
