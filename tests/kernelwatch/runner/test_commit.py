@@ -255,9 +255,14 @@ def test_commits_in_turns(
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
+    def describe(commit: str, place: int) -> None:
+        if commit == "c2":
+            raise PackageError("it has no package")
+        described.append((commit, place))
+
     @contextmanager
     def begin(*known: Any) -> Any:
-        yield SimpleNamespace(describe=lambda place: described.append((known[3], place)))
+        yield SimpleNamespace(describe=lambda place: describe(known[3], place))
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(compiler, "choose", lambda _: None)
@@ -269,9 +274,14 @@ def test_commits_in_turns(
     monkeypatch.setattr(run, "_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(process, "begun", begin)
     monkeypatch.setattr(run.Run, "measure", lambda one, *_: one.options["interleave_rounds"])
-    found: Any = run.run(SimpleNamespace(results_dir=str(tmp_path), dvcs="git"), options)
-    assert found is in_turns
-    assert described == [(f"c{place}", place) for place in range(count)] * in_turns
+    conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
+    with (
+        pytest.raises(UserError, match="c2 cannot be measured in turns: it has no package")
+        if count > 2
+        else nullcontext()
+    ):
+        assert run.run(conf, options) == in_turns
+    assert described == [(f"c{place}", place) for place in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 
 

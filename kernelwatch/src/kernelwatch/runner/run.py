@@ -68,8 +68,11 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     ):
         for place, commit in enumerate(in_turns):
             log.info(f"describing what {commit[:8]} launches ({place + 1} of {len(in_turns)})")
-            with process.begun(conf, several[0], repo, commit, folder) as child:
-                child.describe(place)
+            try:
+                with process.begun(conf, several[0], repo, commit, folder) as child:
+                    child.describe(place)
+            except PackageError as error:
+                raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
         conf.results_dir = stage.name if stage else str(folder / "stage")  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return Run(conf, repo, machine_of(options, device), options, results, folder, facts).measure(chosen, several)
