@@ -67,7 +67,8 @@ def measured(child: Child, folder: Path, regex: str = "", is_head: bool = False,
     (path,) = folder.glob("m/*.json")
     found = json.loads(path.read_bytes())
     return {
-        name: dict(zip(found["result_columns"], row, strict=False)) for name, row in found["results"].items()
+        name: {**dict(zip(found["result_columns"], row, strict=False)), "errcode": results.errcode[name]}
+        for name, row in found["results"].items()
     }, kept.lines()
 
 
@@ -103,6 +104,13 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "selected" not in lines[record.FILE][0]
     assert (lines[record.LINES_FILE], len(lines[record.FILE][0]["checks"])) == ([{"key": "k"}], 1)
     assert math.isclose(results[TIME]["duration"], results[RATIO]["duration"])
+
+
+def test_a_number_that_is_missing(tmp_path: Path) -> None:
+    """A configuration that was counted, and has no such number: the benchmark has failed."""
+    said = [_one("track_counted.A", place, numbers={COUNT: 1.0} if place else {}) for place in range(3)]
+    results, _ = measured(Child(*said), tmp_path, COUNT)
+    assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
 
 
 #: What `asv run` was asked -> rounds, places of what is timed and counted, benchmarks, and whether lines are counted.
@@ -283,6 +291,53 @@ def test_commits_in_turns(
         assert run.run(conf, options) == in_turns
     assert described == [(f"c{place}", place) for place in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
+
+
+@pytest.mark.parametrize(
+    ("requirements", "is_missing", "can_be_built", "python"),
+    [
+        ({}, False, True, [sys.executable]),
+        ({"pip+asv_runner": "0.3.2"}, False, True, [sys.executable]),
+        ({"numpy": ""}, False, True, ["theirs"]),
+        ({}, True, True, [sys.executable, "theirs", "theirs"]),
+        ({}, True, False, [sys.executable, sys.executable]),
+    ],
+)
+def test_which_python(
+    requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The run's own, unless the environment has requirements or the package must be built, which is found out once."""
+    begun: list[tuple[str, dict[str, str]]] = []
+
+    @contextmanager
+    def begin(python: str, _: Path, variables: dict[str, str], *__: Any) -> Any:
+        begun.append((python, variables))
+        if is_missing and python == sys.executable:
+            raise process._MissingError("no module _built")
+        yield Child()
+
+    if can_be_built:
+        (tmp_path / "setup.py").touch()
+    monkeypatch.setattr(process, "_needed", set())
+    monkeypatch.setattr(process, "ROOT", tmp_path)
+    monkeypatch.setattr(process, "_process", begin)
+    monkeypatch.setattr("kernelwatch.package.unpacked", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
+    environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}
+    environment.install_project, environment.find_executable = lambda *_: None, lambda _: "theirs"
+    for _ in range(1 + is_missing):
+        is_refused = is_missing and not can_be_built
+        with (
+            pytest.raises(PackageError) if is_refused else nullcontext(),
+            process.begun(CONF, environment, None, "c", tmp_path),
+        ):
+            pass
+    assert [one for one, _ in begun] == python
+    for one, variables in begun:
+        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "what asv's matrix sets"
+        assert ("PYTHONPATH" in variables) == (one == sys.executable)
 
 
 #: What the process of a commit does -> the error as it begins, or else what is said of its end.

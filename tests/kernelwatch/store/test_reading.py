@@ -127,6 +127,13 @@ def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.Capt
     assert capsys.readouterr().err.startswith(f"left out: {path}, line 2: ")
 
 
+def test_oldest_first(folder: Path) -> None:
+    """Lines of several files, in whichever they lie."""
+    older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
+    (folder / MACHINE / f"{HEAD[:8]}-py.{record.FILE}").write_text(json.dumps(older) + "\n")
+    assert record.read(folder, MACHINE) == [older, RUN]
+
+
 def test_values(folder: Path) -> None:
     """As they were stored: a time with its samples, one that failed, a count, and one that was skipped."""
     history = History(MACHINE, folder.parent)
