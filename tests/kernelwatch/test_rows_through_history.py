@@ -139,6 +139,17 @@ def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: 
     assert [row, *row.earlier].index(row.form) == VARIABLES[declared]
 
 
+def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run records of it, and a review compares; one that depends on the launch is none."""
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
+    (tmp_path / "k.cu").write_text("#define BLOCK 96")
+    found = [
+        Kernel("k", [outputs("out", "n")], block, over=("n",), file="k.cu", read=("BLOCK",), dynamic_shared=shared)
+        for block, shared in (("BLOCK", "4*BLOCK"), (("BLOCK", 2), 0), ("n", 0), (32, "4*n"))
+    ]
+    assert [each.fixed("float32") for each in found] == [(96, 384), (192, 0), None, None]
+
+
 def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the sources stay as they are: one that does not compile is not compiled for every launch."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
