@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 
@@ -24,13 +23,6 @@ PAGE = 2 << 20
 
 #: Bytes of an H200's L2 cache, of results/nvidia-h200/runs.jsonl.
 H200_L2 = 62914560
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Sixteen megabytes."""
-    with on_fake_gpu.fake_gpu(monkeypatch) as made:
-        yield made
 
 
 def _addresses(arena: Arena, *sizes: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,15 +18,8 @@ from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SMALL, fake_gpu, fetching, measured
+from tests.on_fake_gpu import LARGE, READY, SMALL, fetching, measured
 from tests.wrong_kernels import WRITING, WRONG
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """One that executes PTX."""
-    with fake_gpu(monkeypatch) as made:
-        yield made
 
 
 def test_references_are_made_once(gpu: FakeGpu) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -18,14 +18,7 @@ from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """One that executes PTX."""
-    with fake_gpu(monkeypatch) as made:
-        yield made
+from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fetching, measured
 
 
 @pytest.mark.parametrize("is_isolated", [False, True])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, fetching
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fetching
 
 GOLDEN = ROOT / "tests" / "data" / "measured.txt"
 
@@ -67,27 +67,24 @@ def _launches(graph: list[Any]) -> str:
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeGpu, list[str]]]:
-    """A device, and what is asked of it."""
-    with fake_gpu(monkeypatch) as gpu:
-        found: list[str] = gpu.log
+def said(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked of the device."""
 
-        def noting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-            def noted(*given: Any) -> Any:
-                found.append(NOTED[name](*given))
-                return call(*given)
+    def noting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            gpu.log.append(NOTED[name](*given))
+            return call(*given)
 
-            return noted
+        return noted
 
-        for name in NOTED:
-            of = gpu.driver if name.startswith("cu") else gpu.cuda
-            monkeypatch.setattr(of, name, noting(name, getattr(of, name)))
-        yield gpu, found
+    for name in NOTED:
+        of = gpu.driver if name.startswith("cu") else gpu.cuda
+        monkeypatch.setattr(of, name, noting(name, getattr(of, name)))
+    return gpu.log
 
 
-def test_trace(lines: tuple[FakeGpu, list[str]]) -> None:
+def test_trace(gpu: FakeGpu, said: list[str]) -> None:
     """Contexts, memory, uploads, graphs and what is read back: the same as ever."""
-    gpu, said = lines
     session = Session()
     for launches, how in MEASURED:
         said.append(f"\n{' and '.join(map(str, launches))} {how or ''}".rstrip())

@@ -1,0 +1,17 @@
+"""The GPU that is none, for tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fake_cuda import FakeGpu
+from tests.on_fake_gpu import fake_gpu
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """Sixteen megabytes; it executes PTX."""
+    with fake_gpu(monkeypatch) as made:
+        yield made
