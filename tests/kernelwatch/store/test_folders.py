@@ -109,7 +109,7 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
     for name in (f"{MACHINE}/machine.json", reading.SUITE):
         described = json.loads((results / name).read_bytes())
         for each in (one for one in described.values() if isinstance(one, dict)):
-            each["code"] = "another"
+            each["code"], each["setup_cache_key"] = "another", "another.py:7"
         (came / name).write_text(json.dumps(described, indent=7))
     before = contents(results)
     folders.describe(results, came, MACHINE)

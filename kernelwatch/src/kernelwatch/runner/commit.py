@@ -153,7 +153,7 @@ class Commit:
                     for each in (one for one in message.checked if one.differs):
                         found = "could not be measured"
                         if each.ratio is not None:
-                            found = f"took {each.ratio:.4f} of the time that is stored"
+                            found = f"is {each.ratio:.4f} times the stored number"
                         what = f"{one_line(each.configuration)}, whose machine code and conditions are the same,"
                         log.warning(f"everything is measured: {what} {found}")
                 case Line():

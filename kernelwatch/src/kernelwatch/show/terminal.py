@@ -48,7 +48,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool)
     shown = tabulate([titles, *body], tablefmt="plain", disable_numparse=True, colalign=_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())
     if not every and ", +" in shown:
-        yield "+1 stands for one more difference: --all lists it."
+        yield "+N stands for N more differences: --all lists them."
 
 
 def _first(cell: str, width: int) -> str:

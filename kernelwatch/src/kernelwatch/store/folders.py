@@ -123,10 +123,10 @@ def append(path: Path, *entries: Mapping[str, Any]) -> None:
 
 
 def _without_code(described: Any) -> Any:
-    """A description without the classes' text, which says nothing of a number: their versions are explicit."""
+    """A description without the classes' text and its lines, which say nothing of a number: versions are explicit."""
     if not isinstance(described, dict):
         return described
-    return {name: _without_code(each) for name, each in described.items() if name != "code"}
+    return {name: _without_code(each) for name, each in described.items() if name not in ("code", "setup_cache_key")}
 
 
 def describe(folder: Path, came: Path, machine: str) -> None:
