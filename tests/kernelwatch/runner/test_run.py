@@ -95,6 +95,9 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     assert before[REGISTERS]["params"] == [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
     assert all(count > 0 for count in before[REGISTERS]["result"])
     assert math.isnan(before[TIMES]["result"][0])
+    (path,) = (project.path / "results" / MACHINE).glob(f"{commits[1][:8]}-*.json")
+    document = json.loads(path.read_text())
+    assert document["params"].items() >= {"machine": MACHINE, "python": document["python"]}.items()
     runs = lines(project)
     assert {tuple(run["commits"]) for run in runs} == {(commit,) for commit in commits[1:3]}
     for run in runs:

@@ -85,6 +85,9 @@ def test_timed_run(taken: Taken, driver: str, tmp_path: Path) -> None:
     results = history.commit(BASE)
     assert results is not None
     assert history.timed_run_of(results)["before"]["driver"] == driver
+    newest = history.newest(COUNT)
+    assert newest is not None
+    assert newest.commit_hash == HEAD
     for name in {TIME, COUNT} - taken.keys():  # what was not run has no run, nor a GPU
         assert (history.runs_of(results, name), history.gpus(results, benchmark=name)) == ([], set())
 
