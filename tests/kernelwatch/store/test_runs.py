@@ -77,7 +77,12 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
 
 @pytest.mark.parametrize(
     ("taken", "driver"),
-    [({TIME: FIRST, COUNT: LATER}, "1"), ({TIME: LATER, COUNT: FIRST}, "2"), ({COUNT: FIRST}, "2")],
+    [
+        ({TIME: FIRST, COUNT: LATER}, "1"),
+        ({TIME: LATER, COUNT: FIRST}, "2"),
+        ({TIME: FIRST, OTHER_TIME: LATER}, "2"),
+        ({COUNT: FIRST}, "2"),
+    ],
 )
 def test_timed_run(taken: Taken, driver: str, tmp_path: Path) -> None:
     """The run that took times, whatever counted later; without times, the last."""
