@@ -170,7 +170,7 @@ def test_blocks_of_each_commit(root: Path) -> None:
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
-    _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {}, "blocks": blocks}])
+    _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks}])
     (sides,) = find(BASE, HEAD, None, root)
     evidence, today = Evidence(sides), occupancy.launched(*kernel.values())
     assert evidence.launched(compiled(12, "sm_90", **kernel)) == ((64, 128), today)
