@@ -19,8 +19,8 @@ from kernelwatch.kernel.sources import Source
 from kernelwatch.store import git
 from ptxcount.declarations import Declaration, declarations
 from ptxcount.errors import LaunchError
-from ptxcount.executable import parsed
 from ptxcount.names import cpp_name, demangled, find_entry, parameter_types, source_name
+from ptxcount.parser import parsed
 from ptxcount.program import Entry
 
 _CUDA = (".cu", ".cuh")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .errors import LaunchError
-from .executable import parsed
 from .given import Argument
+from .parser import parsed
 
 #: Options of NVRTC that nvcc lacks.
 _OF_NVRTC = ("-default-device", "--device-as-default-execution-space")

@@ -18,7 +18,8 @@ from .flow import End, Flow, analyse, end_of
 from .global_races import reached
 from .lowering import lowered
 from .merging import Neighbours, neighbours
-from .parser import parse
+from .names import demangled
+from .parser import parsed
 from .program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
 from .schedule import Code
 
@@ -60,14 +61,10 @@ def load(ptx_text: str, entry: str) -> Executable:
     return prepare(parsed(ptx_text), entry)
 
 
-#: `parser.parse`, which remembers the last texts.
-parsed = lru_cache(maxsize=8)(parse)
-
-
 def prepare(program: Program, entry: str) -> Executable:
     """Make one entry of a parsed module ready to run; raises as `load`."""
     if entry not in program.entries:
-        raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(program.entries) or 'none'}")
+        raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(map(demangled, program.entries)) or 'none'}")
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)

@@ -19,7 +19,7 @@ from .given import Bound, Given, Layout
 from .global_races import ANYTHING
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .merging import Merged
-from .names import source_name
+from .names import demangled, source_name
 from .operands import STACK
 from .program import Entry, Variable
 from .schedule import Schedule
@@ -273,7 +273,7 @@ def _point(variable: Variable, content: Array, generic: Mapping[str, int]) -> No
 def _parameters(entry: Entry, args: Sequence[Given], layout: Layout, names: Sequence[str]) -> dict[str, bytes]:
     """The bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
-        raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
+        raise LaunchError(f"{demangled(entry.name)} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         name = names[place] if names else f"argument {place}"

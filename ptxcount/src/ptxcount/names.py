@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from .errors import LaunchError
-from .executable import parsed
+from .parser import parsed
 
 
 def find_entry(ptx: str, name: str | None) -> str:

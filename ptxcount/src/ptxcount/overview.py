@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from .declarations import Declaration, declarations
-from .executable import parsed
 from .launch import compilation_of, is_ptx
 from .names import cpp_name, parameter_types, source_name
 from .nvcc import ARCH
+from .parser import parsed
 from .typed import TYPES, VECTORS, plain
 
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.

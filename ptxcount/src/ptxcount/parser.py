@@ -8,6 +8,7 @@ Unsupported parts are left out, or marked with the problem. Only a kernel that n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -252,3 +253,7 @@ def _encoded(value: int | float, element: Type) -> bytes:
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):
         return np.array(value, element.dtype).tobytes()
+
+
+#: `parse`, which remembers the last texts.
+parsed = lru_cache(maxsize=8)(parse)

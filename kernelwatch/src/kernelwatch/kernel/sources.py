@@ -275,7 +275,7 @@ def _module(
 
 
 def _parsed(text: str) -> Program:
-    from ptxcount.executable import parsed  # noqa: PLC0415 -- with all that executes PTX
+    from ptxcount.parser import parsed  # noqa: PLC0415 -- with all that executes PTX
 
     return parsed(text)
 
