@@ -19,7 +19,7 @@ from kernelwatch.runner import commit, reuse
 from kernelwatch.runner.messages import Configuration, Entry, Stored
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
-from kernelwatch.store import folders, record
+from kernelwatch.store import folders, noise, record
 from kernelwatch.store.models import Checked
 from kernelwatch.store.record import measurement
 from tests.stored import documents
@@ -75,6 +75,11 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
     assert [each.differs for each in checked] == [differs, False, False]
     assert sum(bool(one.numbers) for one in ones) == (0 if differs else 116)
     assert sum(bool(one.reused) for one in ones) == (0 if differs else 115), "those of c5 are its own"
+
+
+def test_thresholds_of_times() -> None:
+    """From 20 µs on, 1 %; below, 5 %."""
+    assert list(map(noise.default, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
