@@ -18,7 +18,6 @@ MACHINE, COMPILED_ON = "nvidia-h200", "no-gpu-x86_64"
 TRANSPOSE = "time_transpose.Transpose.time_back_to_back"
 STRIDE, COPY = "time_copy.StrideCopy.time_back_to_back", "time_copy.DeviceCopy.time_back_to_back"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
-REGISTERS = "track_compiled.Compiled.track_registers"
 KERNEL, SIZE, DTYPE, FLAGS = made_up.CHANGED, "12800x12800", "float32", "-Xptxas -O3"
 
 
@@ -55,19 +54,12 @@ def known() -> dict[str, Any]:
     transpose = cells(useful, seconds[head])
     compared = [f"{useful / seconds[older] / 1e9:.0f}", f"{seconds[older] / seconds[head]:.3f}"]
     return {
-        "benchmark": TRANSPOSE,
-        "strided": STRIDE,
         "machine": MACHINE,
-        "copy": COPY,
         "commit": head[:8],
-        "share": _digits(100 * useful / seconds[head] / peak),
         "older_commit": older[:8],
         "changed_commit": commits[1][:8],
-        "recompiled_commit": History(COMPILED_ON).commits()[1][:8],
         "changed_kernel": KERNEL,
         "shared": made_up.SHARED,
-        "shared_kernel": made_up.SHARED_KERNEL,
-        "shared_gpu": made_up.SHARED_GPU.removeprefix("GPU-")[:8],
         "hostile": made_up.HOSTILE,
         "hostile_commit": next(each for each in commits if each.startswith(made_up.HOSTILE_COMMITS[-1])),
         "bandwidth_rows": [
@@ -77,15 +69,9 @@ def known() -> dict[str, Any]:
         "compared_rows": [[KERNEL, place, *transpose, *compared] for place in (FLAGS, SIZE)],
         "bandwidth_figure": f"Transpose, DRAM, {SIZE}, {DTYPE}",
         "bandwidth_titles": [f"{KERNEL}, {FLAGS}: {transpose[1]} GB/s, {transpose[2]} % of peak"],
-        "history_rows": [
-            [commit[:8], gpu(commit), f"{useful / seconds[commit] / 1e9:.5g}", _code(age)]
-            for age, commit in enumerate(commits)
-        ],
-        "gpus": sorted({gpu(commit) for commit in commits}),
         "gpu": gpu(head),
         "compared_gpus": sorted({gpu(head), gpu(older)}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
-        "resources_rows": _compiled(),
         "changes": _changes(),
     }
 
@@ -116,11 +102,6 @@ def git(form: str, commit: str, *options: str) -> str:
     return said.stdout.strip()
 
 
-def _code(age: int) -> str:
-    shown = (made_up.NEW if age else made_up.OLD)[:8]
-    return f"changed: {shown}" if age == 1 else shown
-
-
 def gpu(commit: str) -> str:
     """The first digits of the UUID of the GPU that took a commit's times: of the one run under way when they began."""
     results = ROOT / "results"
@@ -144,17 +125,3 @@ def _counted(kernel: str) -> list[str]:
     assert newest is not None
     values = [history.value(newest, name, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS}) for name in names]
     return [kernel, *(_digits(value) for value in values if value is not None)]
-
-
-def _compiled() -> list[list[str]]:
-    """Registers by commit, of every kernel that one of the commits has."""
-    history = History(COMPILED_ON)
-    columns = []
-    for kernel in history.axes(REGISTERS)["kernel"]:
-        params = {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS, "arch": "sm_90"}
-        values = [
-            results and history.value(results, REGISTERS, params) for results in map(history.commit, history.commits())
-        ]
-        if any(values):
-            columns.append(["–" if value is None else f"{value:.0f}" for value in values])
-    return [[commit[:8], *cells] for commit, *cells in zip(history.commits(), *columns, strict=True)]

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import record
@@ -46,22 +45,7 @@ PARTIAL, PARTIAL_COMMITS = "partial-gpu", ("f30f4e4f", "4df5b48d")
 HOSTILE, HOSTILE_COMMITS = '"><img src=x onerror="window.attacked=1">', ("f22cf79d", "926c2401")
 HOSTILE_BENCHMARKS = ("time_copy.MatrixSizedCopy.time_back_to_back", "track_compiled.Compiled.track_spill_bytes")
 
-#: What the newest commit has from the one before it, and what was measured again all the same.
-REUSED = "transpose_read_coalesced, 12800x12800, float32, -Xptxas -O3"
-RUN = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00", "fingerprints": {}}
-CHECK = {
-    "commit": "c0" * 20,
-    "seed": 1,
-    "checked": [
-        {"configuration": "time_copy.OffsetCopy(0)", "ratio": 0.9988, "threshold": 0.01},
-        {"configuration": "time_copy.OffsetCopy(1)", "ratio": 1.0312, "threshold": 0.01},
-    ],
-}
-
-#: Of the newest commit of this machine, another GPU of a fleet measured one kernel.
 SHARED = "nvidia-h100-80gb-hbm3"
-SHARED_KERNEL = "transpose_read_coalesced"
-SHARED_GPU = "GPU-fee1900d-0"
 
 L2_BYTES = 60 * 2**20
 
@@ -97,36 +81,9 @@ def results(folder: Path) -> None:
         run["arch"] = "sm_90"
         run["before"]["l2_bytes"] = L2_BYTES
         run["after"].pop("l2_bytes", None)
-    runs[-1]["checks"] = [CHECK]
     _write(copy / "nvidia-h200" / record.FILE, runs)
-    history = History("nvidia-h200")
-    whole = history.newest(suite.time(suite.DEVICE_COPY))  # other runs measured some kernels alone
-    assert whole is not None
-    commits = history.commits()
-    newest = whole.commit_hash
-    before = commits[commits.index(newest) - 1]
-    reused = {"time_transpose.Transpose": {before: [REUSED]}}
-    _write(copy / "nvidia-h200" / record.FINGERPRINTS_FILE, [{**RUN, "commit": newest, "reused": reused}])
-    _write(copy / SHARED / record.FILE, _shared(record.read(copy, SHARED)))
     _partial(copy)
     _hostile(copy)
-
-
-def _shared(runs: list[Any]) -> list[Any]:
-    """Records in which two GPUs share the newest commit, as a fleet's are."""
-    history = History(SHARED)
-    (newest,) = history.environments(history.commits()[-1]).values()
-    texts = {
-        name: [point.name("")[1:-1] for point in history.points(newest, name)]
-        for name in (*history.benchmarks("time"), *history.benchmarks("track"))
-    }
-    other = {name: [one for one in every if one.startswith(SHARED_KERNEL)] for name, every in texts.items()}
-    rest = {name: [one for one in every if one not in other[name]] for name, every in texts.items()}
-    others = [run for run in runs if run["commits"] != [newest.commit_hash]]
-    run = next(run for run in reversed(runs) if run not in others)
-    own = {**run, "selected": {name: named for name, named in rest.items() if named}}
-    taken = {**run, "selected": {name: named for name, named in other.items() if named}}
-    return [*others, own, {**taken, "before": {**run["before"], "uuid": SHARED_GPU}}]
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:

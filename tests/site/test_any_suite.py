@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, settings, suite
-from kernelwatch.show.site import commits, configurations, pages, transactions
+from kernelwatch.show.site import commits, pages
 from kernelwatch.suite import Suite
 from kernelwatch.sweep import Sweep
 
@@ -29,42 +29,12 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "blur": Kernel("blur", arguments, file="imaging/blur.cu", entry="imaging::blur<{T}, 4>", **block),
         "sharpen": Kernel("sharpen", arguments, text="vision.kernels:TEXT", reference=lambda image: image, **block),
     }
-    sweep = Sweep("Blur", "Blur, DRAM", SWEEP, kernel="blur", note="Told of every figure.")
-    compiled = Sweep("Compiled", "Compiled", {"kernel": tuple(kernels), "arch": ("sm_80",)}, module="track_compiled")
-    made = Suite(kernels=lambda: kernels, timed=(sweep,), copy=None, counted=(sweep,), compiled=compiled)
+    made = Suite(kernels=lambda: kernels, timed=(), copy=None, counted=(), compiled=Sweep("Compiled", "Compiled", {}))
     monkeypatch.setattr(suite, "current", lambda: made)
     monkeypatch.setattr(settings, "package", lambda: "")
     commits.measured.cache_clear()
     yield
     commits.measured.cache_clear()
-
-
-def described(benchmark: str) -> dict[str, Any]:
-    """What the pages know of a benchmark of stored results."""
-    axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[benchmark][1].axes.items()}
-    history: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda name: name.split("_")[0])
-    return configurations.described(history, benchmark)
-
-
-def test_a_file_that_the_checkout_lacks_stops_no_page(tmp_path: Path) -> None:
-    """A kernel of earlier commits stays in the table, with the reason instead of lines."""
-    (shown,) = transactions.sources(tmp_path)
-    assert (shown["kernel"], shown["lines"]) == ("blur", [])
-    assert shown["problem"].startswith("there is no file imaging/blur.cu in the installed package, nor in ")
-
-
-def test_axes_are_those_of_the_sweep() -> None:
-    """A line for each dtype, along what has most values; bytes of all, operations of none."""
-    shown = described(BENCHMARK)
-    facts = {name: shown[name] for name in ("lines", "along", "kernel", "note", "plain_copy")}
-    assert facts == {
-        "lines": "dtype", "along": "w", "kernel": "blur", "note": "Told of every figure.", "plain_copy": False,
-    }  # fmt: skip
-    assert shown["useful_bytes"] == [2 * 64 * width * size for width in SWEEP["w"] for size in (4, 8)]
-    assert set(shown["flops"]) == {None}
-    compiled = described("track_compiled.Compiled.track_registers")
-    assert (compiled["lines"], compiled["along"], compiled["chosen"]["arch"]) == ("kernel", None, "sm_80")
-    assert configurations.unverified() == ["blur"]
 
 
 def test_commits_that_touch_the_kernels() -> None:

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,8 @@ from kernelwatch.store import record
 from kernelwatch.suite import Suite
 from kernelwatch.sweep import Sweep
 from tests.commits import begin, commit
+from tests.site import browser
 from tests.stored import Outcome, samples, write
-
-GOLDEN = ROOT / "tests" / "data" / "site-pages.txt"
 
 FLAGS = ("-Xptxas -O3",)
 TIMED = {"w": ("64", "256"), "dtype": ("float32", "float64"), "flags": FLAGS}
@@ -92,19 +92,29 @@ def _made(root: Path) -> dict[str, str]:
         if spilled is not None:
             without[SPILLED] = _cases(0.0, 0.0, spilled, spilled)
         on_gpu |= without
-        codes.append(
-            {
-                "commit": made,
-                "arch": "sm_90",
-                "cubins": {f"blur {dtype} {FLAGS[0]}": f"{place // 3}" * 64 for dtype in TIMED["dtype"]},
-            }
-        )
+        known = TIMED["dtype"][: 1 if place == 0 else 2]  # of the first commit not all machine code is known
+        cubins = {f"blur {dtype} {FLAGS[0]}": f"{place // 3}" * 64 for dtype in known}
+        codes.append({"commit": made, "arch": "sm_90", "cubins": cubins})
     for machine, every in stored.items():
         write(root, {made: each for made, each in every.items() if each}, machine, axes=AXES)
+    run = {"commits": list(names), "failed": failed, "arch": "sm_90", "peak_bytes_per_second": 1e9}
+    first, second = ({**run, "before": {"uuid": f"GPU-{each * 8}-9", "l2_bytes": 1024}} for each in "12")
+    # Two GPUs shared the newest commit, and one number of it was not measured again.
+    *others, newest = list(names)
+    widths = ([f"{width}, {dtype}, {FLAGS[0]}" for dtype in TIMED["dtype"]] for width in TIMED["w"])
+    runs = [{**first, "commits": others}]
+    for one, texts in zip((first, second), widths, strict=True):
+        runs.append({**one, "commits": [newest], "selected": {TIME: texts, COPIES: texts}})
+    reused = {"time_kernel.Blur": {others[1]: [f"64, float32, {FLAGS[0]}"]}}
+    reuse = {
+        "started": "2026-11-22T00:00:00+00:00",
+        "ended": "2026-11-22T00:05:00+00:00",
+        "fingerprints": {},
+        "commit": newest,
+        "reused": reused,
+    }
     folder = root / "results" / "nvidia-h200"
-    before = {"uuid": "GPU-12345678-9", "l2_bytes": 1024}
-    run = {"commits": list(names), "failed": failed, "before": before, "arch": "sm_90", "peak_bytes_per_second": 1e9}
-    for name, lines in ((record.FILE, [run]), (record.CUBINS_FILE, codes)):
+    for name, lines in ((record.FILE, runs), (record.CUBINS_FILE, codes), (record.FINGERPRINTS_FILE, [reuse])):
         (folder / name).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return names
 
@@ -138,13 +148,29 @@ class _Text(HTMLParser):
         self.text += re.sub(r"\s+", " ", data)
 
 
-def test_pages(tmp_path: Path) -> None:
-    """With WRITE_GOLDEN=1 they are written anew."""
-    root = tmp_path / "repository"
+def _published(folder: Path) -> tuple[Path, dict[str, str]]:
+    root = folder / "repository"
     names = _made(root)
     config = Config.load(str(root / "asv.conf.json"))
-    config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
-    site = publisher.write(config, get_repo(config), Benchmarks.load(config))
+    config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
+    return publisher.write(config, get_repo(config), Benchmarks.load(config)), names
+
+
+def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
+    """Compare texts with a file of tests/data; with WRITE_GOLDEN=1 it is written anew."""
+    lines = {page: re.sub(r"\s*\n\s*", "\n", text).strip() for page, text in texts.items()}
+    shown = "\n".join(f"== {page}\n{text}\n" for page, text in lines.items()).replace(str(ROOT), "ROOT")
+    for commit_, called in names.items():
+        shown = shown.replace(commit_, called).replace(commit_[:8], called)
+    golden = ROOT / "tests" / "data" / name
+    if os.environ.get("WRITE_GOLDEN"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+
+
+def test_pages(tmp_path: Path) -> None:
+    """Overview, Commits, each commit, the sources, and the data of the charts."""
+    site, names = _published(tmp_path)
     pages = [
         *(f"{name}.html" for name in ("index", "commit", "transactions")),
         *(f"commit/{made}.html" for made in names),
@@ -153,11 +179,34 @@ def test_pages(tmp_path: Path) -> None:
     texts = {page: _Text((site / page).read_text(encoding="utf-8")).text for page in pages}
     pieces = sorted(str(path.relative_to(site)) for path in site.glob("data/**/*.js"))
     texts |= {piece: "\n" + json.loads((site / piece).read_text(encoding="utf-8")[8:-3]) for piece in pieces}
-    lines = {page: re.sub(r"\s*\n\s*", "\n", text).strip() for page, text in texts.items()}
-    shown = "\n".join(f"== {page}\n{text}\n" for page, text in lines.items())
-    for made, name in names.items():
-        shown = shown.replace(made, name).replace(made[:8], name)
-    shown = shown.replace(str(ROOT), "ROOT")
-    if os.environ.get("WRITE_GOLDEN"):
-        GOLDEN.write_text(shown, encoding="utf-8")
-    assert shown == GOLDEN.read_text(encoding="utf-8")
+    _compare("site-pages.txt", texts, names)
+
+
+_ALL = "all%2C%20a%20line%20each"
+ADDRESSES = [
+    "bandwidth.html",
+    "transactions.html",
+    "history.html",
+    "history.html#unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200&p-dtype=float64",
+    f"history.html#p-w={_ALL}&unit=%25%20of%20theoretical%20peak",
+    f"history.html#machine=every%20machine&benchmark={LOADED}",
+    f"history.html#benchmark={COPIES}&axis=logarithmic",
+    f"history.html#machine=no-gpu-x86_64&benchmark={SPILLED}&p-arch=sm_80&p-kernel={_ALL}",
+]
+
+
+@pytest.mark.browser
+def test_charts(tmp_path: Path) -> None:
+    """What a reader sees of them in Chromium."""
+    site, names = _published(tmp_path)
+    addresses = [*ADDRESSES, f"bandwidth.html#with={list(names)[1][:8]}"]
+    environment = {
+        **os.environ,
+        "SITE": str(site),
+        "CHROMIUM": str(browser.CHROMIUM),
+        "ADDRESSES": json.dumps(addresses),
+    }
+    words = ["node", "golden.js"]
+    done = subprocess.run(words, cwd=browser.HERE, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    _compare("site-charts.txt", json.loads(done.stdout), names)

@@ -61,11 +61,6 @@ test('bandwidth: a commit is laid over another', () => on(`bandwidth.html#commit
         hasGpus(await display.innerText(), known.compared_gpus);
     }));
 
-test('bandwidth: the ratio to another commit is above 1 where that was slower', () => on(`bandwidth.html#commit=${known.commit}&with=${known.history_rows[0][0]}`, async function (page, found) {
-        const [, , , rate, , before, ratio] = found.find((cells) => cells[0] === known.changed_kernel && cells.length === 7);
-        assert.ok(ratio > 1.1 && Math.abs(ratio - rate / before) < 2e-3, `${rate} and ${before}: ${ratio}`);
-    }));
-
 test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth.html', async function (page, found, display) {
     const chart = display.locator('section', {hasText: /^Matrix product, DRAM, 1024/}).locator('svg.plot').first();
     assert.equal(await chart.getByText('GFLOP/s', {exact: true}).count(), 1);
@@ -79,12 +74,6 @@ test('machines stand beside each other', async function () {
         assert.ok(other > 0 && Math.abs(ratio - rate / other) < 2e-3, `${rate} and ${other}: ${ratio}`);
         assert.ok(await display.getByText('H100', {exact: true}).count() > 0);
         hasGpus(await display.innerText(), [known.gpu]); // another machine's is no other GPU of this one
-    });
-    await on('history.html#machine=every%20machine', async function (page, found) {
-        const heads = await page.locator('thead th').allTextContents();
-        const [own, other] = ['H200', 'H100'].map((machine) => heads.findIndex((head) => head.startsWith(`${machine},`)));
-        assert.ok(found.some((cells) => [own, other].every((at) => cells[at] > 0 && cells[at] < 100)));
-        assert.ok(found.some((cells) => Math.abs(cells[own] - known.share) < 0.05), `${known.share} is not among\n${found.join('\n')}`);
     });
 });
 
@@ -112,14 +101,6 @@ test('what the pages share', () => on('bandwidth.html', async function (page) {
     }
 }));
 
-test('history: a time in µs is what its rate says', () => on(`history.html#machine=${known.machine}&unit=%C2%B5s%2C%20lower%20is%20better`, async function (page, found) {
-        const bytes = 2 * 4 * 12800 ** 2;
-        known.history_rows.forEach(function ([commit, , rate]) {
-            const [, , , us] = found.find((cells) => cells[0] === commit);
-            assert.ok(Math.abs(us * rate * 1e3 / bytes - 1) < 1e-3, `${us} µs, ${rate} GB/s`);
-        });
-    }));
-
 test('a figure is taken home: its table as CSV', () => on(`history.html#machine=${known.machine}`, async function (page, found, display) {
     const [download] = await Promise.all([page.waitForEvent('download'), display.getByRole('button', {name: /^CSV of/}).click()]);
     assert.ok(download.suggestedFilename().endsWith('.csv'));
@@ -132,71 +113,4 @@ test('transactions', () => on('transactions.html', async function (page, found, 
     hasRows(found, known.transactions_rows);
     assert.ok((await display.locator('.listing .costly').allTextContents()).some(
         (line) => line.includes('tile[threadIdx.x][threadIdx.y]')));
-}));
-
-test('history: rates by commit, and a mark where the machine code changed', () => on(`history.html#machine=${known.machine}`, async function (page, found, display) {
-        hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.history_rows);
-        assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
-            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
-        assert.match(await display.innerText(), /The machine code changed at 1 of them/);
-        hasGpus(await display.innerText(), known.gpus);
-        await hasTip(page, display.locator('.mark path'), `, GPU ${known.gpu}`);
-    }));
-
-test('history: what was not measured again is hollow, and says where it was', () => on('history.html#p-kernel=transpose_read_coalesced', async function (page, found, display) {
-        assert.equal(await display.locator('svg .hollow path').count(), 1);
-        const [[, , , value]] = found;
-        assert.match(value, /^\d+(\.\d+)?, as at [0-9a-f]{8}$/);
-        assert.match(await display.innerText(), /not measured again: the number of an earlier commit/);
-    }));
-
-for (const [kernel, is] of [[known.shared_kernel, assert.equal], ['transpose_write_coalesced', assert.notEqual]]) {
-    test(`history: of a fleet, the GPU of each series: ${kernel}`, () => on(`history.html#machine=${known.shared}&p-kernel=${kernel}`, async function (page, found, display) {
-            const [[, , gpu]] = found;
-            is(gpu, known.shared_gpu);
-            assert.match(gpu, /^[0-9a-f]{8}$/);
-        }));
-}
-
-test('history: no mark on the graph of a kernel that stayed', () => on('history.html#p-kernel=transpose_read_coalesced', async function (page, found, display) {
-        assert.equal(await display.locator('svg .change').count(), 0);
-        assert.match(await display.innerText(), /The machine code changed at 0 of them/);
-    }));
-
-test('history: where the machine code is not known is told', () => on('history.html#p-kernel=transpose_write_coalesced', async function (page, found, display) {
-        assert.match(await display.innerText(), /The machine code changed at 0 of them, and is not known of 1: only there/);
-    }));
-
-test('history: a line for each kernel, and whose machine code changed', () => on('history.html#p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
-    async function (page, found, display) {
-        assert.equal(await display.locator('svg .line path').count(), 5);
-        assert.equal(await display.locator('[aria-label="y-axis tick label"] text').first().textContent(), '0');
-        assert.doesNotMatch(await display.innerText(), /does not begin at 0/);
-        assert.match(await display.locator('thead').innerText(), /µs, lower is better/);
-        assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
-            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
-    }));
-
-test('history: what is compiled has the machine code of its own architecture', () => on('history.html#machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-arch=sm_100&' +
-        'p-kernel=transpose_read_write_coalesced', async function (page, found, display) {
-        assert.equal(await display.locator('select[name="code"]').count(), 0);
-        assert.ok(found.every((cells) => cells.at(-1) === '–')); // made up for others alone
-        assert.equal(await display.locator('th', {hasText: 'GPU'}).count(), 0);
-    }));
-
-test('history: what runs no kernel has no machine code', () => on(`history.html#benchmark=${known.copy}`, async function (page, found, display) {
-        assert.ok(found.every((cells) => cells.at(-1) === '–'));
-        assert.equal(await display.locator('svg .change').count(), 0);
-    }));
-
-test('resources: registers and hashes by commit, and the marks', () => visit(async function (page) {
-    const all = encodeURIComponent('all, a line each');
-    await go(page, `${here.site}history.html#machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-kernel=${all}`);
-    const found = await rows(page);
-    hasRows(found.map(([commit, , ...cells]) => [commit, ...cells.filter((_, at) => at % 2 === 0)]), known.resources_rows);
-    assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2')));
-    const drawn = await page.locator('svg .line path').count();
-    assert.ok(0 < drawn && drawn <= 8, `${drawn} lines`); // of 16 kernels those that changed
-    assert.deepEqual(await page.locator('.project-chart svg.plot .change title').allTextContents(), [
-        `${known.recompiled_commit}: machine code changed of ${known.changed_kernel}`]);
 }));
