@@ -59,6 +59,8 @@ test('commits: filters', () => visit(async function (page) {
         return page.locator('#rows tr:not([hidden])').evaluateAll((found) => found.map((row) => row.textContent));
     };
     const every = await rows('');
+    const onGpu = await rows('machine=nvidia-h200');
+    assert.ok(onGpu.length > 0 && onGpu.every((row) => row.includes('H200')));
     const slower = await rows('show=worse&machine=nvidia-h200');
     assert.ok(slower.length > 0 && slower.length < every.length);
     slower.forEach((row) => assert.match(row, /slower|mixed|rose|broken/));

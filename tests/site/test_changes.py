@@ -18,7 +18,7 @@ from kernelwatch.review.comparison import compare
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
 from kernelwatch.show.site.changes import COUNTS, changed_names, changes, counted
-from kernelwatch.store import folders
+from kernelwatch.store import folders, git
 from kernelwatch.store.results import History
 from tests.commits import begin
 from tests.commits import commit as made
@@ -152,6 +152,14 @@ def test_a_sparkline() -> None:
     assert [y for _, _, y in words.line([("a", 101.0), ("b", 99.0)])] == [16.8, 19.2]
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1234567.0, "1234567"), (0.123456, "0.1235"), (12.5, "12.5"), (2.0, "2"), (99999.5, "100000")]
+)
+def test_numbers(value: float, shown: str) -> None:
+    """Whole ones with all digits, others with four that say something."""
+    assert words.number(value) == shown
+
+
 def test_short_names() -> None:
     """Without maker and memory, unless two would have one name; what is neither stays as it is."""
     names = ["nvidia-h200", "nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-3090", "no-gpu-x86_64", "mine"]
@@ -166,6 +174,12 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
     root = begin(tmp_path / "repository", author)
     hashes = [made(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
     repo = Git(str(root), str(tmp_path / "mirror"))
+    git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
+    made(root, {"side.txt": ""})
+    git.text(root, "checkout", "--quiet", "main")
+    git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
+    merge = git.text(root, "rev-parse", "HEAD")
+    assert commits.described(repo, [merge])[merge]["files"] == ["side.txt"]  # what it brought into the first parent
     found = commits.described(repo, [*hashes, "0" * 40])
     assert list(found) == hashes
     for number, facts in enumerate(found.values()):

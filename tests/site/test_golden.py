@@ -20,7 +20,7 @@ from asv.repo import get_repo
 from kernelwatch import Kernel, home, inputs, outputs, settings, suite
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, publisher
-from kernelwatch.store import record
+from kernelwatch.store import git, record
 from kernelwatch.suite import Suite
 from kernelwatch.sweep import Sweep
 from tests.commits import begin, commit
@@ -40,14 +40,19 @@ SOURCE = (
 )
 ACCEPTED = '[[regression]]\nkernel = "sharpen"\nnumber = "spill bytes"\nreason = "it keeps a row"\n'
 
+#: On a branch of its own; measured without a GPU alone.
+ASIDE, ALONE = "Blur aside", "Sharpen spills less"
+
 #: Subject -> files; seconds of `blur`, sectors it loads, bytes `sharpen` spills. NaN fails; None: not measured.
 STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float | None]]] = {
     "Blur and sharpen": ({"imaging/blur.cu": SOURCE, "README.md": "1"}, (4e-5, 64.0, 16.0)),
     "Blur <down> columns": ({"imaging/blur.cu": SOURCE.replace("[0]", "[w]")}, (8e-5, 128.0, 16.0)),
+    ASIDE: ({"imaging/blur.cu": ""}, (9e-5, 256.0, 16.0)),
     "Words": ({"README.md": "2"}, (None, None, None)),
     "Sharpen keeps a row": ({"imaging/sharpen.cu": "//", "acknowledged.toml": ACCEPTED}, (None, 128.0, 24.0)),
     "Blur breaks": ({"imaging/blur.cu": SOURCE.replace("[0]", "[w * w]")}, (math.nan, 128.0, 24.0)),
     "Blur along rows": ({"imaging/blur.cu": SOURCE}, (3e-5, 64.0, 24.0)),
+    ALONE: ({"imaging/sharpen.cu": "// less"}, (None, None, 20.0)),
 }
 
 
@@ -65,6 +70,7 @@ def _suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(suite, "current", lambda: made)
     monkeypatch.setattr(settings, "package", lambda: "")
     monkeypatch.setenv(home.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr("kernelwatch.store.results.ROOT", tmp_path / "repository")
     commits.measured.cache_clear()
     yield
     commits.measured.cache_clear()
@@ -76,7 +82,11 @@ def _made(root: Path) -> dict[str, str]:
     stored: dict[str, dict[str, dict[str, dict[str, Outcome]]]] = {"no-gpu-x86_64": {}, "nvidia-h200": {}}
     names, codes, failed = {}, [], []
     for place, (subject, (files, (seconds, sectors, spilled))) in enumerate(STORY.items()):
+        if subject == ASIDE:
+            git.text(root, "checkout", "--quiet", "-b", "side")
         made = commit(root, files, subject)
+        if subject == ASIDE:
+            git.text(root, "checkout", "--quiet", "main")
         names[made] = f"commit{place}"
         without, on_gpu = (every.setdefault(made, {}) for every in stored.values())
         if seconds is not None:
@@ -91,16 +101,17 @@ def _made(root: Path) -> dict[str, str]:
             without[RATIO] = _cases(*[sectors / 4] * 4)
         if spilled is not None:
             without[SPILLED] = _cases(0.0, 0.0, spilled, spilled)
-        on_gpu |= without
+        on_gpu |= without if subject != ALONE else {}
         known = TIMED["dtype"][: 1 if place == 0 else 2]  # of the first commit not all machine code is known
-        cubins = {f"blur {dtype} {FLAGS[0]}": f"{place // 3}" * 64 for dtype in known}
+        code = "a" if subject == ASIDE else str(min(place, 1))
+        cubins = {f"blur {dtype} {FLAGS[0]}": code * 64 for dtype in known}
         codes.append({"commit": made, "arch": "sm_90", "cubins": cubins})
     for machine, every in stored.items():
         write(root, {made: each for made, each in every.items() if each}, machine, axes=AXES)
     run = {"commits": list(names), "failed": failed, "arch": "sm_90", "peak_bytes_per_second": 1e9}
     first, second = ({**run, "before": {"uuid": f"GPU-{each * 8}-9", "l2_bytes": 1024}} for each in "12")
     # Two GPUs shared the newest commit, and one number of it was not measured again.
-    *others, newest = list(names)
+    *others, newest, _ = list(names)
     widths = ([f"{width}, {dtype}, {FLAGS[0]}" for dtype in TIMED["dtype"]] for width in TIMED["w"])
     runs = [{**first, "commits": others}]
     for one, texts in zip((first, second), widths, strict=True):
@@ -191,7 +202,7 @@ ADDRESSES = [
     f"history.html#p-w={_ALL}&unit=%25%20of%20theoretical%20peak",
     f"history.html#machine=every%20machine&benchmark={LOADED}",
     f"history.html#benchmark={COPIES}&axis=logarithmic",
-    f"history.html#machine=no-gpu-x86_64&benchmark={SPILLED}&p-arch=sm_80&p-kernel={_ALL}",
+    f"history.html#machine=no-gpu-x86_64&benchmark={SPILLED}&p-arch=sm_80&p-kernel={_ALL}&axis=logarithmic",
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -58,8 +60,14 @@ def test_once(damage: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Made once; what is torn, or cannot be kept, is made anew."""
     monkeypatch.setenv(home.CACHE, str(tmp_path))
     values = iter([{"b": [1.5]}, [2]])
+    (tmp_path / "published").mkdir()
+    fresh, old = (tmp_path / "published" / f"{name}.json" for name in ("fresh", "old"))
+    for each in (fresh, old):
+        each.touch()
+    os.utime(old, (time.time() - 31 * 86_400,) * 2)
     assert [kept.once("a", lambda: next(values)) for _ in range(2)] == [{"b": [1.5]}] * 2
-    (path,) = (tmp_path / "published").glob("*.json")
+    assert (fresh.exists(), old.exists()) == (True, False)
+    path = tmp_path / "published" / "a.json"
     path.unlink()
     path.mkdir() if damage is None else path.write_bytes(damage)
     assert kept.once("a", lambda: next(values)) == [2]

@@ -101,11 +101,13 @@ test('what the pages share', () => on('bandwidth.html', async function (page) {
     }
 }));
 
-test('a figure is taken home: its table as CSV', () => on(`history.html#machine=${known.machine}`, async function (page, found, display) {
+test('a figure is taken home: its table as CSV', () => on(`history.html#machine=${encodeURIComponent(known.hostile)}&benchmark=` +
+        'track_compiled.Compiled.track_spill_bytes', async function (page, found, display) {
     const [download] = await Promise.all([page.waitForEvent('download'), display.getByRole('button', {name: /^CSV of/}).click()]);
     assert.ok(download.suggestedFilename().endsWith('.csv'));
     const lines = fs.readFileSync(await download.path(), 'utf-8').trim().split('\n');
     assert.equal(lines.length, found.length + 1);
+    assert.ok(lines[0].includes(known.hostile.replaceAll('"', '""')), lines[0]);
     assert.equal(lines[1], found[0].map((cell) => cell === '–' ? '' : cell).join(','));
 }));
 
