@@ -93,7 +93,10 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"slower": 1, "faster": 2, "means": ["+4 %", "-9 %"]}],
         "k is 4 % slower in 1 time, 9 % faster in 2; nothing else changed.",
     ),
-    "a number": ([{"rose": 2}], "k: registers +3.0 %; nothing else changed."),
+    "a number": (
+        [{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
+        "k: registers +3.0 %; nothing else changed.",
+    ),
     "what fails comes first": (
         [SLOWER, {"kernel": "l", "broken": 1}],
         "l fails; k is 4.4 % slower; nothing else changed.",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from asv.benchmarks import Benchmarks
@@ -84,7 +85,8 @@ def _made(root: Path) -> dict[str, str]:
     for place, (subject, (files, (seconds, sectors, spilled))) in enumerate(STORY.items()):
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "-b", "side")
-        made = commit(root, files, subject)
+        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # it orders commits of two branches
+            made = commit(root, files, subject)
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "main")
         names[made] = f"commit{place}"

@@ -124,7 +124,7 @@ def _said(group: _Group) -> str:
         return f"{kernel} is {means[0]} slower in {slower}, {means[1]} faster in {group['faster']}"
     if means and word in ("slower", "faster"):
         return f"{kernel} is {means[0]} {word}{part}"
-    told = group["evidence"][: 2 if word == "mixed" else 1]
+    told = [each for each in group["evidence"] if not each.startswith("machine code")][: 2 if word == "mixed" else 1]
     return f"{kernel}: {', '.join(told) or group['configurations']}"
 
 
