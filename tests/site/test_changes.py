@@ -87,19 +87,19 @@ def _group(**facts: Any) -> dict[str, Any]:
 SLOWER = {"slower": 4, "means": ["+4.4 %"]}
 SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([], "Nothing changed."),
-    "all times": ([SLOWER], "k is 4.4 % slower; nothing else changed."),
-    "some times": ([{**SLOWER, "slower": 3}], "k is 4.4 % slower in 3 of 4 times; nothing else changed."),
+    "all times": ([SLOWER], "k is 4.4 % slower; no other kernel changed."),
+    "some times": ([{**SLOWER, "slower": 3}], "k is 4.4 % slower in 3 of 4 times; no other kernel changed."),
     "both ways": (
         [{"slower": 1, "faster": 2, "means": ["+4 %", "-9 %"]}],
-        "k is 4 % slower in 1 time, 9 % faster in 2; nothing else changed.",
+        "k is 4 % slower in 1 time, 9 % faster in 2; no other kernel changed.",
     ),
     "a number": (
         [{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
-        "k: registers +3.0 %; nothing else changed.",
+        "k: registers +3.0 %; no other kernel changed.",
     ),
     "what fails comes first": (
         [SLOWER, {"kernel": "l", "broken": 1}],
-        "l fails; k is 4.4 % slower; nothing else changed.",
+        "l fails; k is 4.4 % slower; no other kernel changed.",
     ),
     "the larger first": (
         [SLOWER, {**SLOWER, "kernel": "l", "means": ["+9 %"], "size": 2.0}, {"kernel": "m", "fell": 1}],
@@ -107,15 +107,15 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "times, which its own numbers explain": (
         [{"rose": 2, "size": 2.0}, {**SLOWER, "slower": 0, "faster": 4}, {"kernel": "l", "rose": 1}],
-        "l: registers +3.0 %; k is 4.4 % faster; nothing else changed.",
+        "l: registers +3.0 %; k is 4.4 % faster; no other kernel changed.",
     ),
     "what is compiled for others": ([{"rose": 2, "elsewhere": True}], "Nothing changed."),
     "the worst of a kernel": (
         [{**SLOWER, "kernel": "l", "size": 3.0}, {**SLOWER, "size": 2.0}, {"kernel": "l", "faster": 1}],
-        "l is 4.4 % slower; k is 4.4 % slower; nothing else changed.",
+        "l is 4.4 % slower; k is 4.4 % slower; no other kernel changed.",
     ),
     "what decides nothing": ([{"noted": 3}, {"undecided": 1}, {"acknowledged": 1}], "Nothing changed."),
-    "works again": ([{"repaired": 1}], "k works again; nothing else changed."),
+    "works again": ([{"repaired": 1}], "k works again; no other kernel changed."),
 }  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def _section(regression: Regression, root: Path) -> Iterator[str]:
     every = [*(f"BROKEN: {each}" for each in regression.broken), *_changes(regression.rows)]
     yield from every[:_LINES]
     if len(every) > _LINES:
-        yield f"{len(every) - _LINES} more lines are left out"
+        yield f"not listed: {len(every) - _LINES} more"
     if regression.is_drift:
         benches = " ".join(f"--bench {name}" for name in sorted({row.benchmark for row in regression.rows}))
         yield f"  kernelwatch measure {base} {head} --attribute rounds=4 {benches}"
@@ -106,8 +106,7 @@ def _changes(rows: Sequence[Row]) -> Iterator[str]:
         most, unit = every[0], every[0].unit
         ratio = most.judgement.ratio
         what = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
-        change = (
-            f"{quantity(most.base, unit)} -> {quantity(most.head, unit)}, {percent(ratio) if ratio < 1e6 else 'from 0'}"
-        )
+        change = f"{quantity(most.base, unit)} -> {quantity(most.head, unit)}"
+        change += f", {percent(ratio)}" if ratio < 1e6 else ""  # from 0
         told = f"{len(every)} {word(most.judgement.verdict, most.kind).lower()}"
         yield f"{' '.join(filter(None, [kernel, short_flags(flags)]))}: {told}; most: {what}: {change}"

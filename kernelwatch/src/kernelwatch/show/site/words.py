@@ -109,7 +109,7 @@ def sentence(changes: Sequence[Mapping[str, Any]]) -> str:
         return "Nothing changed."
     said = [_said(group) for group in found[:2]]
     rest = len(found) - len(said)
-    return "; ".join([*said, f"{plural(rest, 'more kernel')} changed" if rest else "nothing else changed"]) + "."
+    return "; ".join([*said, f"{plural(rest, 'more kernel')} changed" if rest else "no other kernel changed"]) + "."
 
 
 def _said(group: _Group) -> str:
