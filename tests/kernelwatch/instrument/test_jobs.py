@@ -49,7 +49,10 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     assert reference.length > 4 * size
 
 
-@pytest.mark.parametrize(("file", "counts"), [("a.py", True), ("kernels/k.cu", True), ("kernels/README.md", False)])
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [("a.py", True), ("kernels/k.cu", True), ("kernels/k.cuh", True), ("k.h", True), ("kernels/README.md", False)],
+)
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()

@@ -32,7 +32,7 @@ def package_digest() -> str:
     """Return the SHA-256 of the installed package: its modules and its sources."""
     folder, digest = suite.folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
-        if path.suffix in (".py", ".cu"):
+        if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):
             digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
