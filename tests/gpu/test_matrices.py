@@ -7,7 +7,7 @@ import pytest
 
 from kernelwatch.kernel import loading
 from ptxcount.execute import run
-from tests.ptxcount.matrices import ELEMENTS, PRODUCTS, Product
+from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 
 pytestmark = pytest.mark.gpu
 
@@ -30,3 +30,17 @@ def test_product(product: Product) -> None:
     bits = product.bits("d")
     ours, theirs = (ELEMENTS[product.types[0]][1](each.view(f"u{bits // 8}")) for each in (here, there))
     np.testing.assert_allclose(ours, theirs, rtol=2e-3 if bits == 16 else 1e-5, atol=2e-2 if bits == 16 else 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_quad_pairs(layouts: str, kind: str) -> None:
+    """The chip puts each element of the four products of ``m8n8k4`` where the formulas do."""
+    import pycuda.driver as cuda
+
+    loading.context()
+    text, registers, wanted = quad_pairs(layouts, kind)
+    out = np.zeros_like(wanted)
+    kernel = cuda.module_from_buffer(text.encode()).get_function("snippet")
+    kernel(cuda.Out(out), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
+    np.testing.assert_array_equal(out, wanted)

@@ -162,3 +162,37 @@ PRODUCTS = [
     Product(8, 8, 4, ("f64",) * 4),
     *[Product(16, 8, k, ("f64",) * 4) for k in (4, 8, 16)],
 ]  # fmt: skip
+
+
+LAYOUTS = ["row.col", "row.row", "col.col", "col.row"]
+
+
+def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
+    """``m8n8k4`` of halves by the PTX ISA's formulas: its module, its registers and what it must put out."""
+    rng, dtype = np.random.default_rng(3), np.dtype({"f16": "f2", "f32": "f4"}[kind])
+    a, b, c = (rng.integers(-8, 8, extent) for extent in ((4, 8, 4), (4, 4, 8), (4, 8, 8)))
+    registers = [np.zeros((32, 4), "f2"), np.zeros((32, 4), "f2"), np.zeros((32, 8), dtype)]
+    places = np.zeros((32, 8, 3), int)
+    for lane in range(32):
+        quad, low, high = lane // 4 % 4, lane % 4, 4 * (lane >= 16)
+        for i in range(4):
+            one, other = (low + high, i) if layouts.startswith("row") else (i + high, low)
+            registers[0][lane, i] = a[quad, one, other]
+            one, other = (i, low + high) if layouts.endswith("col") else (low, i + high)
+            registers[1][lane, i] = b[quad, one, other]
+        for i in range(8):
+            place = (low + high, i) if kind == "f16" else ((lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1))
+            places[lane, i], registers[2][lane, i] = (quad, *place), c[(quad, *place)]
+    count, word = (4, "b32") if kind == "f16" else (8, "f32")
+    held = [
+        "{" + ", ".join(f"%{name}{r}" for r in range(n)) + "}"
+        for name, n in zip("dabc", (count, 2, 2, count), strict=True)
+    ]
+    body = "".join(f"ld.param.u64 %rd{n}, [p{n}]; mad.wide.u32 %rd{n}, %r0, {size}, %rd{n};"
+                   for n, size in enumerate((8 * dtype.itemsize, 8, 8, 8 * dtype.itemsize)))  # fmt: skip
+    body += f"ld.global.v2.b32 {held[1]}, [%rd1]; ld.global.v2.b32 {held[2]}, [%rd2];"
+    body += "".join(f"ld.global.{word} %c{r}, [%rd3+{4 * r}];" for r in range(count))
+    body += f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} {', '.join(held)};"
+    body += "".join(f"st.global.{word} [%rd0+{4 * r}], %d{r};" for r in range(count))
+    text = module(body, 4, f".reg .{word} %d<8>, %c<8>; .reg .b32 %a<2>, %b<2>;")
+    return text, registers, (a @ b + c)[tuple(places.transpose(2, 0, 1))].astype(dtype)
