@@ -55,31 +55,34 @@ def consecutive(history: History) -> Iterator[Step]:
 
 
 def steps(history: History, measured: Callable[[str], Measured]) -> Iterator[Step]:
-    """Yield the steps to all commits that have measured ancestors, oldest first; `measured` says what each measured.
+    """Yield the steps to all commits that have measured ancestors, oldest first; `measured` says what each measured."""
+    known = cache(measured)
+    return (found for head in history.graph.commits if (found := step(history, head, known)) is not None)
+
+
+def step(history: History, head: str, measured: Callable[[str], Measured]) -> Step | None:
+    """Return the step to a commit; None if it has no measured ancestor. `measured` says what each measured.
 
     A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
     it, and if that failed there, with the nearest that has a value, too.
     """
-    graph = history.graph
-    names = {commit: measured(commit) for commit in graph.commits}
-    for head in graph.commits:
-        previous = next(graph.ancestors(head), None)
-        if previous is None:
-            continue
-        bases: dict[tuple[str, str], set[str]] = defaultdict(set)
-        new = 0
-        for environment, own in names[head].items():
-            unseen, valued = set(own), _valued(own)
-            for base in graph.ancestors(head):
-                there = names[base].get(environment, {})
-                values = _valued(there)
-                if shared := (unseen & there.keys()) | (valued & values):
-                    bases[base, environment] |= shared
-                unseen, valued = unseen - there.keys(), valued - values
-                if not unseen | valued:
-                    break
-            new += len(unseen)
-        yield Step(history, head, previous, new, dict(bases))
+    previous = next(history.graph.ancestors(head), None)
+    if previous is None:
+        return None
+    bases: dict[tuple[str, str], set[str]] = defaultdict(set)
+    new = 0
+    for environment, own in measured(head).items():
+        unseen, valued = set(own), _valued(own)
+        for base in history.graph.ancestors(head):
+            there = measured(base).get(environment, {})
+            values = _valued(there)
+            if shared := (unseen & there.keys()) | (valued & values):
+                bases[base, environment] |= shared
+            unseen, valued = unseen - there.keys(), valued - values
+            if not unseen | valued:
+                break
+        new += len(unseen)
+    return Step(history, head, previous, new, dict(bases))
 
 
 def _valued(measured: Mapping[str, float | None]) -> set[str]:

@@ -88,9 +88,10 @@ def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> 
 def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
     """Return how many samples each process of a run took of a configuration, of which so many are stored."""
     known: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
+    if not known:
+        return (SAMPLES_ONCE,) * (total // SAMPLES_ONCE)
     others = next((each for each, some in known.items() if not some), "")
-    found = tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))
-    return found or (SAMPLES_ONCE,) * (total // SAMPLES_ONCE)
+    return tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))
 
 
 def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float) -> list[dict[str, Any]]:

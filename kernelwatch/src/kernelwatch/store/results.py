@@ -215,9 +215,11 @@ class History:
         names, commit = self._benchmarks[benchmark]["param_names"], results.commit_hash
         origins, runs = self.origins(commit, benchmark), self.runs_of(results, benchmark)[::-1]
         for params, value, samples in rows.each(results.row(benchmark)):
-            texts, named = ", ".join(params), dict(zip(names, params, strict=True))
-            took: dict[str, Any] = next((run for run in runs if record.selects(run, benchmark, texts)), {})
-            counts = record.counts(took, commit, benchmark, texts, len(samples))
+            texts, counts = ", ".join(params), ()
+            if samples:
+                took: dict[str, Any] = next((run for run in runs if record.selects(run, benchmark, texts)), {})
+                counts = record.counts(took, commit, benchmark, texts, len(samples))
+            named = dict(zip(names, params, strict=True))
             yield Point(named, _finite(value), tuple(samples), value is None, origins.get(texts, ""), counts)
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:

@@ -45,11 +45,11 @@ def written(row: Row) -> list[Any]:
 
 def each(row: Row) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
     """Yield each configuration's parameters, without the quotes around texts, its result, and its samples."""
-    combinations = list(itertools.product(*([text.strip("'") for text in axis] for axis in row["params"])))
-    for place, params in enumerate(combinations):
-        samples = _at(row.get("samples"), place) or ()
-        finite = [float(sample) for sample in samples if sample is not None and math.isfinite(sample)]
-        yield params, _at(row["result"], place), finite
+    every = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
+    columns = (itertools.chain(row.get(name) or (), itertools.repeat(None)) for name in ("result", "samples"))
+    for params, value, some in zip(every, *columns, strict=False):
+        finite = [float(sample) for sample in some if sample is not None and math.isfinite(sample)] if some else []
+        yield params, value, finite
 
 
 def on(row: Row, axes: list[list[str]]) -> Row:

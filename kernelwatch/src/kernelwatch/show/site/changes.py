@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from kernelwatch import suite
@@ -17,7 +18,7 @@ from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import ROSE, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
-from kernelwatch.show.site import commits
+from kernelwatch.show.site import commits, kept
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import TIMED, History, kind
 
@@ -37,33 +38,39 @@ _UNTIMED = {"flags": "", "timed": False, "times": 0, "means": [], "elsewhere": F
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER)
 
 
-def changes(history: History, repo: Any) -> Iterator[dict[str, Any]]:
-    """Yield what changed with each commit of a machine, oldest first, as JSON; git tells the rest of it."""
-    known = {commit: consecutive.measured(history, commit) for commit in history.commits()}
-    cubins = Cubins(history.folder, history.compiler)
-    for whole in consecutive.steps(history, known.__getitem__):
-        shared = {
-            (base, environment): changed_names(names, known[base][environment], known[whole.head][environment])
-            for (base, environment), names in whole.shared.items()
-        }
-        step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
-        base = max(whole.shared, key=lambda where: len(whole.shared[where]))[0] if whole.shared else None
-        found = [{**group, "machine": history.machine} for group in _groups(step.comparisons)]
-        # git is asked only where something changed: a history has many commits that changed nothing.
-        bases = {base, *(group["base"] for group in found)} if found else set()
-        kernels = {group["kernel"] for group in found}
-        yield {
-            "machine": history.machine,
-            "head": step.head,
-            "base": base,
-            "new": step.new,
-            "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
-            "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
-            "recompiled": _recompiled(cubins, step.previous, step.head),
-            "source": commits.changed_lines(repo, base, step.head, kernels) if base and found else [],
-            "between": {each: commits.between(repo, each, step.head) for each in sorted(bases)},
-            "groups": found,
-        }
+def changes(history: History, repo: Any) -> list[dict[str, Any]]:
+    """Return what changed with each commit of a machine, oldest first, as JSON; git tells the rest of it."""
+    known = cache(partial(consecutive.measured, history))
+    found = kept.reviews(history, lambda head: _change(history, head, known, repo))
+    return [each for each in found if each is not None]
+
+
+def _change(history: History, head: str, known: Callable[[str], consecutive.Measured], repo: Any) -> Any:
+    whole = consecutive.step(history, head, known)
+    if whole is None:
+        return None
+    shared = {
+        (base, environment): changed_names(names, known(base)[environment], known(head)[environment])
+        for (base, environment), names in whole.shared.items()
+    }
+    step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
+    base = max(whole.shared, key=lambda where: len(whole.shared[where]))[0] if whole.shared else None
+    found = [{**group, "machine": history.machine} for group in _groups(step.comparisons)]
+    # git is asked only where something changed: a history has many commits that changed nothing.
+    bases = {base, *(group["base"] for group in found)} if found else set()
+    kernels = {group["kernel"] for group in found}
+    return {
+        "machine": history.machine,
+        "head": head,
+        "base": base,
+        "new": step.new,
+        "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
+        "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
+        "recompiled": _recompiled(Cubins(history.folder, history.compiler), step.previous, head),
+        "source": commits.changed_lines(repo, base, head, kernels) if base and found else [],
+        "between": {each: commits.between(repo, each, head) for each in sorted(bases)},
+        "groups": found,
+    }
 
 
 def changed_names(names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]) -> set[str]:

@@ -117,7 +117,10 @@ def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[s
     """What is told of a commit's configurations, by what it is and their places."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.environments(commit).values():
+        row = results.results.get(benchmark)
         are_several = len(history.gpus(results, benchmark=benchmark)) > 1
+        if row and row.result and None not in row.result and not are_several and not history.origins(commit, benchmark):
+            continue  # a site has a million configurations; of most there is nothing to tell
         for point in history.points(results, benchmark):
             uuid = history.gpu_of_series(results, benchmark, point) if are_several else None
             facts = {"origins": point.origin[:8], "gpus": _short(uuid or ""), "failed": "failed" * point.failed}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +21,63 @@ from kernelwatch.store.reading import SUITE
 from kernelwatch.store.results import History
 from ptxcount import whole
 
-#: Seconds after which an entry is removed.
+#: Seconds after which a file is removed that no publishing has written.
 _OLD = 30 * 86_400
 _LIBRARY = Path(__file__).parents[2]
 
 
-def state(history: History, root: Path = ROOT) -> str:
-    """Return the digest of what a machine's reviews depend on: results, acknowledgements, settings, code, ancestors.
-
-    Which commit is checked out matters only if it was measured: what is acknowledged is then read from the folder.
-    """
-    head, measured = git.asked(root, "rev-parse", "HEAD"), history.commits()
-    facts = [history.machine, head if head in measured else "", measured, history.graph.parents]
-    found = hashlib.sha256(orjson.dumps(facts))
-    for path in filter(Path.is_file, _paths(history, root)):
-        found.update(f"{path.parent.name}/{path.name} ".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()
-
-
-def _paths(history: History, root: Path) -> Iterator[Path]:
-    yield from (history.results / SUITE, *sorted(history.folder.rglob("*")))
-    yield from (root / "pyproject.toml", root / "asv.conf.json")
-    yield acknowledged.beside(history.results) / acknowledged.FILE
-    folders = (_LIBRARY, *(root / each for each in settings.code()))
-    yield from sorted({path for folder in folders for path in folder.rglob("*.py")})
-
-
-def once(key: str, make: Callable[[], Any]) -> Any:
-    """Return what `make` gives, a JSON value, made only once for a key."""
-    path = home.cache("published") / f"{key}.json"
+def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -> list[Any]:
+    """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
+    path = home.cache("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
+    known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        return orjson.loads(path.read_bytes())
-    made = orjson.dumps(make())
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for each in path.parent.glob("*.json"):
-            if time.time() - each.stat().st_mtime > _OLD:
-                each.unlink()
-        whole.write(path, made, is_kept=False)
-    return orjson.loads(made)
+        known = dict(orjson.loads(path.read_bytes()))
+    every = keys(history, root)
+    found = {key: known[key] if key in known else review(commit) for commit, key in every.items()}
+    made = orjson.dumps(found)
+    if found.keys() != known.keys():
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for each in path.parent.glob("*.json"):
+                if time.time() - each.stat().st_mtime > _OLD:
+                    each.unlink()
+            whole.write(path, made, is_kept=False)
+    return list(orjson.loads(made).values())
+
+
+def keys(history: History, root: Path = ROOT) -> dict[str, str]:
+    """Return of each commit the digest of what its review depends on: results up to it, benchmarks, settings, code.
+
+    What is acknowledged is read from the folder if that is the checked out commit, else from git's history.
+    """
+    files: dict[str, list[str]] = {}
+    for path in sorted(filter(Path.is_file, history.folder.iterdir())):
+        is_of_commit = path.name[8:9] == "-"
+        files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {_content(path)}")
+    shared = [history.results / SUITE, root / "pyproject.toml", root / "asv.conf.json"]
+    common = _digest(history.machine, _code(root), *map(_content, shared), *files.get("", ()))
+    commits = history.commits()
+    before = history.graph.parents or {
+        commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
+    }
+    line: dict[str, str] = {}
+    for commit, parents in before.items():
+        line[commit] = _digest(commit, *files.get(commit[:8], ()), *(line.get(each, "") for each in parents))
+    head = git.asked(root, "rev-parse", "HEAD")
+    entries = _content(acknowledged.beside(history.results) / acknowledged.FILE)
+    return {each: _digest(common, line.get(each, each), entries if each == head else "") for each in commits}
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+@cache
+def _code(root: Path) -> str:
+    """Return the digest of this library's code, and of the project's."""
+    folders = (_LIBRARY, *(root / each for each in settings.code()))
+    return _digest(*map(_content, sorted({path for folder in folders for path in folder.rglob("*.py")})))

@@ -16,7 +16,7 @@ from asv.repo import get_repo
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
+from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.store import folders
@@ -80,8 +80,7 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
 
 
 def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    found = kept.once(kept.state(history), lambda: list(changes(history, repo)))
-    return Shown(history, data.values(history, list(benchmarks)), found)
+    return Shown(history, data.values(history, list(benchmarks)), changes(history, repo))
 
 
 @without_traceback
