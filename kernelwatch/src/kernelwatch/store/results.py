@@ -215,9 +215,9 @@ class History:
         names, commit = self._benchmarks[benchmark]["param_names"], results.commit_hash
         origins, runs = self.origins(commit, benchmark), self.runs_of(results, benchmark)[::-1]
         for params, value, samples in rows.each(results.row(benchmark)):
-            texts, counts = ", ".join(params), ()
+            texts, counts, took = ", ".join(params), tuple[int, ...](), dict[str, Any]()
             if samples:
-                took: dict[str, Any] = next((run for run in runs if record.selects(run, benchmark, texts)), {})
+                took = next((run for run in runs if record.selects(run, benchmark, texts)), took)
                 counts = record.counts(took, commit, benchmark, texts, len(samples))
             named = dict(zip(names, params, strict=True))
             yield Point(named, _finite(value), tuple(samples), value is None, origins.get(texts, ""), counts)
