@@ -1,205 +1,114 @@
-"""The finder of kernels: whatever shape a kernel, a file or a launch has; what is left out is said, with the reason."""
+"""What `kernelwatch init` writes of a repository whose kernels, files and launches have many shapes: a golden text."""
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
 from pathlib import Path
 
 import pytest
 
-from kernelwatch import guesses
-from kernelwatch.finder import Finder, Found, Unit
-from kernelwatch.launches import launches
+from kernelwatch import beginning
+from kernelwatch.project import ROOT
 
-#: What a repository has -> file, line, entry point and names of parameters of each kernel; and what is said of others.
-SHAPES: dict[str, tuple[Mapping[str, str], Sequence[str], Sequence[str]]] = {
-    "one name in several files": (
-        {"a.cu": "__global__ void f(float* x) {}", "b.cu": "__global__ void f(float* y) {}"},
-        ["a.cu:1 f(x)", "b.cu:1 f(y)"],
-        [],
-    ),
-    "overloads": (
-        {"a.cu": "__global__ void f(float* x) {}\n__global__ void f(int* y) {}"},
-        ["a.cu:1 f(float*)(x)", "a.cu:2 f(int*)(y)"],
-        [],
-    ),
-    "brackets in __launch_bounds__": (
-        {"a.cu": "__global__ void __launch_bounds__(32 * (1 + 1), (2)) f(float* x) {}"}, ["a.cu:1 f(x)"], [],
-    ),
-    "a macro for __launch_bounds__": (
-        {"a.cu": "#define BOUNDS(n) __launch_bounds__(n)\n__global__ void BOUNDS(64) f(float* x) {}"},
-        ["a.cu:2 f(x)"],
-        [],
-    ),
-    "static, clusters, an anonymous namespace": (
-        {
-            "a.cu": "static __global__ void f(float* x) {}\n__global__ void __cluster_dims__(2, 1, 1) g(float* x) {}\n"
-            "namespace n { namespace { __global__ void h(float* x) {} } }"
-        },
-        ["a.cu:1 f(x)", "a.cu:2 g(x)", "a.cu:3 h(x)"],
-        [],
-    ),
-    "kernels that a macro makes, two on a line": (
-        {"a.cu": "#define MAKE(T) __global__ void f_##T(T* x, int n) {}\nMAKE(float) MAKE(int)"},
-        ["a.cu:2 f_float(p0, p1)", "a.cu:2 f_int(p0, p1)"],
-        [],
-    ),
-    "pointers to functions, arrays without a length": (
-        {"a.cu": "__global__ void f(float a[], float (*op)(float, int), int n) {}"}, ["a.cu:1 f(a, op, n)"], [],
-    ),
-    "comments, texts, prototypes": (
-        {"a.cu": '// __global__ void c(float* p) {}\nconst char* T = "__global__ void q() {}";\n'
-                 "__global__ void f(int*);\n__global__ void f(int* x) {}"},
-        ["a.cu:4 f(x)"],
-        [],
-    ),
-    "instances of templates": (
-        {
-            "a.cu": "template <typename T, int N> __global__ void f(T* x) {}\n"
-            "void go() { f<double, 4><<<1, 1>>>(nullptr); f<int, 4><<<1, 1>>>(nullptr); }"
-        },
-        ["a.cu:1 f<double, 4>(x) f<double, 4> f<int, 4>"],
-        [],
-    ),
-    "what an #if leaves out": (
-        {"a.cu": "#if 0\n__global__ void f(float* x) {}\n#endif\n__global__ void g(float* x) {}"},
-        ["a.cu:4 g(x)"],
-        ["a.cu:2: f: nvcc makes nothing of it; is it behind an #if?"],
-    ),
-    "names that are no ASCII, with spaces and quotes": (
-        {"maß.cu": "__global__ void f(float* x) {}", "a 'b\".cu": "__global__ void g(float* x) {}"},
-        ["a 'b\".cu:1 g(x)", "maß.cu:1 f(x)"],
-        [],
-    ),
-    "deleted files": (
-        {"a.cu": "__global__ void f(float* x) {}", "gone.cu": ""}, ["a.cu:1 f(x)"],
-        ["gone.cu: it is deleted, or not checked out"],
-    ),
-    "a header that stands alone": (
-        {
-            "include/k.cuh": "#pragma once\nnamespace n { template <typename T> __global__ void f(T* x) {} }",
-            "src/a.cu": '#include "k.cuh"\nvoid go() { n::f<float><<<1, 1>>>(nullptr); }',
-        },
-        ["include/k.cuh:2 n::f<float>(x) n::f<float>"],
-        [],
-    ),
-    "headers of one name": (
-        {
-            "a/include/v.h": "using real = float;",
-            "a/src/k.cu": '#include "v.h"\n__global__ void f(real* x) {}',
-            "b/v.h": "#error not this one",
-        },
-        ["a/src/k.cu:2 f(x)"],
-        [],
-    ),
-    "a header that does not": (
-        {"k.cuh": "__global__ void f(real* x) {}", "a.cu": 'using real = float;\n#include "k.cuh"'},
-        ["k.cuh:1 f(x) in a.cu"],
-        [],
-    ),
-    "a template whose instances need more than its header": (
-        {
-            "k.cuh": "template <typename T> __global__ void f(T* x) { g(x); }\n"
-            "template <typename T> __global__ void h(T* x) { x->more(); }",
-            "a.cu": 'struct S { __device__ void more() {} };\n#include "k.cuh"\nvoid go() { h<S><<<1, 1>>>(nullptr); }',
-        },
-        ["k.cuh:1 f(x)", "k.cuh:2 h<S>(x) in a.cu h<S>"],
-        [],
-    ),
-    "an instance that its header alone cannot make": (
-        {
-            "k.cuh": "template <typename T> __global__ void f(T* x) { *x = twice(*x); }",
-            "a.cu": '__device__ float twice(float x) { return 2 * x; }\n#include "k.cuh"\n'
-            "void go() { f<float><<<1, 1>>>(nullptr); }",
-        },
-        ["k.cuh:1 f<float>(x) in a.cu f<float>"],
-        [],
-    ),
-    "what does not compile": (
-        {"a.cu": "#include <nowhere.h>\n__global__ void f(float* x) {}"},
-        ["a.cu:2 f(x): a.cu:1:10: fatal error: nowhere.h: No such file or directory"],
-        [],
-    ),
-    "CUDA in texts of Python": (
-        {
-            "pkg/k.py": "A = '''\n__global__ void f(float* x) {}'''\n"
-            "B = cupy.RawKernel('__global__ void g(int* x) {}', 'g')\n"
-        },
-        ["pkg/k.py:2 f(x)"],
-        ["pkg/k.py:3: g in a text without a name: give the module a name for the text, or a function that returns it; "
-         "see text= of Kernel"],
-    ),
-}  # fmt: skip
+_F = "__global__ void f(float* x) {}"
 
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_shapes(name: str, tmp_path: Path) -> None:
-    """Each kernel once, where it is defined, by a name that `Kernel` takes."""
-    files, expected, left = SHAPES[name]
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    for file, text in files.items():
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    subprocess.run(["git", "add", "--all"], cwd=tmp_path, check=True)
-    (tmp_path / "gone.cu").unlink(missing_ok=True)
-    finder = Finder(tmp_path)
-    found = []
-    for each in finder.kernels():
-        text = f"{each.file}:{each.line} {each.entry}({', '.join(one.name for one in each.parameters)})"
-        text += f" in {each.unit.file}" * (each.unit.file != each.file)
-        found.append(" ".join([text, *each.instances]) + f": {each.unit.problem}" * bool(each.unit.problem))
-    assert (found, finder.left) == (list(expected), list(left))
-
-
-HOST = """
-#define CEIL_DIV(M, N) \\
-    (((M) + (N)-1) / (N))
+#: What is in the repository: a file for each shape that is found, or left out with a reason.
+FILES = {
+    "arguments.cu": """\
+#include <cstdint>
+#include <cuda_fp16.h>
+template <typename T, int N>
+__global__ void __launch_bounds__(256) scale(T* __restrict__ out, const T* in, unsigned int n, float by) { }
+extern "C" __global__ void sum(double* total, const unsigned short* values, long long size) {
+}
+namespace one { struct Atom { float x; };
+namespace { __launch_bounds__(128) __global__ void blur(float k, Atom* image, int width, int height) { } }
+template <class T, bool IsWide = false> __global__ void take(T all) { }
+__global__ void step(int state[], const float weight, int steps, Atom lambda) { }
+__global__ void clear(char* all) { }
+__global__ void read(const float* all, int dtype) { }
+__global__ void look(cudaTextureObject_t from, float* to) { }
+__global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype) { }
+}
+""",
+    "one/name.cu": _F,
+    "two/name.cu": _F,
+    "names.cu": "__global__ void f_1(int* x) {}\n__global__ void f1(int* x) {}\n__global__ void compiled(int* x) {}\n"
+    "__global__ void isolated_sum(int* x) {}\n__global__ void sum_times(int* x) {}\n__global__ void s(int* x) {}",
+    "overloads.cu": "__global__ void o(float* x, const int* y) {}\n__global__ void o(int* x, const int* y) {}",
+    "qualified.cu": "#define BOUNDS(n) __launch_bounds__(n)\n__global__ void BOUNDS(64) bounds(float* x) {}\n"
+    "__global__ void __launch_bounds__(32 * (1 + 1), (2)) brackets(float* x) {}\nstatic __global__ void own(int* x) {}"
+    "\n__global__ void __cluster_dims__(2, 1, 1) clustered(float* x) {}\n"
+    "__global__ void call(float a[], float (*op)(float, int), int n) {}",
+    "texts.cu": '// __global__ void c(float* p) {}\nconst char* T = "__global__ void q() {}";\n'
+    "__global__ void g(int*);\n__global__ void g(int* x) {}\n#if 0\n__global__ void not_made(float* x) {}\n#endif",
+    "instances.cu": "template <typename T, int N> __global__ void made(T* x) {}\n"
+    "void go() { made<double, 4><<<1, 1>>>(nullptr); made<int, 4><<<1, 1>>>(nullptr); }",
+    "maß 'b\".cu": "using real = float;\n__global__ void quoted(real* x) {}",
+    "gone.cu": "__global__ void gone(float* x) {}",
+    "lib/include/v.h": "using real = float;",
+    "lib/src/k.cu": '#include "v.h"\n#include "../near.h"\n__global__ void included(real* x, near_t n) {}',
+    "lib/near.h": '#include <deep/d.h>\nusing near_t = deep_t;',
+    "lib/third/deep/d.h": "using deep_t = int;",
+    "v.h": "#error not this one",
+    "k.cuh": "#pragma once\nnamespace n { template <typename T, int N> __global__ void header(T* x, int n) {} }",
+    "host.cpp": '#include "k.cuh"\nvoid go() { n::header<float, 2><<<(n + 7) / 8, 8>>>(x, n); }',
+    "refused.cu": "#include <nowhere.h>\n__global__ void refused(float* x) {}",
+    "extra.cu": "#include <cublas_v2.h>\n__global__ void extra(float* x) {}",
+    "package/texts.py": "A = '''\n__global__ void in_a_text(float* x) {}'''\n"
+    "B = cupy.RawKernel('__global__ void nameless(int* x) {}', 'g')\n",
+    "package/broken.py": "'__global__ void f(int* x) {}' def",
+    "launches.cu": """\
+__global__ void numbers(float* x, int n) {}
+__global__ void planes(float* x, int w, int h) {}
+__global__ void braces(float* x) {}
+__global__ void unknown(float* x) {}
+__global__ void circular(float* x) {}
+template <typename T, int N, bool B> __global__ void arguments(T* x) {}
+""",
+    "launches.cpp": """\
 #define BLOCK 128
+#define TWICE BLOCK * 2
 constexpr int kTile{16};
-typedef double real;
-void other() { int threads = 32; }
-void go(float* a, float* b, int n, int rows, int threads_) {
-    dim3 block(32, 8), unused;
-    dim3 grid(CEIL_DIV(n, block.x), (rows + 7u) / 8);
-    int threads = 256; const size_t blocks = (n + threads - 1) / threads;
-"""
-
-#: A launch, the names of the kernel's parameters -> grid, block, dynamic shared memory; None where nobody knows.
-LAUNCHES = {
-    ("k<<<blocks, threads>>>(a, n)", "x length"): (("(length + 256 - 1) // 256",), (256,), ""),
-    ("k<<<grid, block, BLOCK * sizeof(float)>>>(n, rows)", "w h"): (
-        ("(w + 32 - 1) // 32", "(h + 7) // 8"), (32, 8), "512"),
-    ("ns::k<float, BLOCK / 2><<<dim3(ceil_div(n, kTile), 2u), dim3{kTile, kTile}, n * 4>>>(n)", "n"): (
-        ("(n + 16 - 1) // 16", "2"), (16, 16), "n * 4"),
-    ("k<<<ceil(n / (float)threads), threads_, 0, stream>>>(n)", "n"): (("(n + 256 - 1) // 256",), None, ""),
-    ("k<<<(int)std::ceil(rows / 256.0), static_cast<int>(BLOCK)>>>(rows)", "n"): (
-        ("(n + 256 - 1) // 256",), (128,), ""),
-    ("k<<<pick(n), {4, 4}, bytes>>>(n)", "n"): (None, (4, 4), None),
-    ("k<<<1, 64, 64 * sizeof(real)>>>(n)", "n"): (("1",), (64,), "512"),
-    ("k<<<rows, 1>>>(n)", "n"): (None, (1,), ""),
+void another() { dim3 block(64); int threads = 64; }
+// numbers<<<1, 1>>>(a, n);
+void go(float* a, int n, int rows, int given) {
+    const int threads = 256; int round = round;
+    dim3 grid((n + 31) / 32, rows), block(32, 8);
+    numbers<<<(n + threads - 1) / threads,
+              threads, 0, stream>>>(a, n);
+    numbers<<<1, 1>>>(a);
+    planes<<<grid, block, TWICE * sizeof(float)>>>(a, n, rows);
+    braces<<<dim3(n, 2u), dim3{kTile, kTile}, n * 4>>>(a);
+    unknown<<<pick(n), given>>>(a);
+    circular<<<1, round>>>(a);
+    arguments<double, BLOCK / 2, true><<<1, {4, 4}>>>(a);
+}
+void last() { dim3 block(16); int threads = 32; }
+""",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", LAUNCHES)
-def test_launches(case: tuple[str, str]) -> None:
-    """Macros, constants and variables are followed; what a comment launches is not."""
-    text, names = case
-    ((name, launch),) = launches("a.cu", f"{HOST}{text}; // k<<<1, 1>>>(a)\n}}")
-    assert (name, launch.geometry(tuple(names.split()))) == ("k", LAUNCHES[case])
-
-
-@pytest.mark.parametrize(
-    ("kernels", "names"),
-    [
-        ("a.cu:f b.cu:f c.cu:g", "a_f b_f g"),
-        ("x/a.cu:f y/a.cu:f", "a_f y_a_f"),
-        ("a.cu:f_1 a.cu:f1 a.cu:compiled", "a_f_1 a_f1_2 a_compiled"),
-        ("a.cu:f a.cu:isolated_f a.cu:f_times", "f a_isolated_f a_f_times"),
-    ],
-)
-def test_names(kernels: str, names: str) -> None:
-    """No two classes have one name, nor what stands beside them."""
-    places = (each.split(":") for each in kernels.split())
-    found = [Found(file, 1, name, name, (), (), Unit(file, "")) for file, name in places]
-    assert " ".join(guesses.names(found)) == names
+def test_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each kernel once, where it is defined, or the reason why not; with WRITE_GOLDEN=1 the text is written anew."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], check=True)
+    for file, text in FILES.items():
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(text, encoding="utf-8")
+    subprocess.run(["git", "add", "--all"], check=True)
+    (root / "gone.cu").unlink()
+    assert beginning.main(["--flags=-DMORE=4"]) == 0
+    written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
+    assert written.count("\n") <= 6 + 8 * written.count("class "), "a long repository is read all the same"
+    shown, golden = f"{capsys.readouterr().out}\n{written}", ROOT / "tests" / "data" / "init.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+    asked = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == written.count("class ")

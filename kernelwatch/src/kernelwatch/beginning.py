@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelwatch import guesses, launches, project
-from kernelwatch.finder import Finder, Found
+from kernelwatch import finder, guesses, launches, project
+from kernelwatch.finder import Found
 from kernelwatch.launches import Launch
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
@@ -29,9 +29,6 @@ _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
 #: The compiler that workflows install, as README.md says it.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
-
-#: Parts of that, by which names of headers begin.
-_EXTRAS = "cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg|nvtx"
 
 #: What pip installs from on anybody's machine, without a key: a commit, a tag or a branch.
 _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
@@ -99,31 +96,26 @@ def _filled(template: str, **values: str) -> str:
 
 
 def _classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
-    """Yield what watches each kernel; say what is found, what is read of a text alone, and what is left out."""
-    finder = Finder(root, flags)
-    every = finder.kernels()
+    """Yield what watches each kernel; say how many are found, and what is left out."""
+    texts = finder.texts(root)
+    every, left = finder.kernels(root, texts, flags)
     found = [each for each in every if not guesses.problem(each)]
-    left = [f"{each.file}:{each.line}: {each.name}: {guesses.problem(each)}" for each in every if each not in found]
-    for line in [*finder.left, *left]:
+    left += [f"{each.place}: {each.name}: {why}" for each in every if (why := guesses.problem(each))]
+    for line in left:
         print(f"left out: {line}")
-    for line in dict.fromkeys(each.unit.problem for each in found if each.unit.problem):
-        extra = re.search(rf"error: ({_EXTRAS})\w*[.\w/]*: No such file", line)
-        advice = f"; run: pip install 'cuda-toolkit[{extra[1]}]==13.0.2'" if extra else ""
-        print(f"read from the text, since nvcc refuses it: {line}{advice}")
-    print(f"{len(found)} kernels found, {len(finder.left) + len(left)} left out")
-    known = [one for file, text in finder.texts.items() for one in launches.launches(file, text)]
+    print(f"{len(found)} kernel{'s' * (len(found) != 1)} found, {len(left)} left out")
+    known = [one for file, text in texts.items() for one in launches.launches(file, text)]
     for one, name in zip(found, guesses.names(found), strict=True):
         yield guesses.written(one, name, _launch(one, every, known), flags)
 
 
-def _launch(one: Found, every: Sequence[Found], known: Sequence[tuple[str, Launch]]) -> Launch | None:
+def _launch(one: Found, every: Sequence[Found], known: Sequence[Launch]) -> Launch | None:
     """Return the launch that says most of a kernel: of its own file, or of any if no other kernel has its name."""
     last = one.name.rpartition("::")[2]
     is_alone = sum(each.name.rpartition("::")[2] == last for each in every) == 1
-    fitting = [each for name, each in known if name == last and len(each.arguments) == len(one.parameters)]
-    mine = [each for each in fitting if each.file == one.file or is_alone]
-    names = tuple(each.name for each in one.parameters)
-    return max(mine, key=lambda each: sum(part is not None for part in each.geometry(names)), default=None)
+    fitting = [each for each in known if each.name == last and each.arguments == len(one.parameters)]
+    mine = [each for each in fitting if each.file == one.unit.file or is_alone]
+    return max(mine, key=lambda each: len(each.block), default=None)
 
 
 def _branch(root: Path) -> str:
