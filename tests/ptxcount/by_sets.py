@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 Lanes = Sequence["int | None"]
 
 
-def global_counts(lanes: Lanes, width: int) -> list[int]:
+def global_patterns(lanes: Lanes, width: int) -> list[int]:
     """Sectors and lines, and the fewest that hold what is asked for."""
     asked = {byte for a in lanes if a is not None for byte in range(a, a + width)}
     touched = [len({byte // unit for byte in asked}) for unit in (32, 128)]
@@ -37,21 +37,21 @@ def _served(lanes: Lanes, width: int, together: int) -> list[int]:
     return [waves, groups]
 
 
-def stores(lanes: Lanes, width: int) -> list[int]:
+def served_stores(lanes: Lanes, width: int) -> list[int]:
     """Wavefronts of shared memory, and those without conflicts: groups of 32 lanes, or 16 of 8 bytes, 8 of 16."""
     return _served(lanes, width, 128 // max(width, 4))
 
 
-def loads(lanes: Lanes, width: int) -> list[int]:
-    """As `stores`; of wide loads whose neighbours, or next but one, agree, twice as many lanes if that helps."""
+def served_loads(lanes: Lanes, width: int) -> list[int]:
+    """As `served_stores`; of wide loads whose neighbours, or next but one, agree, twice as many lanes if that helps."""
     for other in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ other]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
-            return min(stores(lanes, width), _served(lanes, width, 2 * 128 // width), key=lambda found: found[0])
-    return stores(lanes, width)
+            return min(served_stores(lanes, width), _served(lanes, width, 2 * 128 // width), key=lambda found: found[0])
+    return served_stores(lanes, width)
 
 
-def local(lanes: Lanes, width: int) -> list[int]:
+def local_sectors(lanes: Lanes, width: int) -> list[int]:
     """Sectors of local memory: of each word the different pairs of its place and a group of eight lanes."""
     words = max(width // 4, 1)
     return [sum(len({(a // 4 + k, n // 8) for n, a in enumerate(lanes) if a is not None}) for k in range(words))]
@@ -61,17 +61,28 @@ def _most(keys: Sequence[Any]) -> int:
     return max(Counter(keys).values(), default=0)
 
 
-def atomics(lanes: Lanes, width: int) -> dict[str, int]:
-    """Most lanes on an address and in a bank, those on an address summed over sectors, and turns of 64-bit loops."""
+def global_atomics(lanes: Lanes, width: int) -> list[int]:
+    """Most lanes on an address, those on an address summed over sectors; then as `global_patterns`."""
     on = [a for a in lanes if a is not None]
     sectors = {a // 32: [b for b in on if b // 32 == a // 32] for a in on}
+    return [_most(on), sum(map(_most, sectors.values())), *global_patterns(lanes, width)[1:]]
+
+
+def shared_atomics(lanes: Lanes, width: int) -> list[int]:
+    """Most lanes on an address and in a bank, turns of 64-bit loops, and the wavefronts of a store."""
+    on = [a for a in lanes if a is not None]
     most = _most(on)
-    return {
-        "lanes_of_address": most,
-        "lanes_of_bank": _most([a // 4 % 32 for a in on]),
-        "lane_sectors": sum(map(_most, sectors.values())),
-        "wide_turns": most * (3 if most == len(on) else 4),
-    }
+    wide = most * (3 if most == len(on) else 4)
+    return [most, _most([a // 4 % 32 for a in on]), wide, served_stores(lanes, width)[0]]
+
+
+_PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
+_SERVED = ("wavefronts", "conflict_free")
+#: What is counted of an access to a space, or of a kind of it, and how.
+_COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
+    "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
+    "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED), "local": (local_sectors, ("sectors",)),
+}  # fmt: skip
 
 
 #: What was counted of each access, as its counters are called.
@@ -87,7 +98,7 @@ class Watched(Access):
         where, on = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
         held = HELD.setdefault(id(self), Counter())
-        seen = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         for block in range(shape[0]):
             for first in range(0, shape[1], 32):
                 lanes = [int(where[block, t]) if t < shape[1] and on[block, t] else None
@@ -96,26 +107,16 @@ class Watched(Access):
                 if asked:
                     held["requests"] += max(self.width // 4, 1) if self.space == "local" else 1
                     held["useful_bytes"] += asked * self.width
-                    held.update(
-                        self._counts(lanes, turns) | ({"sectors": 1} if seen and self.space == "global" else {})
-                    )
+                    held.update(self._counts(lanes, turns, once))
 
-    def _counts(self, lanes: Lanes, turns: Any) -> dict[str, int]:
-        names: dict[str, list[str]] = {
-            "global": ["sectors", "lines", "ideal_sectors", "ideal_lines"], "shared": ["wavefronts", "conflict_free"],
-            "local": ["sectors"],
-        }  # fmt: skip
-        rules: dict[str, Any] = {"global": global_counts, "local": local, "shared": loads}
-        rule = stores if self.space == "shared" and self.kind != "load" else rules.get(self.space)
-        counts = dict(zip(names.get(self.space, []), rule(lanes, self.width) if rule else [], strict=True))
-        if turns is not None:
-            each = atomics(lanes, self.width)
-            counts["together"] = each["lanes_of_address"]
-            if self.space == "global":
-                counts["sectors"] = each["lane_sectors"]
-            else:
-                counts = {"together": counts["together"]}
-        return counts
+    def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
+        if turns is not None and self.space == "shared":
+            found = shared_atomics(lanes, self.width)
+            waves = 1 if once else found[turns.rule]
+            return {"together": found[0], "wavefronts": waves * turns.each, "conflict_free": turns.free}
+        counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
+        counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
+        return counts | ({"sectors": 1} if once else {})
 
 
 def differences(accesses: Sequence[Access]) -> list[str]:
@@ -123,8 +124,6 @@ def differences(accesses: Sequence[Access]) -> list[str]:
     found = []
     for one in accesses:
         held = HELD[id(one)]
-        if held.pop("together", 0) != one.together:
-            found.append(f"{one.source}: together {one.together}")
         found += [f"{one.source}: {one.space} {one.kind} of {one.width} bytes: {name} {getattr(one, name)}, not {count}"
                   for name, count in held.items() if getattr(one, name) != count]  # fmt: skip
     return found

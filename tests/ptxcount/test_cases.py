@@ -72,7 +72,6 @@ def test_case(
     for place, held in wanted.items():
         np.testing.assert_array_equal(given[place], held)
     assert [each.code for each in counters.findings] == found
-    assert not (kernel == "warps_leave" and counters.caveats()), "whole warps leave the loop"
 
 
 def test_no_progress() -> None:

@@ -69,15 +69,7 @@ def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not by_sets.differences(accesses)
 
 
-#: Rules, and the same by sets.
-RULES: dict[Callable[..., Any], Callable[..., Any]] = {
-    transactions.global_patterns: by_sets.global_counts,
-    transactions.served_loads: by_sets.loads,
-    transactions.served_stores: by_sets.stores,
-    **{getattr(transactions, name): lambda lanes, width, name=name: [by_sets.atomics(lanes, width)[name]]
-       for name in ("lanes_of_address", "lanes_of_bank", "lane_sectors", "wide_turns")},
-    transactions.local_sectors: by_sets.local,
-}  # fmt: skip
+RULES = ("global_patterns", "global_atomics", "served_loads", "served_stores", "shared_atomics", "local_sectors")
 #: Places of lanes: in no order, nearly all on one, and of neighbours that agree.
 PLACES: list[Callable[[Any], Any]] = [
     lambda rng: rng.integers(0, 64, 32),
@@ -89,19 +81,18 @@ PLACES: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
-def test_rules(rule: Callable[..., Any], width: int) -> None:
+def test_rules(name: str, width: int) -> None:
     """By sets; the same lanes in a block of their number, masked in a larger one, and among others."""
     rng = np.random.default_rng(width)
-    one = rule in (transactions.global_patterns, transactions.served_loads, transactions.served_stores)
-    total = transactions.totals if one else lambda *given: [transactions.total(*given)]
+    rule, total = getattr(transactions, name), transactions.totals
     for turn in range(60):
         places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
-        wanted = RULES[rule]([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
+        wanted = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
         alone = places[None, :count], lanes[None, :count], (1, count)
         masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
         for address, active, shape in (alone, masked):

@@ -1,14 +1,19 @@
-"""Function pointers, virtual functions, the heap and addresses as initial values, against Python."""
+"""Function pointers, virtual functions, the heap, addresses as initial values and the driver's functions."""
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount import bind_call
+from ptxcount.command_line import main
 from ptxcount.errors import TrapError, UnsupportedInstructionError
 from ptxcount.execute import run
 from tests.ptxcount import sources
@@ -130,3 +135,34 @@ def test_policies() -> None:
     wanted = given[:16] * 2 + 65
     assert run(module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [given]).totals()
     assert given[:8:2].tolist() == wanted[:8:2].tolist()
+
+
+SOURCE = r"""
+#include <cassert>
+#include <cstdio>
+extern "C" __global__ void say(int* a) { if (a[threadIdx.x] % 2) printf("%d|%s\n", a[threadIdx.x], "odd"); }
+extern "C" __global__ void check(int* a, int n) { assert(a[threadIdx.x] < n); a[threadIdx.x] = 0; }
+"""
+
+
+def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel that prints is found; JSON is as its schema says."""
+    (found,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
+    assert (found.code, found.times) == ("printf", 32)
+    (tmp_path / "say.cu").write_text(SOURCE)
+    words = [str(tmp_path / "say.cu"), "--entry", "say", "--grid", "1", "--block", "8", "a=int32[8]", "--json"]
+    assert main(words) == 0
+    given = json.loads(capsys.readouterr().out)
+    schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
+    local = {f"local_store_{name}" for name in ("requests", "sectors", "useful_bytes")}  # what is printed lies there
+    assert {*given} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()} | local
+    pytest.importorskip("jsonschema").validate(given, schema)
+
+
+def test_assert() -> None:
+    """A failed assertion ends the kernel, and names itself, its line, and the first thread."""
+    a = np.arange(64, dtype=np.int32)
+    assert not ptxcount.count(SOURCE, "check", 1, 64, [a.copy(), np.int32(64)]).findings
+    said = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"
+    with pytest.raises(ptxcount.TrapError, match=said):
+        ptxcount.count(SOURCE, "check", 1, 64, [a, np.int32(40)])

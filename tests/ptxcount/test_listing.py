@@ -106,7 +106,7 @@ def test_table() -> None:
 def test_json() -> None:
     """The totals; where there are atomics, also what these leave out."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
-    nothing: dict[str, Any] = {"caveats": {}, "findings": [], "printed": []}
+    nothing: dict[str, Any] = {"caveats": {}, "findings": []}
     printed = json.loads(listing.as_json(without))
     assert [(each["line"], len(each["accesses"])) for each in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
     assert printed == {**without.totals(), **nothing}

@@ -123,16 +123,6 @@ def test_race_beside_reserved_memory() -> None:
         _run(f"{place} st.shared.u32 [%r5], %r0;")
 
 
-@pytest.mark.parametrize(("between", "split"), [("", True), ("bar.sync 0;", False)])
-def test_requests_behind_a_loop(between: str, split: bool) -> None:
-    """Lanes that leave a loop at different times may be served apart, up to the next barrier."""
-    loop = "mov.u32 %r4, %r0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 40; @%p1 bra AGAIN;"
-    text = module(f"{_PLACES} {loop} {between} st.global.u32 [%rd1], %r4;", 1, _SHARED)
-    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(32, np.uint32)])
-    assert [each.split for each in counters.accesses] == [split]
-    assert counters.caveats() == ({"global store": "requests may be split"} if split else {})
-
-
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""

@@ -10,14 +10,11 @@ import numpy as np
 from . import bfloat, floating
 from .directed import OPERATIONS
 from .program import Type
-from .transactions import Rule, lane_sectors, lanes_of_bank, wavefronts, wide_turns
 from .warps import Array
 
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}
-#: Changes of an address by ``cas`` that are looked for among all threads behind the last one.
-_CHANGES = 4
 #: Turns that take as long as the queue of one address.
 _QUEUE = 4
 
@@ -47,24 +44,12 @@ def _running(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str])
 
 
 def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
-    """From change to change: the next who compares with what is there, and puts something else there."""
-    found, value, at = np.empty_like(new), start[0], 0
-    changing = compare != new
-    for _ in range(_CHANGES):
-        hits = np.flatnonzero(changing[at:] & (compare[at:] == value))
-        if not hits.size:
-            found[at:] = value
-            return found, value
-        stop = at + int(hits[0]) + 1
-        found[at:stop], value, at = value, new[stop - 1], stop
-    each = []  # many changes: one by one, as numbers of Python
-    value = value.item()
-    for wanted, put in zip(compare[at:].tolist(), new[at:].tolist(), strict=True):
-        each.append(value)
-        if value == wanted:
-            value = put
-    found[at:] = np.array(each, found.dtype)
-    return found, value
+    """One by one, as numbers of Python: who compares with what is there puts something else there."""
+    found, value = [], start[0].item()
+    for wanted, put in zip(compare.tolist(), new.tolist(), strict=True):
+        found.append(value)
+        value = put if value == wanted else value
+    return np.array(found, new.dtype), value
 
 
 _BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
@@ -135,9 +120,8 @@ def _turns_together(length: Array) -> int:
 class Turns(NamedTuple):
     """How the chip counts an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11)."""
 
-    #: Rules of `transactions`, for global and for shared memory.
-    sectors: Rule
-    wavefronts: Rule
+    #: Which number of `transactions.shared_atomics` its turns in shared memory are.
+    rule: int
     #: Wavefronts for each turn in shared memory.
     each: int = 1
     #: Wavefronts where no lane meets another.
@@ -148,17 +132,20 @@ class Turns(NamedTuple):
     aggregates: bool = False
 
 
+_BANKS, _WIDE, _WORDS_OF_LOAD = 1, 2, 3
+
+
 def turns(name: str, kind: Type, *, returns: bool, ones: bool) -> Turns:
     """How the chip counts an operation on a type, whose result is used or not, and which adds the literal 1 or not.
 
     PTX does not say which instruction ptxas takes: this is what it took for the kernels measured.
     """
     if kind.size == 8:
-        return Turns(lane_sectors, wide_turns, free=4, loops=True)
+        return Turns(_WIDE, free=4, loops=True)
     if kind.name not in ("u32", "s32", "b32"):
-        return Turns(lane_sectors, lanes_of_bank, 2, 2, loops=True)
+        return Turns(_BANKS, 2, 2, loops=True)
     aggregates = name == "add" or (name in ("min", "max") and not returns)
     if name == "add" and ones and not returns:
-        return Turns(lane_sectors, wavefronts, aggregates=True)
+        return Turns(_WORDS_OF_LOAD, aggregates=True)
     tries = 2 if name == "cas" else 1
-    return Turns(lane_sectors, lanes_of_bank, tries, tries, aggregates=aggregates)
+    return Turns(_BANKS, tries, tries, aggregates=aggregates)

@@ -1,14 +1,12 @@
-"""Calls of what every CUDA program may call: ``printf`` and ``assert`` (CUDA C++ programming guide, 10.35 and 10.34).
+"""Calls of what every CUDA program may call: ``assert``, ``malloc``, ``printf`` (CUDA C++ programming guide, 10.34).
 
-A call hands its arguments over in variables of the ``.param`` space, which are the thread's own. ``printf`` gets a
-format, and where its further arguments lie: one behind the other, aligned to their sizes.
+A call hands its arguments over in variables of the ``.param`` space, which are the thread's own.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +19,10 @@ from .spaces import resolver
 from .values import Value, dense
 from .warps import Array, spread
 
-#: How many lines a launch keeps of what it prints, and how many characters of a text.
-PRINTED = 1000
+#: How many characters of a text are read.
 _TEXT = 4096
 #: Bytes of the heap, as a host has it that asks for no other, of what they are multiples, and of a child's arguments.
 HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
-#: ``%``, flags, width, precision, length and conversion, as in C.
-_SPECIFIER = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsaAeEfFgGp%])")
 
 
 class _Arguments(NamedTuple):
@@ -73,63 +68,6 @@ class _Arguments(NamedTuple):
         return spread(found, chunk.shape)
 
 
-def _print(given: _Arguments) -> Value:
-    """``vprintf(format, arguments)``: the number of arguments."""
-    chunk, printed = given.chunk, given.chunk.context.printed
-    active = spread(chunk.active, chunk.shape)
-    formats = spread(dense(given.value(0)), chunk.shape)
-    chunk.find("printf", "the kernel prints", int(active.sum()))
-    count = 0
-    for address in np.unique(formats[active]).tolist():
-        mine = active & (formats == address)
-        text = given.text(address)
-        kinds, columns = _columns(given, text, mine)
-        count = len(columns)
-        for block, thread in zip(*np.nonzero(mine), strict=True):
-            if len(printed) >= PRINTED:
-                break
-            values = iter([given.text(int(c[block, thread])) if k == "s" else c[block, thread]
-                           for k, c in zip(kinds, columns, strict=True)])  # fmt: skip
-            printed.append(_SPECIFIER.sub(lambda match, values=values: _formatted(match, values), text))  # type: ignore[misc]
-    return np.full((1, 1), count, np.uint32)
-
-
-def _columns(given: _Arguments, text: str, active: Array) -> tuple[list[str], list[Array]]:
-    """The conversion of each argument of a format, and what each thread gives for it."""
-    start, offset = dense(given.value(1)).view(np.int64), 0
-    kinds, columns = [], []
-    for match in _SPECIFIER.finditer(text):
-        _, width, precision, length, conversion = match.groups()
-        wanted = ["d"] * ((width == "*") + (precision == "*")) + [conversion] * (conversion != "%")
-        for kind in wanted:
-            wide = kind in "aAeEfFgGsp" or (kind == conversion and length in ("l", "ll", "j", "z", "t"))
-            size = 8 if wide else 4
-            offset = -(-offset // size) * size
-            column = given.load((start + offset).view(np.uint64), size, active)
-            dtype = f"f{size}" if kind in "aAeEfFgG" else f"{'i' if kind in 'dic' else 'u'}{size}"
-            kinds.append(kind)
-            columns.append(np.ascontiguousarray(column).view(dtype))
-            offset += size
-    return kinds, columns
-
-
-def _formatted(match: re.Match[str], values: Any) -> str:
-    flags, width, precision, _, conversion = match.groups()
-    if conversion == "%":
-        return "%"
-    width, precision = (str(int(next(values))) if each == "*" else each for each in (width, precision))
-    value = next(values)
-    shown = value if conversion == "s" else value.item()
-    dot = "" if precision is None else f".{precision}"
-    if conversion in "aA":
-        return str(shown.hex())
-    if conversion == "p":
-        return f"{shown:#x}"
-    if conversion == "c":
-        shown = chr(shown % 256)
-    return str(f"%{flags}{width or ''}{dot}{conversion}" % shown)
-
-
 def _assert(given: _Arguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
     message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
@@ -164,6 +102,7 @@ def _finding(code: str, text: str) -> Callable[[_Arguments], Value]:
     return find
 
 
+_print = _finding("printf", "the kernel prints, which is not shown")
 _child = _finding("child-kernel", "the kernel launches another one, which is not run: the counts are its own alone")
 _condition = _finding("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
 

@@ -92,13 +92,10 @@ class Context:
     heap_used: int = 0
     #: By the first of some instructions that ptxas may merge: what counts them so.
     merged: dict[int, Any] = field(default_factory=dict)
-    #: The basic blocks that threads of a warp came to out of a loop at different times.
-    left: set[int] = field(default_factory=set)
     #: The counters of each memory instruction and state space.
     accesses: dict[tuple[int, str], Access] = field(default_factory=dict)
-    #: What was found, by its code and lines, and what the kernel printed, a call each.
+    #: What was found, by its code and lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
-    printed: list[str] = field(default_factory=list)
 
     @property
     def threads(self) -> int:

@@ -143,8 +143,7 @@ def _report(words: Sequence[str]) -> str:
     title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
     most = costs.text(counters, options.words, lines_of)
     parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
-    said = ["\n".join(map(str, counters.findings)), "".join(counters.printed).rstrip("\n")]
-    text = "\n\n".join(filter(None, [*parts, *said]))
+    text = "\n\n".join(filter(None, [*parts, "\n".join(map(str, counters.findings))]))
     if options.html:
         whole.write(options.html, listing.page(printable(text)))
     return listing.as_json(counters, lines_of) if options.json else text

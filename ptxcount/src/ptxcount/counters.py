@@ -14,12 +14,13 @@ from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
     SECTOR,
     WORD,
+    Rules,
+    global_atomics,
     global_patterns,
-    lanes_of_address,
     local_sectors,
     served_loads,
     served_stores,
-    total,
+    shared_atomics,
     totals,
 )
 from .values import Value
@@ -27,8 +28,6 @@ from .warps import Array, occupancy
 
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
-#: What is said of accesses behind a loop that lanes of a warp left at different times.
-SPLIT = "requests may be split"
 NARROW = "a loop of 32-bit compare-and-swap on the chip, counted once"
 KINDS = ("load", "store", "atomic")
 #: What is counted of accesses, as `Amounts` sums it up.
@@ -36,6 +35,15 @@ AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
     "useful_bytes", "together",
 )  # fmt: skip
+
+
+_PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
+_SERVED = ("wavefronts", "conflict_free")
+#: The rules of an access to a space, or of a kind of it, and what they count.
+_RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
+    "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
+    "local": (local_sectors, ("sectors",)), "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED),
+}  # fmt: skip
 
 
 @dataclass
@@ -64,8 +72,6 @@ class Access:
         Of atomics: the most lanes of each request on one address, summed over the requests.
     loops : int
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
-    split : bool
-        Whether lanes of a warp came there out of a loop at different times, so that the chip may serve them apart.
     ideal_sectors, ideal_lines : int
         The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
     samples : list of Sample
@@ -86,7 +92,6 @@ class Access:
     useful_bytes: int = 0
     together: int = 0
     loops: int = 0
-    split: bool = False
     ideal_sectors: int = 0
     ideal_lines: int = 0
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -99,12 +104,10 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """What its numbers leave out, of an atomic that is a loop, or behind a loop; else nothing."""
+        """What its numbers leave out, of an atomic that is a loop; else nothing."""
         if self.kind == "atomic" and self.width == 2:
             return NARROW
-        if self.loops and self.space == "shared":
-            return RETRIES
-        return SPLIT if self.split else ""
+        return RETRIES if self.loops and self.space == "shared" else ""
 
     def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
         """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active."""
@@ -115,17 +118,23 @@ class Access:
         if not self.whole:
             self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
+        # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
+        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         if turns is not None:
-            self._record_atomic(address, active, shape, turns, count)
-        elif self.space == "global":
-            self._record_global(address, active, shape)
-        elif self.space == "local":
+            self.loops += turns.loops * count
+            if self.space == "shared":
+                found = totals(shared_atomics, address, active, shape, self.width)
+                self.together += found[0]
+                self.wavefronts += (count if once else found[turns.rule]) * turns.each
+                self.conflict_free += count * turns.free
+                return
+        rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
+        if rules is not None:
+            found = totals(rules[0], address, active, shape, self.width)
+            for name, number in zip(rules[1], found, strict=True):
+                setattr(self, name, getattr(self, name) + (count if once and name == "sectors" else number))
+        if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
-            self.sectors += total(local_sectors, address, active, shape, self.width)
-        elif self.space == "shared":
-            served = served_loads if self.kind == "load" else served_stores
-            found = totals(served, address, active, shape, self.width)
-            self.wavefronts, self.conflict_free = self.wavefronts + found[0], self.conflict_free + found[1]
 
     def add(self, requests: int, sectors: int, useful: int) -> None:
         """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
@@ -133,28 +142,6 @@ class Access:
         self.sectors += sectors
         self.useful_bytes += useful
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
-
-    def _record_global(self, address: Value, active: Array, shape: tuple[int, int]) -> None:
-        found = totals(global_patterns, address, active, shape, self.width)
-        self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
-        self.ideal_sectors, self.ideal_lines = self.ideal_sectors + found[2], self.ideal_lines + found[3]
-
-    def _record_atomic(
-        self, address: Value, active: Array, shape: tuple[int, int], turns: Turns, requests: int
-    ) -> None:
-        """Lanes on an address that no thread's number is in count once, if the compiler sums them before."""
-        once = turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
-        self.loops += turns.loops * requests
-        self.together += total(lanes_of_address, address, active, shape, self.width)
-        if self.space == "global":
-            before = self.sectors
-            self._record_global(address, active, shape)
-            sectors = requests if once else total(turns.sectors, address, active, shape, self.width)
-            self.sectors = before + sectors
-        else:
-            rounds = requests if once else total(turns.wavefronts, address, active, shape, self.width)
-            self.wavefronts += rounds * turns.each
-            self.conflict_free += requests * turns.free
 
 
 @dataclass
@@ -197,8 +184,6 @@ class LaunchCounters:
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
         What the launch did that it should not have, in the order of the PTX.
-    printed : list of str
-        What the kernel printed, a call each, the first 1000.
     arrays : list of tuple
         The first address, the bytes and the name of each array, as the kernel had them; also of shared variables.
     distinct_sectors : tuple of int or None
@@ -214,7 +199,6 @@ class LaunchCounters:
     thread_instructions: int = 0
     warp_instructions: int = 0
     findings: list[Finding] = field(default_factory=list)
-    printed: list[str] = field(default_factory=list)
     arrays: list[tuple[int, int, str]] = field(default_factory=list)
     distinct_sectors: tuple[int, int] | None = None
     merged: dict[str, tuple[int, int]] = field(default_factory=dict)

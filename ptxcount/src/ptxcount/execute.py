@@ -85,7 +85,6 @@ def run(
     _hint(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
-    counters.printed = context.printed
     counters.arrays = [*context.memory.arrays(), *_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
@@ -126,10 +125,7 @@ def _run(kernel: Executable, context: Context) -> None:
 
 
 def _hint(kernel: Executable, context: Context) -> None:
-    """Say what machine code may do otherwise: split requests behind loops, and merge those of neighbours."""
-    late = {id(one) for one in kernel.flow.behind(kernel.entry.instructions, context.left)}
-    for (which, _), access in context.accesses.items():
-        access.split = which in late
+    """Say what machine code may do otherwise: merge requests of neighbours."""
     single = {which for group in kernel.neighbours for which in group.members.values()}
     alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
     for kind in sorted({each.kind for each in context.merged.values()}):

@@ -8,10 +8,10 @@ piece, so that threads that leave a loop wait until the others leave it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 
 from .errors import UnsupportedInstructionError
 from .program import Entry, Instruction, Symbol
@@ -47,29 +47,14 @@ class BasicBlock:
 class Flow:
     """The control flow of a kernel."""
 
-    #:
+    #: In the order of the code.
     blocks: list[BasicBlock]
     #: The place of each block in the order of execution.
     rank: list[int]
     #: The registers that some block reads without having written them.
     outliving: frozenset[str]
-    #: From a block to a byte for each block: whether it can be reached from there.
-    beyond: Callable[[int], bytes]
     #: From some blocks to the registers whose values threads need that are to run them.
     needed: Callable[[frozenset[int]], frozenset[str]]
-
-    def behind(self, code: list[Instruction], starts: set[int]) -> Iterator[Instruction]:
-        """The instructions of some blocks and of what follows them up to a barrier."""
-        seen: set[int] = set()
-        work = [*starts]
-        while work:
-            index = work.pop()
-            if index not in seen:
-                seen.add(index)
-                block = self.blocks[index]
-                yield from code[block.start : block.stop]
-                if not any(one.opcode in ("bar", "barrier") for one in code[block.start : block.stop]):
-                    work += block.successors
 
 
 def _target(entry: Entry, instruction: Instruction) -> int | None:
@@ -122,7 +107,7 @@ def analyse(entry: Entry) -> Flow:
     live = _live(blocks, order, uses)
     outliving = frozenset[str]().union(*(read for read, _ in uses))
     needed = cache(lambda some: frozenset[str]().union(*(live[each] for each in some)))
-    return Flow(blocks, rank, outliving, cache(partial(_reachable, blocks)), needed)
+    return Flow(blocks, rank, outliving, needed)
 
 
 def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
@@ -142,18 +127,6 @@ def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str],
             live[index] = now
             work |= dict.fromkeys(before[index])
     return live
-
-
-def _reachable(blocks: list[BasicBlock], start: int) -> bytes:
-    """For each block whether it can run after a block."""
-    found = bytearray(len(blocks))
-    work = [start]
-    while work:
-        for index in blocks[work.pop()].successors:
-            if not found[index]:
-                found[index] = True
-                work.append(index)
-    return bytes(found)
 
 
 def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:

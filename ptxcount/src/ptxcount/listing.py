@@ -69,13 +69,13 @@ def table(counters: LaunchCounters) -> str:
 def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
     """`LaunchCounters.totals` as JSON, and more.
 
-    ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``printed`` what
-    the kernel printed, ``lines`` the accesses of each source line, with its text where that may be shown; ``merged``
-    what shared memory takes as ptxas would merge, where that may be.
+    ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
+    the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
+    ptxas would merge, where that may be.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
     merged = {kind: dict(zip(("requests", "wavefronts"), each, strict=True)) for kind, each in counters.merged.items()}
-    said = {"caveats": counters.caveats(), "findings": found, "printed": counters.printed}
+    said = {"caveats": counters.caveats(), "findings": found}
     said |= {"merged": merged} if merged else {}
     if counters.distinct_sectors is not None:
         said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))

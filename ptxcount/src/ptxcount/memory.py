@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,18 @@ class Region:
             if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
             touched[index >> (SECTOR // size).bit_length() - 1] = True
+
+
+class Part(NamedTuple):
+    """What an access reaches of an array: the first unit of each thread, all threads or those at places of a shape.
+
+    ``chosen`` says which of the active threads they are.
+    """
+
+    region: Region
+    unit: Array
+    places: Array | None
+    chosen: Chosen
 
 
 def _low_high(address: Value) -> tuple[int, int]:
@@ -128,31 +140,15 @@ class ArrayMemory:
 
         Gives unsigned integers, one array for each element. Faults go to ``report``.
         """
-        if active.size == 1:
-            region = self._region(address, size * count, report)
-            if region is not None:
-                asked = region.unset or region.read is not None or region.watched is not None
-                if isinstance(address, np.ndarray) and address.size == 1 and not asked:
-                    place = (address.item() - region.base) // size
-                    return [region.units(size)[place + k : place + k + 1].reshape(1, 1).copy() for k in range(count)]
-                if region.unset:
-                    self._report_unset(region, (0, 0), report)
-                index = unit_index(address, region.base, size)
-                region.touch(index, size, address, written=False)
-                if region.watched is not None and getattr(report, "plain", False):
-                    self._watch(region, index, size, count, None, report)
-                return [region.units(size)[index + k if k else index] for k in range(count)]
-        shape, places, picked, local = _picked(address, active, report)
+        shape, reached = self._reach(address, size, count, active, report)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
-        for region, chosen in self._by_region(picked, size * count, local):
-            if region.unset:
-                self._report_unset(region, (0, _first(chosen)), local)
-            index = unit_index(picked[chosen], region.base, size)
-            region.touch(index, size, written=False)
-            if region.watched is not None and getattr(report, "plain", False):
-                self._watch(region, index, size, count, places[chosen], report, shape=shape)
-            for k, result in enumerate(results):
-                result.reshape(-1)[places[chosen]] = region.units(size)[index + k]
+        for part in reached:
+            self._watch(part, size, count, shape, report)
+            values = [part.region.units(size)[part.unit + k if k else part.unit] for k in range(count)]
+            if part.places is None:
+                return values
+            for result, value in zip(results, values, strict=True):
+                result.reshape(-1)[part.places] = value
         return results
 
     def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
@@ -164,78 +160,57 @@ class ArrayMemory:
                 self._regions[place] = replace(region, watched=watched, compared=[0 if both else _COMPARED])
         return any(region.watched or region.compared[0] for region in self._regions)
 
-    @staticmethod
-    def _overwritten(
-        region: Region, size: int, lost: Array, index: Array, places: Array, threads: int, report: Report
-    ) -> None:
-        """Report that of the threads of a store, at some places of the chunk, one did not find what it stored."""
-        region.compared[0] -= 1
-        if getattr(report, "plain", False) and lost.any():
-            first = int(lost.argmax())
-            byte = int(spread(index, lost.shape).flat[first]) * size
-            text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
-            report(GlobalRaceError, divmod(int(places[first]), threads), text, region.base + byte)
-
     def _watch(
-        self, region: Region, index: Array, size: int, count: int, places: Array | None, report: Any,
-        values: Sequence[Array] = (), shape: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
-        """Look whether an access to elements of ``size`` bytes races, of all threads or of those at some places."""
+        self, part: Part, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
+    ) -> None:
+        """Look whether an access races, if somebody asks, and it orders nothing."""
+        watched = part.region.watched
+        if watched is None or not getattr(report, "plain", False):
+            return
         chunk = report.chunk
-        if shape not in ((), chunk.shape):  # one row for all blocks
-            row = spread(np.arange(chunk.shape[0] * chunk.shape[1]).reshape(chunk.shape), chunk.shape)
-            keep = np.zeros(shape, bool)
-            keep.reshape(-1)[places] = True
-            on = spread(keep, chunk.shape)
-            full = np.zeros(shape, index.dtype)
-            full.reshape(-1)[places] = index
-            index, places = spread(full, chunk.shape)[on], row[on]
-        elif places is None:
-            index, places = spread(index, chunk.shape).reshape(-1), np.arange(chunk.shape[0] * chunk.shape[1])
-        meeting, width = chunk.meeting(places), size * count
+        full = part.unit
+        if part.places is not None:  # perhaps one row for all blocks
+            full = np.full(shape, -1, np.int64)
+            full.reshape(-1)[part.places] = part.unit
+        full = spread(full, chunk.shape).reshape(-1)
+        places = np.flatnonzero(full >= 0)
+        index, meeting, width = full[places] // count, chunk.meeting(places), size * count
         if values:
             given = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
-            found = region.watched.store(index // count, width, given, region.units(size), meeting)  # type: ignore[union-attr]
+            found = watched.store(index, width, given, part.region.units(size), meeting)
         else:
-            found = region.watched.load(index // count, width, meeting)  # type: ignore[union-attr]
+            found = watched.load(index, width, meeting)
         if found is not None:
             position = divmod(int(places[found[0]]), chunk.shape[1])
-            report(GlobalRaceError, position, found[1], region.base + int(index[found[0]]) * size)
-
-    def _report_unset(self, region: Region, position: tuple[int, int], report: Report) -> None:
-        text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
-        report(UnsetVariableError, position, text, region.base)
+            report(GlobalRaceError, position, found[1], part.region.base + int(index[found[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
-        if active.size == 1:
-            region = self._region(address, size * len(values), report)
-            if region is not None:
-                index = _writable(region, unit_index(address, region.base, size), size, active, report)
-                region.touch(index, size, address, written=True)
-                if region.watched is not None and getattr(report, "plain", False):
-                    self._watch(region, index, size, len(values), None, report, values)
-                for k, value in enumerate(values):
-                    place = index + k if k else index
-                    if value.size > 1 and value.shape != place.shape:
-                        place = spread(place, np.broadcast_shapes(place.shape, value.shape))
-                    region.units(size)[place] = value
-                    if region.compared[0] and value.size > 1:
-                        lost = region.units(size)[place] != value
-                        self._overwritten(region, size, lost, place, np.arange(lost.size), lost.shape[1], report)
-                return
-        shape, places, picked, local = _picked(address, active, report, *(value.shape for value in values))
-        for region, chosen in self._by_region(picked, size * len(values), local):
-            index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
-            region.touch(index, size, written=True)
-            if region.watched is not None and getattr(report, "plain", False):
-                self._watch(region, index, size, len(values), places[chosen], report, values, shape)
+        others = [value.shape for value in values]
+        shape, reached = self._reach(address, size, len(values), active, report, *others, written=True)
+        for part in reached:
+            self._watch(part, size, len(values), shape, report, values)
+            units = part.region.units(size)
             for k, value in enumerate(values):
-                mine = spread(value, shape).reshape(-1)[places[chosen]]
-                region.units(size)[index + k] = mine
-                if region.compared[0]:
-                    lost = region.units(size)[index + k] != mine
-                    self._overwritten(region, size, lost, index + k, places[chosen], shape[1], report)
+                place = part.unit + k if k else part.unit
+                mine = value if part.places is None else spread(value, shape).reshape(-1)[part.places]
+                if mine.size > 1 and mine.shape != place.shape:
+                    place = spread(place, np.broadcast_shapes(place.shape, mine.shape))
+                units[place] = mine
+                if part.region.compared[0] and mine.size > 1:
+                    self._compare(part, place, units[place] != mine, size, shape, report)
+
+    @staticmethod
+    def _compare(part: Part, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report) -> None:
+        """Report that of the threads of a store one did not find what it stored."""
+        region = part.region
+        region.compared[0] -= 1
+        if getattr(report, "plain", False) and lost.any():
+            first = int(lost.argmax())
+            byte = int(spread(place, lost.shape).flat[first]) * size
+            text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
+            at = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
+            report(GlobalRaceError, at, text, region.base + byte)
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
@@ -244,47 +219,68 @@ class ArrayMemory:
 
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
-        _, _, picked, local = _picked(address, active, report, shape)
         found = []
-        for region, chosen in self._by_region(picked, size, local):
-            index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
-            for written in (False, True):
-                region.touch(index, size, written=written)
-            found.append((region.units(size), index, chosen))
+        for part in self._reach(address, size, 1, active, report, shape, written=True)[1]:
+            part.region.touch(part.unit, size, written=False)
+            index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
+            found.append((part.region.units(size), index, part.chosen))
         return found
 
-    def _region(self, address: Value, width: int, report: Report) -> Region | None:
-        """The one region that holds all addresses; None if several do or the check fails."""
-        low, high = _low_high(address)
-        region = self._around(low, high, width)
+    def _reach(
+        self, address: Value, size: int, count: int, active: Array, report: Report, *others: tuple[int, ...],
+        written: bool = False,
+    ) -> tuple[tuple[int, ...], list[Part]]:  # fmt: skip
+        """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
+        low, high, width = *_low_high(address), size * count
+        region = self._around(low, high, width) if active.size == 1 else None
+        shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else aligned(address, width)):
-            return region
-        if isinstance(address, Sum) or address.ndim == 2:
-            array = dense(address).view(np.int64)
-            self._by_region(array.reshape(-1), width, _unravelled(report, array.shape))
-        return None
+            found = [Part(region, unit_index(address, region.base, size), None, np.s_[:])]
+        else:
+            whole = dense(address).view(np.int64)
+            shape = np.broadcast_shapes(whole.shape, active.shape, *others)
+            places = occupancy(active, shape).places
+            picked = spread(whole, shape).reshape(-1)[places]
+
+            def at(error: Any, place: int, text: str) -> None:
+                report(error, divmod(int(places[place]), shape[1]), text, int(picked[place]))
+
+            found = [Part(region, unit_index(picked[chosen], region.base, size), places[chosen], chosen)
+                     for region, chosen in self._by_region(picked, width, at)]  # fmt: skip
+        for region, index, mine, _ in found:
+            first = (0, 0) if mine is None else divmod(int(mine[0]), shape[1])
+            if region.unset:
+                text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
+                report(UnsetVariableError, first, text, region.base)
+            if written and not region.writable:
+                byte = int(index.flat[0]) * size
+                text = f"byte {byte} of {region.name} of {region.data.size} bytes"
+                report(ReadOnlyError, first, text, region.base + byte)
+            region.touch(index, size, address if mine is None else None, written=written)
+        return shape, found
 
     def _around(self, low: int, high: int, width: int) -> Region | None:
         """The array that holds accesses from an address up to another."""
         return next((each for each in self._regions if each.base <= low and high + width <= each.end), None)
 
-    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Chosen]]:
+    def _by_region(
+        self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
+    ) -> list[tuple[Region, Chosen]]:
         """The arrays that some addresses lie in, and which of the addresses lie in each."""
         region = self._around(*_low_high(addresses), width)
         if region is not None and aligned(addresses, width):
             return [(region, np.s_[:])]
-        bases = np.array([region.base for region in self._regions] or [0], np.int64)
+        bases, ends = np.array([(each.base, each.end) for each in self._regions] or [(0, 0)], np.int64).T
         owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
-        ends = np.array([region.end for region in self._regions] or [0], np.int64)
         outside = (addresses < bases[owner]) | (addresses > ends[owner] - width)
-        if outside.any():
-            first = int(outside.argmax())
-            report(OutOfBoundsError, (0, first), self._stray(int(addresses[first]), width), int(addresses[first]))
         crooked = (addresses & (width - 1)) != 0
-        if crooked.any():
-            first = int(crooked.argmax())
-            text = f"address {int(addresses[first]):#x} is not a multiple of {width} bytes"
-            report(MisalignedError, (0, first), text, int(addresses[first]))
+        for wrong, error in ((outside, OutOfBoundsError), (crooked, MisalignedError)):
+            if wrong.any():
+                first = int(wrong.argmax())
+                where = int(addresses[first])
+                stray = error is OutOfBoundsError
+                text = self._stray(where, width) if stray else f"address {where:#x} is not a multiple of {width} bytes"
+                report(error, first, text)
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _stray(self, address: int, width: int) -> str:
@@ -297,38 +293,3 @@ class ArrayMemory:
         if address < near.base:
             return f"{where}, {near.base - address} bytes before {size}"
         return f"{where}, which is byte {address - near.base} of {size}"
-
-
-def _picked(
-    address: Value, active: Array, report: Report, *others: tuple[int, ...]
-) -> tuple[tuple[int, ...], Array, Array, Report]:
-    """The addresses of the active threads as a list, and where they stand in the chunk."""
-    whole = dense(address).view(np.int64)
-    shape = np.broadcast_shapes(whole.shape, active.shape, *others)
-    places = occupancy(active, shape).places
-    picked = spread(whole, shape).reshape(-1)[places]
-
-    def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-        report(error, divmod(int(places[position[1]]), shape[1]), text, place)
-
-    return shape, places, picked, local
-
-
-def _first(chosen: Chosen) -> int:
-    return 0 if isinstance(chosen, slice) else int(chosen.argmax())
-
-
-def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
-    def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-        report(error, (position[1] // shape[1], position[1] % shape[1]), text, place)
-
-    return local
-
-
-def _writable(region: Region, index: Array, size: int, chosen: Chosen, report: Report) -> Array:
-    """The places of a write, unless the array is read-only: that is reported for the first thread that writes."""
-    if not region.writable:
-        byte = int(index.flat[0]) * size
-        text = f"byte {byte} of {region.name} of {region.data.size} bytes"
-        report(ReadOnlyError, (0, _first(chosen)), text, region.base + byte)
-    return index

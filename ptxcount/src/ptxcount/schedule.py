@@ -36,8 +36,8 @@ _CROWD = 16
 _PATIENCE, _IMPATIENCE = 200, 4
 #: How often they all may ask in vain before the blocks of other schedules go on.
 _IN_VAIN = 8
-#: The number of the barrier of a cluster, and the places that are named of those where threads wait.
-_CLUSTER, _SHOWN = -1, 4
+#: The number of the barrier of a cluster, what stands for all threads of a block, and how many places are named.
+_CLUSTER, _ALL, _SHOWN = -1, -1, 4
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,9 @@ class _Come(NamedTuple):
     ``at`` is the block of code at whose end they wait; None if they go on.
     """
 
-    number: int
-    wanted: int | None
+    key: tuple[int, int]
     threads: Array
     at: int | None
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """What those share that wait for each other."""
-        return self.number, -1 if self.wanted is None else self.wanted
 
 
 class Schedule:
@@ -117,9 +111,9 @@ class Schedule:
         """Raise that there is no progress, and who waits where."""
         for index, threads in self._waiting.items():
             self._raise(NoProgressError, index, threads, "it asks again and again for what nobody writes")
-        for number, wanted, threads, at in self._come:
+        for (number, wanted), threads, at in self._come:
             if at is not None:
-                who = "all threads" if wanted is None else f"{wanted} threads"
+                who = "all threads" if wanted == _ALL else f"{wanted} threads"
                 text = f"it waits at barrier {number} for {who}, which do not come"
                 self._raise(DivergentBarrierError, at, threads, text)
 
@@ -170,20 +164,19 @@ class Schedule:
 
     def _stop(self, index: int, code: Code, active: Array) -> None:
         """Threads come to a barrier: they wait there, unless they only arrive."""
-        barrier, shape = code.barrier, self._chunk.shape
+        barrier = code.barrier
         if barrier is None:
             return
-        at = index if barrier.waits else None
-        numbers, counts = (each and as_array(each(self._chunk), _U32) for each in (barrier.number, barrier.threads))
-        if numbers is None or (numbers.size == 1 and (counts is None or counts.size == 1)):
-            number = _CLUSTER if numbers is None else int(numbers.item())
-            self._come.append(_Come(number, None if counts is None else int(counts.item()), active, at))
-        else:
-            on, none = spread(active, shape), np.zeros((1, 1), np.uint32)
-            asked = [spread(none if each is None else each, shape) for each in (numbers, counts)]
-            for pair in sorted({*zip(*(each[on].tolist() for each in asked), strict=True)}):
-                mine = on & (asked[0] == pair[0]) & (asked[1] == pair[1])
-                self._come.append(_Come(pair[0], None if counts is None else pair[1], mine, at))
+        numbers, counts = (
+            np.full((1, 1), otherwise) if each is None else as_array(each(self._chunk), _U32)
+            for each, otherwise in ((barrier.number, _CLUSTER), (barrier.threads, _ALL))
+        )
+        for key in sorted(
+            {*zip(*(each.ravel().tolist() for each in np.broadcast_arrays(numbers, counts)), strict=True)}
+        ):
+            mine = active & (numbers == key[0]) & (counts == key[1])
+            if mine.any():
+                self._come.append(_Come(key, mine, index if barrier.waits else None))
         if not barrier.waits:
             self._join(self._waiting, code.successors[0], active)
 
@@ -202,28 +195,27 @@ class Schedule:
     def _release_at(self, key: tuple[int, int]) -> bool:
         here = [each for each in self._come if each.key == key]
         others = [each for each in self._come if each.key != key]
-        together = _any([each.threads for each in here])
-        full: Array
-        if key[0] == _CLUSTER:
-            full = EVERYONE
-        elif here[0].wanted is None:
+        together, full = _any([each.threads for each in here]), EVERYONE
+        whole = key[0] != _CLUSTER and key[1] == _ALL
+        if whole:
             elsewhere = [*self._waiting.values(), *(each.threads for each in others if each.at is not None)]
             full = np.asarray(together.any(axis=1, keepdims=True))
             full = full & ~_any(elsewhere).any(axis=1, keepdims=True) if elsewhere else full
-        else:
+        elif key[0] != _CLUSTER:
             warps = np.count_nonzero(lanes_by_warp(together, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
-            full = np.asarray((warps * LANES >= here[0].wanted) & (warps > 0))
+            full = np.asarray((warps * LANES >= key[1]) & (warps > 0))
         if not full.any():
             return False
-        if key[0] != _CLUSTER and here[0].wanted is None:
-            self._expect_one_place([each._replace(threads=each.threads & full) for each in here])
+        come = [each._replace(threads=each.threads & full) for each in here]
+        if whole:
+            self._expect_one_place(come)
         left = [each._replace(threads=each.threads & ~full) for each in here]
         self._come = others + [each for each in left if each.threads.any()]
         self._chunk.shared.barrier(full)
         self._chunk.order(full)
-        for each in here:
-            if each.at is not None and (each.threads & full).any():
-                self._join(self._waiting, self._code[each.at].successors[0], each.threads & full)
+        for each in come:
+            if each.at is not None and each.threads.any():
+                self._join(self._waiting, self._code[each.at].successors[0], each.threads)
         return True
 
     def _expect_one_place(self, here: list[_Come]) -> None:
@@ -238,15 +230,14 @@ class Schedule:
                 continue
             warps = [lanes_by_warp(spread(each.threads & met, chunk.shape), chunk.shape[1]) for each in (one, other)]
             both = np.asarray(warps[0].any(axis=2) & warps[1].any(axis=2))
-            chunk.active, source = other.threads & met, self._code[other.at or 0].source
+            text, source = f"wait at the barrier in {self._code[one.at or 0].source}", self._code[other.at or 0].source
             if both.any():
                 chunk.active = by_thread(warps[1] & both[:, :, None], chunk.shape[1])
-                text = f"others of its warp wait at the barrier in {self._code[one.at or 0].source}"
-                raise chunk.fault(DivergentBarrierError, text, source=source)
-            text = (
-                f"other warps of its block wait at the barrier in {self._code[one.at or 0].source}: undefined in CUDA"
+                raise chunk.fault(DivergentBarrierError, f"others of its warp {text}", source=source)
+            chunk.active = other.threads & met
+            fault = chunk.fault(
+                DivergentBarrierError, f"other warps of its block {text}: undefined in CUDA", source=source
             )
-            fault = chunk.fault(DivergentBarrierError, text, source=source)
             chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
@@ -265,20 +256,10 @@ class Schedule:
 
     def _part_threads(self, index: int, active: Array, taken: Array) -> None:
         code, on, off = self._code[index], active & taken, active & ~taken
-        if on.any() and off.any() and self._flow.beyond(index)[index]:
-            self._leave_loop(index, on, off)
         if off.any():
             self._join(self._waiting, code.successors[0], EVERYONE if off.all() else off)
         if code.end is End.BRANCH and on.any():
             self._join(self._waiting, code.successors[-1], EVERYONE if on.all() else on)
-
-    def _leave_loop(self, index: int, on: Array, off: Array) -> None:
-        """Note where threads of a warp come to that leave a loop in which others of it stay."""
-        shape, left = self._chunk.shape, self._chunk.context.left
-        out = {each for each in self._code[index].successors if not self._flow.beyond(each)[index]}
-        if out - left:
-            warps = [lanes_by_warp(spread(each, shape), shape[1]).any(axis=2) for each in (on, off)]
-            left |= out if (warps[0] & warps[1]).any() else set()
 
     def _part(self, index: int, rows: Array, taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)

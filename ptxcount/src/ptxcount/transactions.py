@@ -10,13 +10,13 @@ served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many wher
 `served_loads`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are the
 wavefronts in excess of one for each group.
 
-Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` are what their numbers are made of.
+Atomics count each lane: `global_atomics` and `shared_atomics` are what their numbers are made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,11 +61,6 @@ def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     return _distinct(addresses >> 5, lanes)
 
 
-def lines(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The 128-byte lines of each request; parameters and result as of `sectors`."""
-    return _distinct(addresses >> 7, lanes)
-
-
 def global_patterns(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Sectors and lines, and the fewest that hold what each request asks for; parameters as of `sectors`."""
     places = _ordered(addresses, lanes)
@@ -73,13 +68,13 @@ def global_patterns(addresses: Array, lanes: Array | None, width: int) -> list[A
     return [_changes(places >> 5), _changes(places >> 7), -(-asked // SECTOR), -(-asked // LINE)]
 
 
-def local_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
+def local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """The sectors of local memory: of each word those of the eight lanes that lie together; as of `sectors`.
 
     Each word of four bytes of an access is a request. So it is on an H200 in 54 launches (driver 580.159.04, 2026-11).
     """
     octets = (addresses >> 2) * (LANES // 8) + np.arange(LANES) // 8
-    return _distinct(octets, lanes) * max(width // WORD, 1)
+    return [_distinct(octets, lanes) * max(width // WORD, 1)]
 
 
 def wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -131,62 +126,42 @@ def served_loads(addresses: Array, lanes: Array | None, width: int) -> list[Arra
     return found
 
 
-def _most(keys: Array, addresses: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
-    """Lanes with the same key: of each such group in each request the request, a lane, and the number of lanes."""
-    active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    row, lane = np.nonzero(active)
-    whole = np.stack([row, keys[row, lane]])
-    _, first, counts = np.unique(whole, axis=1, return_index=True, return_counts=True)
-    return row[first], lane[first], counts
-
-
-def lanes_of_address(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The most lanes of each request on one address; parameters and result as of `sectors`."""
-    return _greatest(len(addresses), *_most(addresses, addresses, lanes)[::2])
-
-
-def lanes_of_bank(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The most lanes of each request in one bank, with those on the same address; as of `sectors`."""
-    return _greatest(len(addresses), *_most((addresses >> 2) % BANKS, addresses, lanes)[::2])
-
-
-def lane_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The most lanes on one address of each sector, summed over the sectors of each request; as of `sectors`."""
-    row, lane, counts = _most(addresses, addresses, lanes)
-    sector = addresses[row, lane] // SECTOR
-    _, which = np.unique(np.stack([row, sector]), axis=1, return_inverse=True)
-    found = np.zeros(len(row), np.int64)
-    np.maximum.at(found, which.ravel(), counts)
-    owner = np.zeros(len(row), np.int64)
-    owner[which.ravel()] = row
-    return np.bincount(owner, found, len(addresses)).astype(np.int64)
+def _most(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
+    """Lanes with the same key: of each such group in each request the request, the key, and the number of lanes."""
+    row, lane = np.nonzero(np.ones(keys.shape, bool) if lanes is None else lanes)
+    (row, found), counts = np.unique(np.stack([row, keys[row, lane]]), axis=1, return_counts=True)
+    return row, found, counts
 
 
 def _greatest(requests: int, row: Array, counts: Array) -> Array:
+    """The greatest of the numbers of each request."""
     found = np.zeros(requests, np.int64)
     np.maximum.at(found, row, counts)
     return found
 
 
-def wide_turns(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The wavefronts of 64-bit loops: four a turn, three where all lanes are on one address; as of `sectors`."""
-    most = lanes_of_address(addresses, lanes, width)
-    active = LANES if lanes is None else np.count_nonzero(lanes, axis=1)
-    return most * np.where(most == active, 3, 4)
+def global_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """The most lanes of each request on one address; the same of each sector, summed; then as `global_patterns`."""
+    row, address, counts = _most(addresses, lanes)
+    opens = np.ones(len(row), bool)
+    opens[1:] = (row[1:] != row[:-1]) | (address[1:] // SECTOR != address[:-1] // SECTOR)
+    first = np.flatnonzero(opens)
+    sums = np.bincount(row[first], np.maximum.reduceat(counts, first), len(addresses)).astype(np.int64)
+    return [_greatest(len(addresses), row, counts), sums, *global_patterns(addresses, lanes, width)[1:]]
 
 
-Rule = Callable[[Array, "Array | None", int], Array]
+def shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """The most lanes of each request on one address, and in one bank; the wavefronts of 64-bit loops, and of a store.
+
+    Those of loops are four a turn, three where all lanes are on one address.
+    """
+    count, active = len(addresses), LANES if lanes is None else np.count_nonzero(lanes, axis=1)
+    together, banks = (_greatest(count, *_most(keys, lanes)[::2]) for keys in (addresses, (addresses >> 2) % BANKS))
+    return [together, banks, together * np.where(together == active, 3, 4), wavefronts(addresses, lanes, width)]
+
+
+#: From the addresses of requests, their active lanes (None for all) and the bytes of each, numbers for each request.
 Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
-
-
-@cache
-def _alone(rule: Rule) -> Rules:
-    return lambda addresses, lanes, width: [rule(addresses, lanes, width)]
-
-
-def total(rule: Rule, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
-    """A rule summed over all requests of a chunk; parameters as of `totals`."""
-    return totals(_alone(rule), address, active, shape, width)[0]
 
 
 def totals(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,34 +61,22 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 class Occupancy:
-    """Which threads of a chunk a mask has, which never changes; each number is made when it is asked for."""
+    """Which threads of a chunk a mask has, which never changes.
+
+    ``lanes`` are the active lanes of warps, (1 or blocks, warps, 32), None for all lanes of whole warps; ``warps`` have
+    an active lane, (1 or blocks, warps); ``requests`` and ``threads`` are how many warps and threads are active.
+    """
 
     def __init__(self, active: Array, shape: tuple[int, ...]) -> None:
-        self.active, self.shape = active, shape
+        blocks, threads = shape
+        self.active, self.shape, self.lanes = active, shape, None
+        if active.size > 1 or threads % LANES:
+            self.lanes = lanes_by_warp(active, threads)
+        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else np.asarray(self.lanes.any(axis=2))
+        self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
+        self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 
-    @cached_property
-    def lanes(self) -> Array | None:
-        """The active lanes of warps, (1 or blocks, warps, 32); None for all lanes of whole warps."""
-        if self.active.size == 1 and self.shape[1] % LANES == 0:
-            return None
-        return lanes_by_warp(self.active, self.shape[1])
-
-    @cached_property
-    def warps(self) -> Array:
-        """The warps with an active lane, (1 or blocks, warps)."""
-        return np.ones((1, self.shape[1] // LANES), bool) if self.lanes is None else np.asarray(self.lanes.any(axis=2))
-
-    @cached_property
-    def requests(self) -> int:
-        """How many warps of the chunk have an active lane."""
-        return int(np.count_nonzero(self.warps)) * (self.shape[0] // len(self.warps))
-
-    @cached_property
-    def threads(self) -> int:
-        """How many threads of the chunk are active."""
-        return int(np.count_nonzero(self.active)) * (self.shape[0] * self.shape[1] // self.active.size)
-
-    @cached_property
+    @property
     def places(self) -> Array:
         """The numbers of the active threads among all of the chunk."""
         return np.flatnonzero(spread(self.active, self.shape))
