@@ -11,7 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,23 +40,6 @@ OPENSSL = (
 )
 
 
-@pytest.mark.parametrize(("workers", "meet"), [(1, 0), (2, 1), (3, 3), (4, 3), (8, 7), (9, 7)])
-def test_who_measures_what(workers: int, meet: int) -> None:
-    """Each commit once, and neighbours by one worker but where two meet: of three, one takes the last of another's."""
-    from kernelwatch.fleet.engine import choose
-
-    left, active, by = set(range(8)), dict[int, int](), dict[int, int]()
-    while left:
-        for worker in range(workers):
-            last = active.pop(worker, None)
-            if left:
-                active[worker] = place = choose(left, active.values(), last)
-                left.remove(place)
-                by[place] = worker
-    assert by.keys() == set(range(8))
-    assert sum(by[place] != by[place + 1] for place in range(7)) == meet
-
-
 def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits by themselves, and ranges; oldest first."""
     root = commits.begin(tmp_path)
@@ -65,34 +48,6 @@ def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"HEAD": [three], f"{one}..HEAD": [two, three], f"HEAD^ {one}": [one, two]}
     for words, found in asked.items():
         assert sorted(command.revisions(words.split())) == sorted(found)
-
-
-def test_what_is_left(tmp_path: Path) -> None:
-    """A commit of which this machine has results is measured again only if some benchmarks are meant."""
-    from kernelwatch.fleet.engine import todo
-
-    for name in (f"gpu/{COMMITS[1][:8]}-environment.json", f"other/{COMMITS[0][:8]}-environment.json"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).touch()
-    assert todo(tmp_path, "gpu", COMMITS[:3], "") == [0, 2]
-    assert todo(tmp_path, "gpu", COMMITS[:3], "time_") == [0, 1, 2]
-
-
-def test_what_is_kept(tmp_path: Path) -> None:
-    """New files, in results/ alone; what is there stays as it is."""
-    from kernelwatch.fleet.engine import keep
-
-    results = tmp_path / "results"
-    (results / "gpu").mkdir(parents=True)
-    (results / "gpu" / "old.json").write_text("as it was")
-    keep(Outcome("one", {"gpu/old.json": b"another", "gpu/new.json": b"new"}, 1.0), results)
-    assert {path.name: path.read_text() for path in (results / "gpu").iterdir()} == {
-        "old.json": "as it was",
-        "new.json": "new",
-    }
-    with pytest.raises(ValueError, match=r"'\.\./x' is no name for a file of results"):
-        keep(Outcome("one", {"../x": b""}, 1.0), results)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
 
 
 @pytest.mark.parametrize(
@@ -225,48 +180,96 @@ def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
     """Stand for a measurement: the first of COMMITS kills its worker once, the last always fails."""
     from distributed import get_worker
 
-    folder = Path(bench)
-    if commit == COMMITS[0] and not (folder / "killed").exists():
+    assert bundle == b"packed"
+    folder = Path(bench or bundle.decode())
+    if bench and commit == COMMITS[0] and not (folder / "killed").exists():
         (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    if commit == COMMITS[-1]:
+    if bench and commit == COMMITS[-1]:
+        with (folder / "tries").open("a") as tries:
+            tries.write("x")
         raise OSError("the disk is full")
     time.sleep(0.2)
-    name = f"gpu/{commit[:8]}-{uuid.uuid4()}.json"
+    name = f"{machine.default_name(None)}/{commit[:8]}-{uuid.uuid4()}.json"
     return msgspec.msgpack.encode(Outcome(str(get_worker().name), {name: b"{}"}, 0.2))
 
 
-def test_what_is_lost(fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine's folder of results; stubs measure."""
+    monkeypatch.setattr(task, "measure", _stub)
+    monkeypatch.setattr(task, "bundled", lambda _: b"packed")
+    return tmp_path / "results" / machine.default_name(None)
+
+
+@pytest.mark.parametrize("stored", [[], [2, 3]])
+def test_who_measures_what(stored: list[int], fleet: Any, tmp_path: Path, results: Path) -> None:
+    """Each commit that this machine has no results of, once; neighbours by one worker."""
+    from kernelwatch.fleet import engine
+
+    for folder, places in ((results, stored), (results.with_name("other"), [0])):
+        folder.mkdir(parents=True)
+        for place in places:
+            (folder / f"{COMMITS[place][:8]}-environment.json").touch()
+    said: list[str] = []
+    assert engine.backfill(fleet, tmp_path, COMMITS, say=said.append)
+    assert sorted(path.name[:8] for path in results.iterdir()) == [each[:8] for each in COMMITS]
+    by = dict(sorted(line.partition(": ")[2].split(" in ")[0].split(" by ") for line in said))
+    assert list(by) == [each[:8] for place, each in enumerate(COMMITS) if place not in stored]
+    one, *others = by.values()
+    assert {*others} - {one}, "both work"
+    assert sum(each != other for each, other in zip([one, *others], others, strict=False)) <= 2
+
+
+def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
     """The commit of a killed worker is measured by one that is there; what fails three times is left, and said."""
     from kernelwatch.fleet import engine
 
-    monkeypatch.setattr(task, "measure", _stub)
-    monkeypatch.setattr(task, "bundled", lambda _: b"")
     said: list[str] = []
-    assert not engine.Fleet(fleet, tmp_path, said.append, str(tmp_path)).backfill(COMMITS)
+    assert not engine.backfill(fleet, tmp_path, COMMITS, str(tmp_path), said.append)
     assert (tmp_path / "killed").exists()
-    kept = sorted(path.name[:8] for path in tmp_path.glob("results/gpu/*"))
+    assert len((tmp_path / "tries").read_text()) == engine.TRIES
+    kept = sorted(path.name[:8] for path in results.iterdir())
     assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
-    again = [line for line in said if "again" in line or "given up" in line]
-    assert [line.endswith("its worker is gone") for line in again].count(True) == 1
-    assert [line.endswith("OSError: the disk is full") for line in again].count(True) == engine.TRIES
-    assert sum("given up" in line for line in again) == 1
+    name = f"{results.name}: {COMMITS[-1][:8]}"
+    assert [line for line in said if "given up" in line] == [f"{name} is given up: OSError: the disk is full"]
     assert sum("left, about" in line for line in said) == len(kept)
 
 
-@pytest.mark.parametrize("first", [{}, {"tls://gone:1": "gpu"}])
-def test_nobody_is_left(first: dict[str, str], fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no worker came, or all are gone, it ends after a while, and says so."""
+@pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
+def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
+    """What is there stays as it is; nothing lies elsewhere."""
     from kernelwatch.fleet import engine
 
-    looks = iter([first])
-    monkeypatch.setattr(task, "bundled", lambda _: b"")
-    monkeypatch.setattr(engine, "PATIENCE", 0.5)
-    monkeypatch.setattr(engine, "TICK", 0.1)
-    monkeypatch.setattr(engine.Fleet, "workers", lambda _: next(looks, {}))
-    said: list[str] = []
-    assert not engine.Fleet(fleet, tmp_path, said.append).backfill(COMMITS)
-    assert said[-1] == "8 commits are left, and no worker is there"
+    (tmp_path / "results" / "gpu").mkdir(parents=True)
+    (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
+    with pytest.raises(ValueError, match="is no name for a file of results") if is_refused else nullcontext():
+        engine.keep(Outcome("one", {name: b"another"}, 1.0), tmp_path / "results")
+    assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
+
+
+@pytest.mark.usefixtures("results")
+@pytest.mark.parametrize(
+    ("present", "said"),
+    [
+        ([{}], "no worker came within 0 s"),
+        ([{"a": "gpu-x", "b": "gpu-y"}], "several kinds, gpu-x, gpu-y: give each kind a scheduler of its own"),
+        ([{"tls://gone:1": "gpu"}, {}], ""),
+    ],
+)
+def test_nobody_is_left(
+    present: list[dict[str, str]], said: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no worker came, all are gone, or they are of several kinds, it ends after a while, and says so."""
+    from kernelwatch.fleet import engine
+    from kernelwatch.fleet.workers import FleetError
+
+    looks, told = iter(present), list[str]()
+    monkeypatch.setattr(engine, "PATIENCE", 0.1)
+    monkeypatch.setattr(engine, "_machines", lambda _: next(looks, {}))
+    with pytest.raises(FleetError, match=said) if said else nullcontext():
+        assert not engine.backfill(fleet, tmp_path, COMMITS, say=told.append)
+    assert told == [] if said else ["8 commits are left, and no worker is there"]
 
 
 DRIVER = """

@@ -29,7 +29,7 @@ def main(words: Sequence[str] | None = None) -> int:
     _add_shared(parser, os.cpu_count() or 1)
     options = parser.parse_args(words)
     commits, workers = revisions(options.commits), _workers(parser)
-    from kernelwatch.fleet.engine import Fleet  # noqa: PLC0415 -- help needs no Dask
+    from kernelwatch.fleet import engine  # noqa: PLC0415 -- help needs no Dask
 
     reached = (
         workers.connected(options.scheduler, options.tls)
@@ -38,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     with reached as client:
         say = lambda line: print("".join(each for each in line if each.isprintable()), flush=True)  # noqa: E731
-        return 0 if Fleet(client, ROOT, say, options.bench).backfill(commits) else 1
+        return 0 if engine.backfill(client, ROOT, commits, options.bench, say) else 1
 
 
 def serve(words: Sequence[str] | None = None) -> None:
