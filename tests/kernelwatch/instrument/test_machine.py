@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import re
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import msgspec
 import pynvml
 import pytest
 
@@ -19,10 +16,6 @@ from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import machine, prebuild, tools
 from kernelwatch.kernel import loading
-from kernelwatch.runner.messages import Configuration
-from kernelwatch.runner.record import RunRecord
-from kernelwatch.store import models, record
-from kernelwatch.store.folders import CommitFiles
 from kernelwatch.toolchain import nvcc, nvcc_call
 
 
@@ -161,29 +154,6 @@ def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml() is None) == (asked is None)
     assert fake.asked == ([] if asked is None else [asked])
-
-
-@pytest.mark.usefixtures("no_driver")
-def test_record(tmp_path: Path) -> None:
-    """A run is one JSON line, and says why configurations were skipped, and failed if any did."""
-    commit, benchmark = "c0ffee" + 34 * "0", "track_counted.Gather.track_load_sectors"
-    for _ in range(2):
-        run = RunRecord(commit)
-        run.begin(benchmark, 1)
-        assert "failed" not in run.lines()[record.FILE][0]
-        for place, why in enumerate(("slow", "\N{BULLET} 01\nmore", "slow")):
-            run.note(Configuration(group="track_counted.Gather", place=place, params="x", failed=why), [benchmark])
-        run.note(Configuration(group="track_counted.Gather", place=3, params="", skipped="why"), [benchmark])
-        CommitFiles(tmp_path / "no-gpu", commit, "py3").save({"results": {}}, run.lines())
-    (path,) = (tmp_path / "no-gpu").iterdir()
-    assert re.fullmatch(r"c0ffee00-py3-\d{8}T\d{6}Z\.runs\.jsonl", path.name)
-    one, two = record.read(tmp_path, "no-gpu")
-    assert (one["skipped"], one["failed"]) == (two["skipped"], two["failed"])
-    assert one["skipped"] == [{"commit": commit, "benchmark": benchmark, "reason": "why", "configurations": 1}]
-    assert [(each["reason"], each["configurations"]) for each in one["failed"]] == [("? 01", 1), ("slow", 2)]
-    assert (one["commits"], "release 13.0" in one["nvcc"]) == ([commit], True)
-    assert msgspec.convert(one, models.Run)
-    assert record.read(tmp_path, "elsewhere") == []
 
 
 class _Driver(ModuleType):

@@ -115,9 +115,6 @@ def test_record(repository: Repository, commits: dict[str, str]) -> None:
     assert {commit: names for run in runs for commit, names in run["began"].items()} == {
         each["commit_hash"]: {name: row[started] for name, row in each["results"].items()} for each in stored
     }
-    checked = [[one["ratio"] for one in each["checked"]] for run in runs for each in run.get("checks", ())]
-    assert len(checked) == len(commits) - 1, "what one commit has counted is known to the others"
-    assert all({*ratios} == {1.0} for ratios in checked)
     if "gpu" in runs[0]:
         return
     assert "No GPU here: the time_* benchmarks are skipped" in (repository.path.parent / "said").read_text()

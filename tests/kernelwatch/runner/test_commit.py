@@ -22,11 +22,10 @@ from asv.util import ProcessError, UserError
 from kernelwatch.instrument import machine
 from kernelwatch.runner import commits, compiler, process, run
 from kernelwatch.runner.commit import Commit
-from kernelwatch.runner.messages import Checks, Configuration, Discovery, Line, Step, Task
+from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.process import PackageError
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import folders, record
-from kernelwatch.store.models import Checked
 
 TIME, RATIO = "time_a.A.time_back_to_back", "track_control.A.track_copy_ratio"
 COUNT, REGISTERS = "track_counted.A.track_sectors", "track_compiled.C.track_registers"
@@ -78,7 +77,8 @@ def _one(group: str, place: int, **told: Any) -> Configuration:
 
 SAMPLES = [1.23456789012, 3.0]
 SAID = (
-    Checks([Checked(configuration="time_a.A(x)", ratio=1.0, threshold=0.0)]),
+    Difference("time_a.A(x)", 1.25),
+    Difference("time_a.A(y)", None),
     Step("time_a.A", 0),
     _one("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, rounds=[1, 1]),
     _one("time_a.A", 1, skipped="no kernel"),
@@ -90,8 +90,9 @@ SAID = (
 
 def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers with so many digits, skips as NaN, failures as null, and a failure of what nothing was heard of."""
-    told: list[str] = []
+    told, warned = list[str](), list[str]()
     monkeypatch.setattr(log, "error", told.append)
+    monkeypatch.setattr(log, "warning", warned.append)
     results, lines = measured(Child(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
@@ -102,7 +103,12 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(failed) == sorted(expected)
     assert told[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
     assert "selected" not in lines[record.FILE][0]
-    assert (lines[record.LINES_FILE], len(lines[record.FILE][0]["checks"])) == ([{"key": "k"}], 1)
+    assert lines[record.LINES_FILE] == [{"key": "k"}]
+    same = "whose machine code and conditions are the same"
+    assert warned == [
+        f"everything is measured: time_a.A(x), {same}, is 1.2500 times the stored number",
+        f"everything is measured: time_a.A(y), {same}, could not be measured",
+    ]
     assert math.isclose(results[TIME]["duration"], results[RATIO]["duration"])
 
 

@@ -75,7 +75,7 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
     ("asked", "why"),
     [
         ({}, ""),
-        ({"profile": True}, "--profile"),
+        ({"profile": True, "durations": "all"}, "--profile and --durations"),
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
         ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
         ({"env_spec": ["virtualenv:3"]}, ""),
@@ -101,6 +101,7 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         conf: Any,
         range_spec: Any = None,
         profile: bool = False,
+        durations: Any = None,
         env_spec: Any = None,
         set_commit_hash: Any = None,
     ) -> int:

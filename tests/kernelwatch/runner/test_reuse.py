@@ -16,11 +16,10 @@ from asv.util import write_json
 
 from kernelwatch import suite
 from kernelwatch.runner import commit, reuse
-from kernelwatch.runner.messages import Configuration, Entry, Stored
+from kernelwatch.runner.messages import Configuration, Difference, Entry, Stored
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
-from kernelwatch.store.models import Checked
 from kernelwatch.store.record import measurement
 from tests.stored import documents
 
@@ -53,10 +52,15 @@ def _known(places: Sequence[int]) -> Stored:
 def test_share(known: Sequence[int], checks: int) -> None:
     """A share of what is stored is measured, one at least; the rest is reused, and nothing that is not stored."""
     ones = _ones(120)
-    checked = reuse.decide(ones, _known(known), lambda checks: [1.0] * len(checks))
+    measured: list[str] = []
+
+    def measure(checks: Sequence[Check]) -> list[float | None]:
+        measured.extend(check.one.params for check in checks)
+        return [1.0] * len(checks)
+
+    assert reuse.decide(ones, _known(known), measure) == []
     reused = {one.params: one for one in ones if one.reused}
-    measured = [each.configuration.partition("(")[2].rstrip(")") for each in checked]
-    assert len(checked) == checks
+    assert len(measured) == checks
     assert {*reused, *measured} == {str(place) for place in known}
     assert all((one.reused, one.numbers) == (f"c{name}", {"b": int(name)}) for name, one in reused.items())
 
@@ -71,8 +75,8 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
     for entry in known.entries["time_a.A"].values():
         entry.threshold = threshold
     known.commit = "c5"
-    checked = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
-    assert [each.differs for each in checked] == [differs, False, False]
+    differences = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
+    assert differences == [Difference("time_a.A(0)", ratio)] * differs
     assert sum(bool(one.numbers) for one in ones) == (0 if differs else 116)
     assert sum(bool(one.reused) for one in ones) == (0 if differs else 115), "those of c5 are its own"
 
@@ -198,7 +202,7 @@ def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path
     for place, case in enumerate(CASES):
         one = Configuration(group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10])
         one.numbers, one.held_back = {TIME: [2.0] * 20}, held_back[: 1 - place]
-        kept.note(one, [TIME])
+        kept.heard.append((one, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, kept.lines()
     )
@@ -222,37 +226,37 @@ def test_may_reuse(options: dict[str, Any], variable: str, expected: bool, monke
     assert commit.may_reuse(options) is expected
 
 
-def test_record() -> None:
-    """Of what was reused, measured, skipped and failed, a run keeps whose numbers they are, and why there are none."""
-    kept = RunRecord(NEW)
-    kept.begin(TIME, BEGAN)
+def test_record(tmp_path: Path) -> None:
+    """Whose the numbers are, samples of each round, machine code, and why there are none; as it is read again."""
+    kept = RunRecord(NEW, {"slice": "1g"})
+    kept.begin(TIME, BEGAN, ["'p1'"])
+    cubin = ("a" * 64, "k float32 -O3", "sm_90")
     told: list[dict[str, Any]] = [
-        {
-            "reused": OLD,
-            "numbers": {TIME: [1.0, 2.0, 3.0]},
-            "rounds": [2, 1],
-            "machine_code": ("a" * 64, "k float32", "sm_90"),
-        },
-        {"fingerprint": "p1", "numbers": {TIME: [1.0]}, "rounds": [1], "stopped": ["limit"], "spent": {"samples": 0.5}},
-        {"skipped": "this commit lacks it: kernel 'k'"},
-        {"failed": "CompileError: µ\nmore"},
+        {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
+        {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
+        {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "held_back": ["hot"], "block": (64, 0)},
+        {"skipped": "this commit lacks it: kernel 'k' <no>"},
+        *({"failed": f"CompileError: µ\nmore {place}"} for place in range(2)),
     ]
+    told[2]["machine_code"] = (*cubin[:2], "sm_80")
     for place, each in enumerate(told):
-        kept.note(Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
-    kept.checked = [Checked(configuration=f"{NAME}(p1)", ratio=1.02, threshold=0.01)]
-    lines = kept.lines()
-    (line,), (found,) = lines[record.FINGERPRINTS_FILE], lines[record.FILE]
-    assert (line["fingerprints"], line["reused"]) == ({NAME: {"p1": "p1"}}, {NAME: {OLD: ["p0"]}})
-    checked = [{"configuration": f"{NAME}(p1)", "ratio": 1.02, "threshold": 0.01}]
-    assert found["checks"] == [{"commit": NEW, "checked": checked}]
-    assert (found["processes"], found["stopped"]) == (
-        {NEW: {TIME: {"2 1": [], "1": ["p1"]}}},
-        {NEW: {TIME: {"limit": []}}},
-    )
-    assert (found["spent"], found["began"], found["commits"]) == ({"samples": 0.5}, {NEW: {TIME: BEGAN}}, [NEW])
+        kept.heard.append((Configuration(group=NAME, place=place, params=f"p, {place}", **each), [TIME]))
+    folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, kept.lines())
+    (found,), (older, newer), (line,), _ = (record.read(tmp_path, "gpu", file) for file in kept.lines())
+    assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
+    assert (line["run"], line["started"], line["ended"]) == (found["run"], found["started"], found["ended"])
+    assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
+    assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
+    assert found["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
+    assert [record.counts(found, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
+    assert (found["began"], found["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
+    assert found["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     why = {"commit": NEW, "benchmark": TIME, "configurations": 1}
-    assert found["skipped"] == [{**why, "reason": "this commit lacks it: kernel 'k'"}]
-    assert found["failed"] == [{**why, "reason": "CompileError: ?"}]
+    assert found["skipped"] == [{**why, "reason": "this commit lacks it: kernel 'k' <no>"}]
+    assert found["failed"] == [{**why, "configurations": 2, "reason": "CompileError: ?"}]
+    assert found["selected"] == {TIME: ["'p1'"]}
+    assert found["before"]["slice"] == "1g"
+    assert {*found} >= {"nvcc", "asv", "asv_runner", "host", "ended"}
 
 
 def test_origins(tmp_path: Path) -> None:

@@ -9,16 +9,9 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.runner.messages import Configuration
-from kernelwatch.runner.record import RunRecord
 from kernelwatch.show.site import data
 from kernelwatch.show.site.overview import Shown
-from kernelwatch.store import record
-from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.folders import CommitFiles
-from kernelwatch.store.models import Checked
 from kernelwatch.store.results import History
-from kernelwatch.toolchain import releases as compilers
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
@@ -137,28 +130,3 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     places: dict[tuple[str, ...], str] = {("one",): "0", ("two",): "1"}
     assert data._told(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
     assert data._told(history, BASE, TIME, places) == {}
-
-
-def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
-    """The models know every fact that `kernelwatch.store.record` tells."""
-    made = RunRecord(HEAD)
-    made.begin("a.time_b", 1_700_000_000_000, ["'one, two'"])
-    for place, (params, rounds) in enumerate({"one, two": [5, 7], "one, 2": [5, 5], "3": [5, 5]}.items()):
-        taken = Configuration(group="a.A", place=place, params=params, numbers={"a.time_b": [1.0]}, rounds=rounds)
-        made.note(taken, ["a.time_b"])
-    for skipped, failed in (("why <not>", ""), ("", "ValueError: <no>")):
-        made.note(Configuration(group="a.A", place=3, params="4", skipped=skipped, failed=failed), ["a.time_b"])
-    code = ("a" * 64, "k float32", "sm_90", "b" * 64)
-    made.note(
-        Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code, block=(64, 0)), []
-    )
-    made.checked = [Checked(configuration="a.A(one)", ratio=1.0, threshold=0.01)]
-    CommitFiles(tmp_path / "m", HEAD, "py3").save({"results": {}}, made.lines())
-    lines = {file: record.read(tmp_path, "m", file) for file in made.lines()}
-    (line,), (cubins,), (fingerprints,), _ = lines.values()
-    assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
-    assert Cubins(tmp_path / "m", compilers.name(cubins["nvcc"])).block(HEAD, "sm_90", "k", "float32") == (64, 0)
-    assert fingerprints["run"] == line["run"]
-    assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
-    counts = [record.counts(line, HEAD, "a.time_b", params, 10) for params in ("one, two", "3")]
-    assert counts == [(5, 7), (5, 5)]

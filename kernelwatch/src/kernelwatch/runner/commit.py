@@ -21,7 +21,7 @@ from asv.util import datetime_to_js_timestamp
 
 from kernelwatch.command import one_line
 from kernelwatch.runner import reuse
-from kernelwatch.runner.messages import Checks, Configuration, Discovery, Line, Step, Stored, Task
+from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Stored, Task
 from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.record import RunRecord
@@ -148,21 +148,19 @@ class Commit:
                         progress.begin(message.group, message.place)
                     else:
                         self._hear(message, wanted[message.group], progress)
-                case Checks():
-                    self.record.checked += message.checked
-                    for each in (one for one in message.checked if one.differs):
-                        found = "could not be measured"
-                        if each.ratio is not None:
-                            found = f"is {each.ratio:.4f} times the stored number"
-                        what = f"{one_line(each.configuration)}, whose machine code and conditions are the same,"
-                        log.warning(f"everything is measured: {what} {found}")
+                case Difference():
+                    ratio, found = message.ratio, "could not be measured"
+                    if ratio is not None:
+                        found = f"is {ratio:.4f} times the stored number"
+                    what = f"{one_line(message.configuration)}, whose machine code and conditions are the same,"
+                    log.warning(f"everything is measured: {what} {found}")
                 case Line():
                     self.record.source_lines.append(message.line)
 
     def _hear(self, one: Configuration, names: list[str], progress: Progress) -> None:
         """Take what became of a configuration."""
         self.heard[one.group][one.place] = one
-        self.record.note(one, [name for name in names if one.place in self._chosen(name)])
+        self.record.heard.append((one, [name for name in names if one.place in self._chosen(name)]))
         progress.note(one)
 
     def _add(self, name: str, heard: Mapping[int, Configuration], seconds: float) -> None:

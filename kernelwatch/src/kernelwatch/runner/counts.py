@@ -16,7 +16,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import skips
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.messages import Checks, Configuration, Line, Sender, Task
+from kernelwatch.runner.messages import Configuration, Line, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.sweep import Sweep
 from kernelwatch.toolchain import machine_code
@@ -72,7 +72,8 @@ def counted(task: Task, send: Sender) -> None:
             known = found.get(str(launch))
             one.fingerprint = f"{known}-{task.versions[one.group]}" if known else ""
         ones = [one for one, _, _ in wanted]
-        send(Checks(reuse.decide(ones, task.stored, measure)))
+        for difference in reuse.decide(ones, task.stored, measure):
+            send(difference)
         rest = [one for one in ones if not one.numbers]
         left = (launches[id(one)] for one in rest if str(launches[id(one)]) not in done)
         done.update(in_groups(pool, transactions.outcomes, left))

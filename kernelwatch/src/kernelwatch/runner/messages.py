@@ -12,8 +12,6 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch.store.models import Checked
-
 
 class Entry(msgspec.Struct):
     """What is stored under a fingerprint, and the commit that it was measured at."""
@@ -97,19 +95,18 @@ class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     failed: str = ""
     #: Benchmark -> a number, or samples.
     numbers: dict[str, Any] = {}
-    #: Of a time: the samples that each round took, and why it took no more.
+    #: Of a time: the samples that each round took.
     rounds: list[int] = []
-    stopped: list[str] = []
     #: Why the GPU did not run as fast as it might.
     held_back: list[str] = []
-    #: Seconds of the measuring process, by what they were spent on.
-    spent: dict[str, float] = {}
 
 
-class Checks(msgspec.Struct, tag=True):
-    """All that were measured of the numbers that could be reused. If one of them differs, nothing is reused."""
+class Difference(msgspec.Struct, tag=True):
+    """A number that could be reused, and is not what is stored: so nothing is reused of its kind."""
 
-    checked: list[Checked]
+    configuration: str
+    #: What was measured over what is stored; None if it could not be measured.
+    ratio: float | None
 
 
 class Line(msgspec.Struct, tag=True):
@@ -118,7 +115,7 @@ class Line(msgspec.Struct, tag=True):
     line: dict[str, Any]
 
 
-Message = Discovery | Refusal | Step | Configuration | Checks | Line
+Message = Discovery | Refusal | Step | Configuration | Difference | Line
 
 
 class Sender:

@@ -44,7 +44,7 @@ NEEDS = {
 }
 
 #: What `asv run` may be asked for that only asv's own way has.
-_PLAIN = ("profile", "set_commit_hash")
+_PLAIN = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:

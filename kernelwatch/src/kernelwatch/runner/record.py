@@ -35,9 +35,8 @@ class RunRecord:
         self._commit = commit
         self._run = models.Run(run=uuid.uuid4().hex, started=_moment(), commits=[commit], began={commit: {}})
         #: What became of each configuration, and the benchmarks of its class that were measured.
-        self._noted: list[tuple[Configuration, Sequence[str]]] = []
-        #: What was measured to see whether stored numbers hold, and what each source line of a kernel costs.
-        self.checked: list[models.Checked] = []
+        self.heard: list[tuple[Configuration, Sequence[str]]] = []
+        #: What each source line of a kernel costs.
         self.source_lines: list[dict[str, Any]] = []
 
     def begin(self, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
@@ -48,18 +47,14 @@ class RunRecord:
         self._run.began[self._commit][benchmark] = began
         self._run.selected[benchmark] = list(selected)
 
-    def note(self, one: Configuration, benchmarks: Sequence[str]) -> None:
-        """Record what became of a configuration, of those benchmarks of its class that were measured."""
-        self._noted.append((one, benchmarks))
-
     def lines(self) -> dict[str, list[dict[str, Any]]]:
         """Return the lines of each record, by what the names of its files end in."""
         self._finish()
-        version = releases.version(self._run.nvcc)
+        compiler = releases.version(self._run.nvcc)
         return {
             record.FILE: _written([self._run]),
-            record.CUBINS_FILE: _written(self._cubins(version)),
-            record.FINGERPRINTS_FILE: _written(self._fingerprints(version)),
+            record.CUBINS_FILE: _written(self._cubins(compiler)),
+            record.FINGERPRINTS_FILE: _written(self._fingerprints(compiler)),
             record.LINES_FILE: self.source_lines,
         }
 
@@ -71,24 +66,25 @@ class RunRecord:
         run.ended, run.nvcc, run.host = _moment(), _nvcc(), dict(machine.host())
         run.asv, run.asv_runner = version("asv"), version("asv_runner")
         run.before, run.after = {**self._before, **self._facts}, dict(machine.volatile())
-        run.checks = [models.Check(commit=self._commit, checked=self.checked)] if self.checked else []
-        spent: Counter[str] = Counter()
-        for one, _ in self._noted:
-            spent.update(one.spent)
-        run.spent = {what: round(seconds, 3) for what, seconds in spent.items()}
-        each = [(benchmark, one) for one, benchmarks in self._noted for benchmark in benchmarks]
+        each = sorted(
+            ((name, one) for one, names in self.heard for name in names), key=lambda pair: (pair[0], pair[1].params)
+        )
         run.held_back = [
-            models.Held(commit=self._commit, configuration=f"{benchmark}({one.params})", reasons=one.held_back)
-            for benchmark, one in sorted(each, key=lambda pair: (pair[0], pair[1].params))
+            models.Held(commit=self._commit, configuration=f"{name}({one.params})", reasons=one.held_back)
+            for name, one in each
             if one.held_back
         ]
-        run.skipped = self._counted((benchmark, one.skipped) for benchmark, one in each)
+        run.skipped = self._counted((name, one.skipped) for name, one in each)
         run.failed = self._counted(
-            (benchmark, first_error(one.failed).encode("ascii", "replace").decode()) for benchmark, one in each
+            (name, first_error(one.failed).encode("ascii", "replace").decode()) for name, one in each
         )
-        timed = [(name, one) for name, one in each if ".time_" in name and isinstance(one.numbers.get(name), list)]
-        run.processes = self._told((name, one.params, " ".join(map(str, one.rounds))) for name, one in timed)
-        run.stopped = self._told((name, one.params, " ".join(one.stopped)) for name, one in timed if one.stopped)
+        taken: dict[str, dict[str, list[str]]] = {}
+        for name, one in each:
+            if ".time_" in name and isinstance(one.numbers.get(name), list):
+                taken.setdefault(name, {}).setdefault(" ".join(map(str, one.rounds)), []).append(one.params)
+        for known in taken.values():
+            known[max(known, key=lambda text: len(known[text]))] = []  # none stands for all others
+        run.processes = {self._commit: taken} if taken else {}
         if not any(run.selected.values()):  # of a run of all configurations nothing is said
             run.selected = {}
 
@@ -100,45 +96,30 @@ class RunRecord:
             for (benchmark, reason), count in sorted(counted.items())
         ]
 
-    def _told(self, texts: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, dict[str, list[str]]]]:
-        """Return, by benchmark, what processes told, as "5 5" -> configurations; none stands for all others."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for benchmark, params, text in texts:
-            found.setdefault(benchmark, {}).setdefault(text, []).append(params)
-        for each in found.values():
-            each[max(each, key=lambda text: len(each[text]))] = []
-        return {self._commit: found} if found else {}
-
-    def _cubins(self, nvcc: str | None) -> list[models.Cubins]:
+    def _cubins(self, compiler: str | None) -> list[models.Cubins]:
         """Return the hashes of machine code, a line an architecture."""
         found: dict[str, models.Cubins] = {}
-        for one in (one for one, _ in self._noted if one.machine_code):
+        for one in (one for one, _ in self.heard if one.machine_code):
             sha256, launch, arch, *code = one.machine_code
-            line = found.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=nvcc, cubins={}))
+            line = found.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
             line.cubins[launch] = sha256
             line.code |= dict.fromkeys([launch], *code) if code else {}
             if one.block:
                 line.blocks[" ".join(launch.split()[:2])] = one.block
         return [found[arch] for arch in sorted(found)]
 
-    def _fingerprints(self, nvcc: str | None) -> list[models.Fingerprints]:
+    def _fingerprints(self, compiler: str | None) -> list[models.Fingerprints]:
         """Return which configurations were measured, by fingerprint, and whose numbers the rest has."""
-        run = self._run
-        found = models.Fingerprints(
-            run=run.run,
-            commit=self._commit,
-            started=run.started,
-            ended=run.ended,
-            nvcc=nvcc,
-            fingerprints={},
-            reused={},
-        )
-        for one, _ in self._noted:
+        measured: dict[str, dict[str, str]] = {}
+        reused: dict[str, dict[str, list[str]]] = {}
+        for one, _ in self.heard:
             if one.reused:
-                found.reused.setdefault(one.group, {}).setdefault(one.reused, []).append(one.params)
+                reused.setdefault(one.group, {}).setdefault(one.reused, []).append(one.params)
             elif one.fingerprint and not one.held_back:  # what a slow GPU took is not taken over
-                found.fingerprints.setdefault(one.group, {})[one.params] = one.fingerprint
-        return [found] if found.fingerprints or found.reused else []
+                measured.setdefault(one.group, {})[one.params] = one.fingerprint
+        same: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
+        line = models.Fingerprints(commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **same)
+        return [line] if measured or reused else []
 
 
 def _written(lines: Iterable[models.Record]) -> list[dict[str, Any]]:

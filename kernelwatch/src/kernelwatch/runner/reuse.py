@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelwatch.runner.messages import Configuration, Entry, Stored
+from kernelwatch.runner.messages import Configuration, Difference, Entry, Stored
 from kernelwatch.store import reading, record, rows
-from kernelwatch.store.models import Checked, Document
+from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default
 
 #: Of a class's numbers that could be reused, the share that is measured all the same. A run takes those that were
@@ -98,8 +98,8 @@ class Check(NamedTuple):
 
 def decide(
     ones: Sequence[Configuration], stored: Stored, measure: Callable[[Sequence[Check]], Sequence[float | None]]
-) -> list[Checked]:
-    """Give configurations their stored numbers, if those that are measured all the same agree with theirs.
+) -> list[Difference]:
+    """Give configurations their stored numbers, if those that are measured all the same agree; return what does not.
 
     The configurations are changed in place. `measure` returns of each what it is now over what is stored, None if it
     cannot be measured.
@@ -109,16 +109,17 @@ def decide(
         if entry := stored.entries.get(one.group, {}).get(one.fingerprint):
             known.setdefault(one.group, []).append(Check(one, entry))
     checks = [check for group in known.values() for check in chosen(group)]
-    checked = [
-        Checked(configuration=f"{one.group}({one.params})", ratio=ratio, threshold=entry.threshold)
+    differences = [
+        Difference(f"{one.group}({one.params})", ratio)
         for (one, entry), ratio in zip(checks, measure(checks), strict=True)
+        if ratio is None or abs(ratio - 1) > entry.threshold
     ]
-    if not any(each.differs for each in checked):
+    if not differences:
         measured = {id(check.one) for check in checks}
         for one, entry in (check for group in known.values() for check in group if id(check.one) not in measured):
             one.reused = entry.commit if entry.commit != stored.commit else ""
             one.numbers = entry.values
-    return checked
+    return differences
 
 
 def chosen(checks: Sequence[Check]) -> list[Check]:

@@ -16,8 +16,6 @@ from typing import Any
 
 from asv import environment as environments
 from asv.benchmarks import Benchmarks
-from asv.commands.run import Run as AsvRun
-from asv.commands.show import Show
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.repo import NoSuchNameError, get_repo
@@ -56,9 +54,9 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
         repo.pull()
     chosen = commits.selected(conf, repo, options, results)
     in_turns = chosen if options.get("interleave_rounds", False) is not False and len(chosen) > 1 and device else []
-    # `asv continuous`, which takes what is returned, reads there afterwards, by asv's own names.
-    stage = tempfile.TemporaryDirectory() if "_returns" in options else None
-    options.get("_returns", {})["stage"] = stage
+    returns = options.get("_returns")
+    if returns is not None:  # `asv continuous` reads afterwards where asv has saved, by asv's own names
+        returns["stage"] = tempfile.TemporaryDirectory()
     # As after Ctrl-C, if the system asks this process to end: nothing stays at work, and no lock stays held.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with (
@@ -73,7 +71,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
                     child.describe(place)
             except PackageError as error:
                 raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
-        conf.results_dir = stage.name if stage else str(folder / "stage")  # asv saves there
+        conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return Run(conf, repo, machine_of(options, device), options, results, folder, facts).measure(chosen, several)
 
@@ -139,8 +137,8 @@ class Run:
                 raise UserError("No benchmarks selected")
             if machine.nvml() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
-            known = {"machine_params": vars(self.machine), "environments": several, "benchmarks": benchmarks}
-            self.options.get("_returns", {}).update(known)
+            if (returns := self.options.get("_returns")) is not None:
+                returns.update(machine_params=vars(self.machine), environments=several, benchmarks=benchmarks)
             for commit, environment in product(commits, several):
                 self._commit(commit, environment, benchmarks, discovery.groups)
         return 2 if self.has_failed else None
@@ -206,9 +204,6 @@ class Run:
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
             stored.save(json.loads(saved.read_bytes()), record.lines())
-        if self.options.get("durations"):
-            durations = Show._get_durations([(name, results)], benchmarks)
-            log.info(AsvRun.format_durations(durations[name, environment.name], self.options["durations"]))
 
     def _plain(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
         """Have asv run benchmarks that are no kernel's, in its own environment."""

@@ -24,7 +24,7 @@ from kernelwatch.instrument.written_ahead import WrittenAhead
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.counts import configurations, groups
-from kernelwatch.runner.messages import Checks, Configuration, Sender, Step, Task
+from kernelwatch.runner.messages import Configuration, Sender, Step, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.sweep import Sweep
 
@@ -92,7 +92,8 @@ class Times:
         for one, launch, sweep in wanted:
             self._launches[_key(one)] = launch, sweep
             self._identify(one, launch)
-        self._send(Checks(reuse.decide(ones, self._task.stored, self._check)))
+        for difference in reuse.decide(ones, self._task.stored, self._check):
+            self._send(difference)
         for one in ones:
             if one.numbers:
                 self._take_over(one)
@@ -175,9 +176,7 @@ class Times:
         samples = [sample for each in taken for sample in each.samples]
         one.numbers = self._wanted({time: samples, suite.control(time): timed.ratios(*taken)})
         one.rounds.append(len(outcome.samples))
-        one.stopped += [outcome.stopped] if outcome.stopped else []
         one.held_back = list(dict.fromkeys([*one.held_back, *outcome.held_back]))
-        one.spent = {what: one.spent.get(what, 0.0) + seconds for what, seconds in outcome.seconds.items()}
 
     def _measured(self, key: Key, later: Sequence[Key]) -> Outcome:
         """Have a configuration measured; meanwhile references are written that the next ones are compared with.

@@ -109,31 +109,8 @@ class Skip(Record):
     configurations: Count
 
 
-class Checked(Record):
-    """Of a check: a configuration, and what was measured over what is stored; None if it could not be measured."""
-
-    configuration: Text
-    ratio: Seconds | None
-    #: Relative difference up to which both are the same.
-    threshold: Seconds
-
-    @property
-    def differs(self) -> bool:
-        """Whether the stored number does not hold."""
-        return self.ratio is None or abs(self.ratio - 1) > self.threshold
-
-
-class Check(Record):
-    """Of a record: what was measured at a commit although numbers were stored."""
-
-    commit: Hash
-    checked: list[Checked]
-    #: Until 2026-11-25: what chose them at random.
-    seed: Count | None = None
-
-
 class Run(Record):
-    """A line of `runs.jsonl`."""
+    """A line of `runs.jsonl`. Until 2026-11-26 there were more facts, which nothing reads."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
     started: Moment = ""
@@ -147,18 +124,12 @@ class Run(Record):
     run: Name | None = None
     began: dict[Hash, dict[Name, Time]] = {}
     processes: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
-    #: Not of runs of before 2026-11-25: in the same way, why each process took no more samples, as "sufficed limit".
-    stopped: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
     gpu: Text | None = None
     arch: Name | None = None
     nvcc: Text | None = None
     asv: Text | None = None
     asv_runner: Text | None = None
     host: Facts = {}
-    spent: dict[Name, Seconds] = {}
-    checks: list[Check] = []
-    #: Until 2026-11-23: when the runs began that this one continued.
-    continued: list[Moment] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
     failed: list[Skip] = []
