@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from asv.util import UserError
 from kernelwatch import project
 from kernelwatch.project import ROOT
 from kernelwatch.runner import plugin
+from kernelwatch.show.site import publisher
 
 #: Lists what importing and setting up the plugin has changed in asv's own modules, and in asv_runner's.
 CHANGED = """
@@ -34,6 +36,7 @@ def members():
                         yield f"{name}:{key}.{inner}", one
 before = dict(members())
 from kernelwatch.runner import plugin
+from kernelwatch.show.site import publisher
 plugin.setup(); plugin.setup()
 changed = [name for name, value in members() if before.get(name) is not value]
 print(*sorted(name for name in changed if callable(getattr(dict(members())[name], "__func__", dict(members())[name]))))
@@ -116,8 +119,12 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
     assert told == [f"The plain way, which is slower: {why} is asv's own"] * bool(why)
 
 
-def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv shows git's words as an error of its own."""
+def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asv shows git's words as an error of its own; the site is not written, for the same reason."""
+    monkeypatch.setattr(publisher, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert publisher.main(()) == 2
+    assert re.search("^kernelwatch.show.site.publisher: git rev-parse .* not a git repository", capsys.readouterr().err)
     monkeypatch.setattr(project, "ROOT", tmp_path)
     replaced = plugin.replaced(lambda cls, conf: 3)
     with pytest.raises(UserError, match="not a git repository"):

@@ -80,7 +80,7 @@ def text(regressions: Sequence[Regression], root: Path) -> str:
 
 def _section(regression: Regression, root: Path) -> Iterator[str]:
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
-    count = len(git.between(root, regression.base, regression.head) or [])
+    count = int(git.asked(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     brought = "DRIFT" if regression.is_drift else "REGRESSION"
     yield f"{brought}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
     said = git.asked(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head) or "unknown to git here"

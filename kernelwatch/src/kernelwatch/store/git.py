@@ -72,9 +72,3 @@ def asked(folder: Path, *words: str, timeout: float | None = None) -> str | None
         if "safe.directory" in str(error):  # the folder is somebody else's: git says what to do
             raise
         return None
-
-
-def between(folder: Path, base: str, head: str) -> list[str] | None:
-    """Return the commits that head has and base lacks, newest first; None where git does not know the two."""
-    said = asked(folder, "rev-list", f"{base}..{head}")
-    return None if said is None else said.split()

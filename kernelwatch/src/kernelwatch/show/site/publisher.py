@@ -19,7 +19,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown
-from kernelwatch.store import folders
+from kernelwatch.store import folders, git
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
@@ -88,6 +88,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Write the project's pages alone, without asv's, and say where they are."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
     os.chdir(ROOT)  # asv's configuration names folders relative to its own
+    git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
     conf = Config.load("asv.conf.json")
     print(f"Written: {write_all(conf, get_repo(conf))}/index.html")
     return 0
