@@ -143,13 +143,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the repositories of all test processes share asv's environments."""
-    own = tmp_path_factory.getbasetemp()
-    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "environments"
-
-
-@pytest.fixture(scope="session")
 def checkout() -> None:
     """Skip where git does not know this folder, as in an unpacked archive; a shallow clone will do."""
     if _git_says("--show-toplevel") != [str(ROOT)]:

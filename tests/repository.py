@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import os
 import shutil
 import subprocess
@@ -25,9 +24,6 @@ PARTS = [
     "requirements",
     "kernelwatch",
 ]
-
-#: Where asv keeps its environments.
-ENVIRONMENTS = ".asv/env"
 
 #: Kernels that a small suite has.
 SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
@@ -85,8 +81,6 @@ class Repository:
         The rows of the catalog that stay; all if none is named.
     values : mapping of tuple of str to sequence of str or int
         Mapping (file, name) -> what a constant of the suite is in it.
-    environments : Path, optional
-        Where several of these share asv's environments: those that the first run of one has made are copied from there.
     """
 
     def __init__(
@@ -94,9 +88,7 @@ class Repository:
         folder: Path,
         kernels: Sequence[str] = SMALL_KERNELS,
         values: Mapping[tuple[str, str], Sequence[str | int]] = SMALL_VALUES,
-        environments: Path | None = None,
     ) -> None:
-        self._environments = environments
         self.path = folder / "project"
         self.results = self.path / "results"
         home = folder / "home"
@@ -135,8 +127,6 @@ class Repository:
                 module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
             (self.path / "benchmarks" / "track_control.py").write_text(_CONTROLS, encoding="utf-8")
         self.git("init", "--quiet", "--initial-branch=main")
-        if environments is not None and environments.exists():
-            shutil.copytree(environments, self.path / ENVIRONMENTS, symlinks=True)
 
     def git(self, *arguments: str) -> str:
         """Run git."""
@@ -169,16 +159,6 @@ class Repository:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
         return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
-
-    def share_environments(self) -> None:
-        """Let others have asv's environments as they are before any commit is installed."""
-        shared, own = self._environments, self.path / ENVIRONMENTS
-        if shared is not None and not shared.exists() and own.exists():
-            made = shared.with_name(f"{shared.name}-{os.getpid()}")
-            of_commits = shutil.ignore_patterns("project", "asv-build-cache", "asv-install-status.json", "gpu_kernels*")
-            shutil.copytree(own, made, symlinks=True, ignore=of_commits)
-            with contextlib.suppress(OSError):  # another process was first
-                made.rename(shared)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m` on modules of the repository itself."""

@@ -36,11 +36,9 @@ CHANGES = {
 FIRST = "as it is"
 
 
-def build(
-    folder: Path, values: Mapping[tuple[str, str], Any] = SMALL_VALUES, environments: Path | None = None
-) -> tuple[Repository, dict[str, str]]:
+def build(folder: Path, values: Mapping[tuple[str, str], Any] = SMALL_VALUES) -> tuple[Repository, dict[str, str]]:
     """Make the repository; it, and its commits: message -> hash, oldest first."""
-    repository = Repository(folder, KERNELS, values, environments)
+    repository = Repository(folder, KERNELS, values)
     commits = {FIRST: repository.commit(FIRST)}
     for message, change in CHANGES.items():
         repository.replace(*change)

@@ -1,21 +1,27 @@
-"""A cache that cannot be written, told before a run: kernels are compiled all the same."""
+"""A cache or home folder that cannot be written, told before a run: kernels are compiled all the same."""
 
 from __future__ import annotations
 
+import os
+import pwd
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from asv.console import log
 
 from gpu_kernels import KERNELS
+from kernelwatch import home, scratch
 from kernelwatch.instrument import machine
 from kernelwatch.runner import compiler, run
 from kernelwatch.toolchain import cache
 from kernelwatch.toolchain.nvcc_call import NvccOutput
+
+MADE = NvccOutput(b"code" * 1000, "said")
 
 
 @contextmanager
@@ -29,30 +35,59 @@ def room(left: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-MADE = NvccOutput(b"code" * 1000, "said")
+def _unknown(_: int) -> NoReturn:
+    raise KeyError("getpwuid(): uid not found")
 
-#: Where the cache is: in place of a folder, in a file system that takes none, by a name that is none.
-FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link"]
+
+def _refused(mkdir: object) -> object:
+    """Let nobody, not even root, make a folder below /nonexistent."""
+
+    def refuse(path: object, *more: object, **options: object) -> None:
+        if str(path).startswith("/nonexistent"):
+            raise PermissionError(13, "Permission denied", str(path))
+        mkdir(path, *more, **options)  # type: ignore[operator]
+
+    return refuse
+
+
+#: Where the cache is: in place of a folder, in a file system that takes none, by a name that is none, below a home
+#: folder that is none, as `docker run --user 54321` makes a user, or of an image; and a new one, which can be written.
+FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link", "HOME=", "HOME=/nonexistent/home", "HOME=/proc"]
 
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is none."""
+    """The folder of a case; the working folder stays empty."""
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "link").symlink_to("link")
-    path: Path = tmp_path / request.param
-    monkeypatch.setenv("KERNELWATCH_CACHE", str(path))
-    return path / "kernels"
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    _, is_home, user = request.param.partition("HOME=")
+    if is_home:
+        for name in ("XDG_CACHE_HOME", home.CACHE):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(os, "mkdir", _refused(os.mkdir))
+        monkeypatch.setenv("HOME", user) if user else monkeypatch.delenv("HOME")
+        monkeypatch.setattr(pwd, "getpwuid", _unknown)
+    else:
+        monkeypatch.setenv(home.CACHE, str(tmp_path / request.param))
+    return home.cache("kernels")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_no_folder(folder: Path) -> None:
-    """What is made is given all the same; why it is not kept, and what to do, is one line."""
-    assert cache.lookup(cache.key("a"), lambda: MADE) == MADE
+    """What is made is given all the same; why it is not kept, and what to do, is one line; a run has a home folder."""
+    assert [cache.lookup(cache.key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
     assert line.endswith("compiled anew each time; set KERNELWATCH_CACHE to a folder that can")
     assert "\n" not in line
+    has_none = "no home folder" in line
+    assert has_none == ("HOME" not in os.environ)
+    assert vars(run.machine_of({"machine": "m"}, None)) == machine.stable("m", None)
+    with scratch.of_a_run() as own:
+        assert (os.environ["HOME"] == str(own)) == has_none
+    assert not list(Path.cwd().iterdir())
 
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
@@ -64,7 +99,7 @@ def test_full_disk(folder: Path) -> None:
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
 
-@pytest.mark.parametrize("folder", ["new"], indirect=True)
+@pytest.mark.parametrize("folder", ["new/below"], indirect=True)
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("left", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
 def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool) -> None:

@@ -2,80 +2,136 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
+import multiprocessing
+import os
+import resource
 import signal
 import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.console import log
 from asv.util import UserError
 
-from kernelwatch.store import folders
+from kernelwatch.store import folders, models
 from ptxcount.whole import UNFINISHED
-from tests.faults import writer
-from tests.faults.writer import start
+
+MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
+RECORD = "runs.jsonl"
+#: Every file takes several writes.
+LONG = "x" * 20_000
+
+
+def start(does: Callable[..., None], *args: Any) -> Any:
+    """A process that does something of this module."""
+    process = multiprocessing.get_context("fork").Process(target=does, args=args, daemon=True)
+    process.start()
+    return process
+
+
+def store(folder: Path, number: int) -> None:
+    """Do what a run does: machine, benchmarks, one more benchmark of the commit, and the run's record."""
+    came = folder.with_name(f"came-{number}")
+    (came / MACHINE).mkdir(parents=True)
+    (came / MACHINE / "machine.json").write_text('{"machine": "m"}')
+    (came / "benchmarks.json").write_text(json.dumps({"time_x": {"unit": f"{LONG}{number}"}}))
+    folders.describe(folder, came, MACHINE)
+    known = {"commit_hash": COMMIT, "env_name": ENVIRONMENT, "date": 0, "params": {}, "python": "3", "version": 2}
+    row = [[1.0], [], "1", 0, None, *[None] * 6, [[float(n) for n in range(4000)]]]
+    columns = list(models.Row.__struct_fields__)
+    document = {**known, "result_columns": columns, "results": {f"time_x{number}": row}}
+    record = {RECORD: [{"number": number, "text": LONG}]}
+    folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).save(document, record)
 
 
 def _stored(folder: Path) -> set[int]:
     """The numbers that the record has, once every file was loaded, and the commit has them too."""
     for path in folder.rglob("*.json"):
         assert isinstance(json.loads(path.read_bytes()), dict), path
-    (path,) = (folder / writer.MACHINE).glob(f"*.{writer.RECORD}")
-    recorded = {entry["number"] for entry in map(json.loads, path.read_text().splitlines())}
-    assert recorded <= writer.numbers(folder)
+    found = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read() or {"results": {}}
+    lines = [line for path in (folder / MACHINE).glob(f"*.{RECORD}") for line in path.read_text().splitlines()]
+    recorded = {json.loads(line)["number"] for line in lines}
+    assert {f"time_x{number}" for number in recorded} <= found["results"].keys()
     return recorded
 
 
-@pytest.mark.parametrize("step", writer.STEPS)
-def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of results, in one of its own."""
+    return tmp_path / "results"
+
+
+#: What a file goes through that is written.
+STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
+
+
+def _killed(folder: Path, number: int, step: str) -> None:
+    """Store a number, and die at a step of the file of that number: a run writes three."""
+    owner, name = STEPS[step]
+    does, turns = getattr(owner, name), itertools.count()
+
+    def do(*args: Any, **kwargs: Any) -> Any:
+        return os.kill(os.getpid(), signal.SIGKILL) if next(turns) == number else does(*args, **kwargs)
+
+    setattr(owner, name, do)
+    store(folder, number)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_within_a_write(step: str, folder: Path) -> None:
     """The process dies at a step of each file in turn; none but the number under way is lost."""
-    writer.store(tmp_path, -1)
-    for turn in range(writer.FILES):
-        process = start(writer.run_to, tmp_path, turn, step, turn)
+    store(folder, -1)
+    for number in range(3):
+        process = start(_killed, folder, number, step)
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        assert -1 in _stored(tmp_path)
-    with folders.alone(tmp_path):
+        assert -1 in _stored(folder)
+    with folders.alone(folder):
         pass
-    assert not list(tmp_path.rglob("*.unfinished"))
+    assert not list(folder.rglob("*.unfinished"))
+
+
+def _with_room(folder: Path, number: int, size: int) -> None:
+    """Store a number where files may have so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    try:
+        store(folder, number)
+    except OSError as error:
+        os._exit(error.errno or 1)
 
 
 @pytest.mark.parametrize(("left", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
-def test_no_room(left: int, is_enough: bool, tmp_path: Path) -> None:
+def test_no_room(left: int, is_enough: bool, folder: Path) -> None:
     """What a run had stored stays, and the next one adds to it; with enough room, the run stores all."""
-    writer.store(tmp_path, 1)
-    process = start(writer.run_in_room, tmp_path, 2, left)
+    store(folder, 1)
+    process = start(_with_room, folder, 2, left)
     process.join()
-    assert (process.exitcode == 0) == is_enough
-    assert _stored(tmp_path) == ({1, 2} if is_enough else {1})
-    assert not list(tmp_path.rglob(f"*{UNFINISHED}"))
-    writer.store(tmp_path, 3)
-    assert 3 in _stored(tmp_path)
-
-
-ENTRIES: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "samples": []}, {}]
+    assert process.exitcode in ([0] if is_enough else [errno.EFBIG, errno.ENOSPC])
+    assert _stored(folder) == ({1, 2} if is_enough else {1})
+    assert not list(folder.rglob(f"*{UNFINISHED}"))
+    store(folder, 3)
+    assert 3 in _stored(folder)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """One line each, and none twice; a line that has no end stays one of its own; no other file is left."""
+    """A line an entry, none twice, all or none; a line that has no end stays one of its own; no other file is left."""
+    entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
-    for entry in [*ENTRIES, *ENTRIES]:
+    for entry in [*entries, *entries]:
         folders.append(path, entry)
+    refused: list[list[dict[str, Any]]] = [[{"n": 1}, {"n": {2}}], [{"n": {1}}]]
+    for wrong in refused:
+        with pytest.raises(TypeError):
+            folders.append(path, *wrong)
     first, *others = path.read_text().splitlines()
-    assert (first, [*map(json.loads, others)]) == ("nan,", ENTRIES)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("entries", [[{"n": 1}, {"n": {2}}], [{"n": {1}}]], ids=["the second", "the first"])
-def test_what_cannot_be_written_is_written_in_no_part(entries: list[dict[str, object]], tmp_path: Path) -> None:
-    """All entries or none, and no other file is left."""
-    path = tmp_path / "runs.jsonl"
-    folders.append(path, {"n": 0})
-    with pytest.raises(TypeError):
-        folders.append(path, *entries)
-    assert json.loads(path.read_text()) == {"n": 0}
+    assert (first, [*map(json.loads, others)]) == ("nan,", entries)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -87,49 +143,37 @@ def _until(path: Path, text: str = "") -> None:
         time.sleep(0.01)
 
 
-def _two(folder: Path, said: Path, seconds: float) -> list[Any]:
-    """Begin a run, and then another one that takes no time."""
-    first = start(writer.run_locked, folder, 1, seconds, said / "1")
-    _until(folder / writer.BEGAN)
-    return [first, start(writer.run_locked, folder, 2, 0, said / "2")]
+def _locked(folder: Path, number: int, is_quick: bool) -> None:
+    """Store a number with the lock of a run, at once or when that is allowed; what is said goes to a file."""
+    with folder.with_name(f"said-{number}").open("w", buffering=1) as file, redirect_stdout(file):
+        log._logger.handlers.clear()
+        log.enable()
+        with folders.alone(folder):
+            folder.with_name("began").touch()
+            while not is_quick and not folder.with_name("go on").exists():
+                time.sleep(0.01)
+            store(folder, number)
 
 
-@pytest.fixture
-def places(tmp_path: Path) -> tuple[Path, Path]:
-    """Results, and what the runs say."""
-    said = tmp_path / "said"
-    said.mkdir()
-    return tmp_path / "results", said
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_second_waits(is_killed: bool, folder: Path) -> None:
+    """One message; then both have a value of the commit. If the first is killed, the second goes on at once."""
+    first = start(_locked, folder, 1, False)
+    _until(folder.with_name("began"))
+    second = start(_locked, folder, 2, True)
+    _until(folder.with_name("said-2"), f"{folder} is in use by another run; waiting until it ends")
+    second.join(0.5)
+    assert not (folder / MACHINE).exists(), "it waits"
+    first.kill() if is_killed else folder.with_name("go on").touch()
+    for run in (first, second):
+        run.join(20)
+    assert (first.exitcode, second.exitcode) == (-signal.SIGKILL if is_killed else 0, 0)
+    assert _stored(folder) == ({2} if is_killed else {1, 2})
+    assert [folder.with_name(f"said-{n}").read_text().count("in use") for n in (1, 2)] == [0, 1]
 
 
-def test_the_second_waits(places: tuple[Path, Path]) -> None:
-    """One message; then both have a value of the commit."""
-    results, said = places
-    runs = _two(results, said, 60)
-    _until(said / "2", "in use")
-    (results / writer.RELEASE).touch()
-    for run in runs:
-        run.join()
-        assert run.exitcode == 0, [path.read_text() for path in said.iterdir()]
-    assert writer.numbers(results) == {1, 2}
-    waited = [[line for line in (said / name).read_text().splitlines() if "in use" in line] for name in "12"]
-    assert [len(lines) for lines in waited] == [0, 1]
-    assert f"{results} is in use by another run; waiting" in waited[1][0]
-
-
-def test_who_waits_for_a_run_that_is_killed_goes_on(places: tuple[Path, Path]) -> None:
-    """At once, since the system frees the lock."""
-    results, said = places
-    first, second = _two(results, said, 600)
-    first.kill()
-    first.join()
-    second.join(20)
-    assert second.exitcode == 0
-    assert writer.numbers(results) == {2}
-
-
-def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written(folder: Path) -> None:
     """One line, before anything is measured."""
-    (tmp_path / "results").touch()
-    with pytest.raises(UserError, match="results cannot be written: File exists"), folders.alone(tmp_path / "results"):
+    folder.touch()
+    with pytest.raises(UserError, match="results cannot be written: File exists"), folders.alone(folder):
         pytest.fail("nobody has that folder")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,10 +72,10 @@ END = "    )\n}\n"
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Few kernels of the project with all of these, counted, compiled and published; nothing else in it is changed."""
     kernels_at_last = (*SMALL_KERNELS, "subtract")
-    made = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES, environments)
+    made = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES)
     made.commit("as it is")
     kernels = made.path / "gpu_kernels"
     (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")

@@ -12,6 +12,7 @@ import pytest
 
 from kernelwatch import command_line
 from kernelwatch.command import UNFORESEEN
+from kernelwatch.errors import UnknownKernelError
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
@@ -37,6 +38,10 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
+#: Where an error was raised that nobody foresaw.
+PLACE = f"(unforeseen, at {__file__}:"
+
+
 def _raising(error: BaseException) -> Callable[..., int]:
     def command(*_: str) -> int:
         raise error
@@ -50,7 +55,9 @@ def _raising(error: BaseException) -> Callable[..., int]:
         (KeyboardInterrupt(), 130, "kernelwatch site: interrupted\n"),
         (BrokenPipeError(), 141, ""),
         (SystemExit(3), 3, ""),
-        (ValueError("no\nway"), UNFORESEEN, "kernelwatch site: ValueError: no way (unforeseen, at "),
+        (ValueError("no\nway \x1b[2J\ud800"), UNFORESEEN, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
+        (ValueError("long" * 1000), UNFORESEEN, f"kernelwatch site: ValueError: {75 * 'long'} {PLACE}"),
+        (UnknownKernelError("no"), UNFORESEEN, "kernelwatch site: no\n"),
     ],
 )
 def test_how_it_ends(

@@ -51,13 +51,12 @@ SITES = {
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> tuple[Repository, dict[str, str]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
     """The six commits, measured; message -> hash, oldest first."""
-    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), environments=environments)
+    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"))
     run = repository.make("history", BENCHMARKS)
     (repository.path.parent / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
-    repository.share_environments()
     return repository, commits
 
 

@@ -16,13 +16,12 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 
 @pytest.fixture
-def repository(tmp_path: Path, environments: Path) -> Repository:
+def repository(tmp_path: Path) -> Repository:
     """A clone whose `results/` have a commit of this machine, and a commit without results."""
-    repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES, environments)
+    repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
     _done(repository, sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
-    repository.share_environments()
     repository.commit("its results")
     repository.git("clone", "--quiet", ".", "../upstream")
     repository.git("remote", "add", "origin", "../upstream")
