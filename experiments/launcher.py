@@ -11,7 +11,6 @@ from typing import Any
 from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.bound_kernel import filled
-from kernelwatch.instrument.comparison import Expected
 from kernelwatch.kernel import Launch
 
 
@@ -41,10 +40,10 @@ class Launcher:
         self._job = job = described.job(device.ready())
         content = described.reference.content()
         _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
-        held = {each.array.name: content[each.start :][: buffers.pitch(each.length)] for each in given}
+        held = {each.array.name: each.of(content) for each in given}
         self._arrangement = Arrangement(job, stack, given=held)
         self._arrangement.launch_once(job)
-        comparison.check(job, self._arrangement.rotation, Expected(lambda: content))
+        comparison.check(job, self._arrangement.rotation, lambda: content)
 
     def profiled(self, times: int) -> None:
         """Launch so often, one after the other and each on the same content, while a profiler looks."""

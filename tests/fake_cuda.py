@@ -2,12 +2,16 @@
 
 It stands in the place of PyCUDA and cuda-bindings. Kernels run as graphs alone, as the instrument has it. What a graph
 holds between events or stamps is not executed but timed: each launch takes what `seconds` says of the kernel's name.
+`log` has all that is asked of it, in its order.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -46,14 +50,16 @@ class Memory:
 
     def free(self) -> None:
         """Give it back; twice is an error."""
+        self._gpu.log.append(f"free {self.size} bytes")
         del self._gpu.allocations[self.address]
 
 
 class Node(NamedTuple):
-    """A launch in a graph: the function if it is still there, its name, addresses, and what executes it."""
+    """A launch in a graph: the function if it is still there, its name, blocks, addresses, and what executes it."""
 
     function: Callable[[], Any]
     name: str
+    blocks: int
     addresses: tuple[int, ...]
     execute: Callable[[], None]
 
@@ -92,7 +98,7 @@ class Function:
         assert stream is not None, "launched outside a graph"
         assert stream.captured is not None, "launched outside a graph"
         call = partial(self._execute, grid, block, given, shared_size)
-        stream.captured.append(Node(weakref.ref(self), self.name, addresses, call))
+        stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
 
     def _execute(self, grid: Any, block: Any, given: list[Any], shared_size: int) -> None:
         arguments = [self._gpu.view(each) if isinstance(each, int) else each for each in given]
@@ -133,8 +139,8 @@ class FakeGpu:
         self.launched: list[tuple[str, tuple[int, ...]]] = []
         #: Addresses of variables of modules, which nobody frees.
         self.variables: list[int] = []
-        #: Kernel's name -> seconds that a launch in a graph takes.
-        self.seconds: dict[str, float] = {}
+        #: Kernel's name -> seconds that a launch in a graph takes, or those of one after the other.
+        self.seconds: dict[str, float | Iterator[float]] = {}
         self.contexts = 0
         self.log: list[str] = []
         self._came: dict[int, float] = {}
@@ -159,6 +165,7 @@ class FakeGpu:
         raise AssertionError(f"address {address} lies in no allocation")
 
     def _allocate(self, size: int) -> Memory:
+        self.log.append(f"allocate {size} bytes")
         if size > self._free():
             raise MemoryError
         return Memory(self, size)
@@ -168,15 +175,16 @@ class FakeGpu:
 
     def _upload(self, to: Any, of: NDArray[Any]) -> None:
         content = np.ascontiguousarray(of).reshape(-1).view(np.uint8)
-        self.log.append("upload")
+        self.log.append(f"upload {len(content)} bytes")
         self.view(self._address(to))[: len(content)] = content
 
     def _download(self, to: NDArray[Any], of: Any) -> None:
         content = to.reshape(-1).view(np.uint8)
+        self.log.append(f"read {len(content)} bytes")
         content[:] = self.view(self._address(of))[: len(content)]
 
     def _set(self, to: Any, value: int, length: int) -> None:
-        self.log.append("memset")
+        self.log.append(f"set {length} bytes to {value:#x}")
         self.view(self._address(to))[:length] = value
 
     def _pycuda(self) -> Any:
@@ -241,37 +249,42 @@ class FakeGpu:
             self._events += 1
             return 0, self._events
 
+        def end_of(what: str) -> tuple[int]:
+            self.log.append(f"end of {what}")
+            return (0,)
+
         return SimpleNamespace(
             CUresult=SimpleNamespace(CUDA_SUCCESS=0),
             CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=None),
             CUevent_flags=SimpleNamespace(CU_EVENT_DEFAULT=None),
             CUevent_record_flags=SimpleNamespace(CU_EVENT_RECORD_EXTERNAL="external"),
             cuEventCreate=event,
-            cuEventDestroy=lambda _: (0,),
+            cuEventDestroy=lambda _: end_of("an event"),
             cuEventRecordWithFlags=record,
             cuStreamBeginCapture=begin,
             cuStreamEndCapture=end,
             cuGraphInstantiate=lambda graph, _: (0, graph),
             cuGraphDestroy=lambda _: (0,),
-            cuGraphExecDestroy=lambda _: (0,),
+            cuGraphExecDestroy=lambda _: end_of("a graph"),
             cuGraphLaunch=self._replay,
             cuEventElapsedTime=lambda start, stop: (0, np.float32(1e3 * (self._came[stop] - self._came[start]))),
         )
 
     def _replay(self, graph: list[Any], _: Any) -> tuple[int]:
         now = 0.0
+        self.log.append(f"graph: {_launches(graph)}")
         is_timed = any(isinstance(node, int) or node.name == "stamp" for node in graph)
         for node in graph:
             if isinstance(node, int):
                 self._came[node] = now
                 continue
             assert node.function() is not None, f"{node.name} was unloaded before its graph was launched"
-            now += self.seconds.get(node.name, 0.0)
+            took = self.seconds.get(node.name, 0.0)
+            now += took if isinstance(took, float) else next(took)
             if node.name == "stamp":
                 self.view(node.addresses[0])[:8].view(np.uint64)[0] = round(now * 1e9)
             elif not is_timed:
                 node.execute()
-        self.log.append(f"replay of {sum(not isinstance(node, int) for node in graph)}")
         return (0,)
 
     def new_context(self) -> Any:
@@ -286,6 +299,22 @@ class FakeGpu:
         self.log.append(context.name)
         yield
         self.log.append("back")
+
+
+def _launches(graph: list[Any]) -> str:
+    """Say what a graph launches in which order, and on how many places in memory, which must take turns."""
+    names = ["event" if isinstance(node, int) else f"{node.name}[{node.blocks}]" for node in graph]
+    period = 4 if any(name.startswith("stamp") for name in names) else 1
+    runs = itertools.groupby(" ".join(names[at : at + period]) for at in range(0, len(names), period))
+    places: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
+    for node in graph:
+        if not isinstance(node, int):
+            places[node.name].append(node.addresses)
+    for used in places.values():
+        turns = list(dict.fromkeys(used))
+        assert used == [turns[place % len(turns)] for place in range(len(used))], "each place in its turn"
+    counts = [f"{len({*used})} of {name}" for name, used in places.items()]
+    return f"{', '.join(f'{len([*run])} {name}' for name, run in runs)}; on {', '.join(counts)}"
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, jobs, references, tools
+from kernelwatch.instrument import buffers, jobs, memory, tools
 from kernelwatch.instrument.job import Ready
-from kernelwatch.instrument.references import Fetch
-from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.memory import Fetch
 from kernelwatch.kernel import Launch
 from kernelwatch.toolchain import build
 from tests import fake_cuda
@@ -26,13 +26,13 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (tools.cubin, buffers._staging, buffers.pinned_block, references._staging):
+    for cached in (tools._cubin, buffers._staging, buffers.pinned_block, memory._staging):
         cached.cache_clear()
 
 
 def fetching(described: jobs.Description) -> Fetch:
     """Return what gives the reference of a launch."""
-    return lambda _: references.reader(described.reference.content())
+    return lambda _: memory.reader(described.reference.content())
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import exchange, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError, Reference
+from kernelwatch.instrument.exchange import Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Outcome, Ready
-from kernelwatch.instrument.references import Fetch
+from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 
@@ -79,7 +80,7 @@ class Session:
         fetch(LENGTH)(0, held)
         self.fetched.append(held)
         self.references.known.add(jobs[0].reference)
-        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5), seconds={"samples": 0.1})]
+        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def _sweeps() -> Iterator[tuple[str, Sweep]]:
 
     Not of what computes, which may have another ceiling.
     """
-    for name, (kind, sweep) in suite.BENCHMARKS.items():
+    for name, (kind, sweep) in suite.current().benchmarks.items():
         axis, chosen = next(iter(sweep.axes)), sweep.chosen()
         plain = kind is suite.Kind.TIMED and not (sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns"))
         if plain and chosen["dtype"] == DTYPE and suite.flops(name, chosen) is None:

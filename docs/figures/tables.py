@@ -55,7 +55,9 @@ class Measured:
     """
 
     def __init__(self, history: History) -> None:
-        self._history, self.copy = history, suite.time(suite.DEVICE_COPY)
+        copy = suite.current().copy
+        assert copy is not None, "this suite times it"
+        self._history, self.copy = history, suite.time(copy)
         results = history.newest(self.copy)
         if results is None:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
@@ -107,7 +109,9 @@ class Measured:
 
 
 def _timed() -> Iterator[tuple[str, Sweep]]:
-    return ((name, sweep) for name, (kind, sweep) in sorted(suite.BENCHMARKS.items()) if kind is suite.Kind.TIMED)
+    return (
+        (name, sweep) for name, (kind, sweep) in sorted(suite.current().benchmarks.items()) if kind is suite.Kind.TIMED
+    )
 
 
 def _is_of_largest(sweep: Sweep) -> bool:

@@ -129,7 +129,7 @@ def test_every_kernel_is_measured() -> None:
     every = list(KERNELS)
     for sweeps in (suite.current().timed, suite.current().counted):
         assert set(every) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
-    assert every == list(suite.COMPILED.axes["kernel"])
+    assert every == list(suite.current().compiled.axes["kernel"])
 
 
 def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
@@ -151,8 +151,8 @@ def test_kernels_are_measured_in_the_dtypes_that_they_have() -> None:
 def test_every_launch_is_one_of_the_catalog() -> None:
     """Each point of each sweep is a launch whose kernel takes its arguments and has its dtype."""
     checked = 0
-    for name, (kind, sweep) in suite.BENCHMARKS.items():
-        for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep != suite.DEVICE_COPY else ():
+    for name, (kind, sweep) in suite.current().benchmarks.items():
+        for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep != suite.current().copy else ():
             launch = suite.launch(name, point)
             assert launch is not None
             suite.kernel(launch.kernel).bound(launch.dtype, **launch.arguments)
@@ -170,7 +170,7 @@ HISTORY: dict[str, Any] = json.loads(
 @pytest.mark.parametrize("name", HISTORY)
 def test_stored_histories_go_on(name: str) -> None:
     """Each benchmark has its name, its axes with all of their values, and its version."""
-    sweep = suite.BENCHMARKS[name][1]
+    sweep = suite.current().benchmarks[name][1]
     stored = HISTORY[name]
     assert list(sweep.axes) == list(stored["axes"])
     for axis, values in stored["axes"].items():

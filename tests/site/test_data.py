@@ -42,13 +42,13 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
 
 def test_order_of_benchmarks() -> None:
     """The suite's; what it does not know, or no longer, comes last."""
-    known = list(suite.BENCHMARKS)
+    known = list(suite.current().benchmarks)
     assert list(data.numbered(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
 
 
 def test_what_configurations_do() -> None:
     """Bytes of all, operations of what computes: in the order of the axes."""
-    axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[PRODUCT][1].axes.items()}
+    axes = {axis: list(map(str, values)) for axis, values in suite.current().benchmarks[PRODUCT][1].axes.items()}
     stored: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda _: "time")
     shown = configurations.described(stored, PRODUCT)
     for params, flops, moved in zip(combinations(axes), shown["flops"], shown["useful_bytes"], strict=True):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from kernelwatch import settings
 from kernelwatch.command import one_line
@@ -170,21 +170,6 @@ def _place(error: Exception) -> str:
     in_project = [each for each in own if any(map(Path(each.filename).is_relative_to, (ROOT, sources.checkout())))]
     place = (in_project or own or passed)[-1]
     return f"{place.filename}:{place.lineno}"
-
-
-#: The suite's own under the names that readers of stored results use.
-_OF_SUITE = {"BENCHMARKS": "benchmarks", "TOGETHER": "together", "COMPILED": "compiled", "DEVICE_COPY": "copy"}
-if TYPE_CHECKING:
-    BENCHMARKS: dict[str, tuple[Kind, Sweep]]
-    TOGETHER: dict[str, list[str]]
-    COMPILED: Sweep
-    DEVICE_COPY: Sweep
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_SUITE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(current(), _OF_SUITE[name])
 
 
 def kernel(name: str) -> Kernel:

@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gpu_kernels import catalog
-from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
+from kernelwatch.instrument import buffers, comparison, inputs, verification
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.references import References
-from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.verification import Near, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SMALL, fetching, measured
+from tests.on_fake_gpu import LARGE, measured
 from tests.wrong_kernels import WRITING, WRONG
 
-
-def test_references_are_made_once(gpu: FakeGpu) -> None:
-    """One a shape, dtype and operation, whatever kernel and flags; also in the other context."""
-    session = Session()
-    assert [len(measured(gpu, LARGE, session)[2]) for _ in range(2)] == [1, 0]
-    other = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
-    assert measured(gpu, other, session)[2] == []
-    assert len(measured(gpu, Launch.parse("transpose_read_coalesced rows=101 columns=97 float32"), session)[2]) == 1
-    assert [len(measured(gpu, SMALL, session)[2]) for _ in range(2)] == [1, 0]
-
-
-def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the host the newest are kept."""
-    monkeypatch.setattr(references, "_KEPT", 8)
-    known = References()
-    for name in "abc":
-        known.host(name, 4, lambda length: references.reader(np.zeros(length, np.uint8)))
-    assert [known.has(name) for name in "abc"] == [False, True, True]
-
-
-def test_no_room_for_references(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where buffers need their memory they give way, and outputs are compared in pieces; what never fits is skipped."""
-    monkeypatch.setattr(comparison, "_PIECE", 4096)
-    session = Session()
-    half = gpu.total // 2
-    pool = session.references._pool
-    huge = Launch.parse(f"offset_copy size={half // 8 + 5000} offset=1 float32")
-    measured(gpu, LARGE, session)
-    assert len(pool.held) >= half
-    measured(gpu, huge, session)
-    assert session.references._pool is None
-    measured(gpu, LARGE, session)
-    session.close()
-    assert not gpu.allocations
-    with pytest.raises(NotImplementedError, match=r"needs \d+ bytes of GPU memory, \d+ are free"):
-        measured(gpu, Launch.parse(f"offset_copy size={gpu.total // 4} offset=1 float32"), session)
+GUARD = 64
 
 
 @pytest.mark.parametrize("has_pool", [True, False])
@@ -144,28 +109,52 @@ def test_a_flipped_bit_of_an_input_is_found(
     assert said in str(found.value)
 
 
-def test_near(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("found", "expected", "ulp", "near"),
+    [
+        (1.0 + 2**-10, 1.0, 1.0, True),
+        (1.0 + 2**-9, 1.0, 1.0, False),
+        (-8.0, -8.0 - 2**-8, 0.5, True),
+        # Below 1 the last place of 1 counts: a sum that cancels is not held to its own.
+        (2**-11, 0.0, 0.5, True),
+        (2**-10, 0.0, 0.5, False),
+        (float("nan"), 1.0, 100.0, False),
+        (float("inf"), 1.0, 100.0, False),
+    ],
+)
+def test_near(found: float, expected: float, ulp: float, near: bool) -> None:
+    """A float16 may lie so many units in the last place from its reference, which is in float64."""
+    message = "" if near else r"element \[0, 0\] is .* units in the last"
+    _checked(np.array([[found]]), np.array([[expected]]), ulp, message)
+
+
+def _checked(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:
+    raw = np.concatenate([values.astype(np.float16).reshape(-1).view(np.uint8), np.full(GUARD, POISON, np.uint8)])
+    raw[-1] = behind
+
+    def read(start: int, into: NDArray[Any]) -> None:
+        into[:] = raw[start : start + len(into)]
+
+    with pytest.raises(WrongOutputError, match=message) if message else nullcontext():
+        verification.check_near("case", reference, GUARD, read, Near("float16", ulp))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
+def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is read at a time, the first element that differs is named, and then what lies behind."""
+    monkeypatch.setattr(verification, "_CHUNK", chunk)
+    right = np.arange(63.0).reshape(7, 9)
+    wrong = right.copy()
+    wrong[5, 3] += 1
+    wrong[6, 8] += 1
+    _checked(right, right, 0.0, "")
+    _checked(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, NumPy expects 48\.0 within 0 units")
+    _checked(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
+
+
+def test_near_on_the_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an output need only be near, it is compared on the host within its bound."""
-    arguments = {"rows": 33, "inner": 70, "columns": 40}
-    assert measured(gpu, Launch("matmul_tiled", "float16", arguments=arguments))[0].samples
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):
-        measured(gpu, Launch(wrong.name, "float16", arguments=arguments))
-
-
-@pytest.mark.parametrize("launch", [SMALL, LARGE])
-def test_verify(launch: Launch, gpu: FakeGpu) -> None:
-    """What was timed in turns with another is verified without being timed; nothing is left of it."""
-    session = Session()
-    described = jobs.of(launch, samples=3)
-    session.verify(described.job(READY), fetching(described))
-    assert [each for each in gpu.log if each.startswith("replay")][-1] == "replay of 1"
-    assert not any(name == "device_copy" for name, _ in gpu.launched)
-    session.close()
-    assert list(gpu.allocations) == [int(session.references._pool)]
-    with pytest.raises(WrongOutputError):
-        session.verify(
-            msgspec.structs.replace(described.job(READY), reference="another"),
-            lambda length: references.reader(np.full(length, POISON, np.uint8)),
-        )
+        measured(gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from gpu_kernels import catalog
 from kernelwatch import suite
 from kernelwatch.counting import transactions
-from kernelwatch.instrument import fingerprint, reached
+from kernelwatch.instrument import fingerprint, jobs
 from kernelwatch.instrument.job import Job
 from tests import served
 
@@ -40,18 +39,21 @@ CHANGES: dict[str, Any] = {
 TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "ones"}
 
 
-def test_every_field_is_here() -> None:
-    """A field that is new must be sorted into one of the two tables."""
-    assert {*CHANGES, *TEXTS} == set(Job.__struct_fields__)
-
-
-@pytest.mark.parametrize("field", [*CHANGES, *TEXTS])
+@pytest.mark.parametrize("field", Job.__struct_fields__)
 def test_job(field: str) -> None:
-    """Each field, one at a time."""
+    """Each field, one at a time; one that is new must be sorted into one of the two tables."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.job(changed, "c") != fingerprint.job(served.job(), "c")) == (field in CHANGES)
 
 
+def test_stored_fingerprints_are_found_again() -> None:
+    """The order of facts is no matter, and what is stored of a job, of an array and of a kernel as reference stays."""
+    assert fingerprint.of({"a": 1, "b": b"x"}, [2]) == fingerprint.of({"b": b"x", "a": 1}, [2]) == "f34f3043e6027493"
+    assert fingerprint.job(served.job(), "c") == "b5accd88cf0190d2"
+    assert fingerprint.job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
+
+
+#: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
 GPU = {
     "uuid": "GPU-1",
     "driver": "580.159.04",
@@ -63,19 +65,16 @@ GPU = {
     "ecc": True,
     "application_sm_clock_mhz": 1980,
     "application_memory_clock_mhz": 3201,
+    "temperature_c": 60,
+    "sm_clock_mhz": 345,
 }
 
 
-@pytest.mark.parametrize("fact", GPU)
-def test_gpu(fact: str) -> None:
-    """Each fact of the GPU; what changes from moment to moment is none."""
-    known = fingerprint.conditions(GPU)
-    assert fingerprint.conditions({**GPU, fact: 1}) != known
-    assert fingerprint.conditions({**GPU, "temperature_c": 60, "sm_clock_mhz": 345}) == known
-
-
-def test_unknown_gpu() -> None:
+def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
+    known = fingerprint.conditions(GPU)
+    changed = [fact for fact in GPU if fingerprint.conditions({**GPU, fact: 1}) != known]
+    assert changed == list(GPU)[:-2]
     assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
 
 
@@ -111,56 +110,42 @@ partial = functools.partial(reference, 0)
     "whole.py": "",
     "apart.py": "",
 }
-
 EVERY = {"reference", "made", "partial"}
 
 
-@pytest.fixture
-def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, dict[str, str]], dict[str, str]]:
-    """Makes a package and fingerprints its functions."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def made(name: str, files: dict[str, str]) -> dict[str, str]:
-        for file, text in files.items():
-            (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / name / file).write_text(text.replace("{name}", name))
-        rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(suite, "folder", lambda: Path(str(sys.modules[name].__file__)).parent)
-        return {each: fingerprint.function(getattr(rows, each)) for each in EVERY}
-
-    return made
-
-
 @pytest.mark.parametrize("file", PACKAGE)
-def test_function(file: str, prints: Callable[[str, dict[str, str]], dict[str, str]]) -> None:
+def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a reference's module imports counts, and nothing else of its package; all where the source does not say."""
+    monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # One name, so that imports by it are equal: of one package after the other.
-    known = prints(name, PACKAGE)
-    for module in [each for each in sys.modules if each.partition(".")[0] == name]:
-        del sys.modules[module]
-    reached._file.cache_clear()
-    reached._imported.cache_clear()
-    changed = prints(name, {**PACKAGE, file: PACKAGE[file] + "# another\n"})
-    expected = EVERY - {"reference"} if file == "apart.py" else EVERY
-    assert {each for each in known if known[each] != changed[each]} == expected
+    prints = []
+    for more in ("", "# another\n"):
+        for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+            del sys.modules[module]
+        fingerprint._file.cache_clear()
+        fingerprint._imported.cache_clear()
+        (tmp_path / name).mkdir(exist_ok=True)
+        for each, text in PACKAGE.items():
+            (tmp_path / name / each).write_text(text.replace("{name}", name) + more * (each == file))
+        rows = importlib.import_module(f"{name}.rows")
+        monkeypatch.setattr(suite, "folder", lambda: tmp_path / name)
+        prints.append({each: fingerprint.function(getattr(rows, each)) for each in EVERY})
+    changed = {each for each in EVERY if prints[0][each] != prints[1][each]}
+    assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
 
 
 @pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
 def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a function of no module, of a built-in one, or of a script, nothing says what it depends on."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
-    made = FunctionType((lambda: 0).__code__, {"__name__": module})
-    assert reached.files(made) is None
+    assert fingerprint.sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
-    for kernel in catalog.KERNELS.values():
-        found = reached.files(kernel.reference)
-        assert found
-        assert set(found) == {"references"}, kernel.name
-    assert "references" in (reached.files(test_references_are_followed) or {})
+    assert {tuple(fingerprint.sources(each.reference) or ()) for each in catalog.KERNELS.values()} == {("references",)}
+    assert "references" in (fingerprint.sources(test_references_are_followed) or {})
 
 
 PTX = """//
@@ -204,6 +189,7 @@ PTX = """//
         ("sm_90", "sm_100", False),
         ("u64 one_param_0", "u32 one_param_0", False),
         ("u64 two_param_0", "u32 two_param_0", True),
+        ("one(\n\t.param .u64 one_param_0\n)", "one", False),
         (".visible .entry two", ".func less()\n{\n\tret;\n}\n.entry two", False),
     ],
 )
@@ -211,15 +197,21 @@ PTX = """//
 def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
     """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
     text = PTX.replace(".visible .entry one(", head)
-    assert (fingerprint.ptx(text.replace(old, new), "one") == fingerprint.ptx(text, "one")) == is_same
+    changed = PTX.replace(old, new).replace(".visible .entry one(", head)
+    assert (fingerprint.ptx(changed, "one") == fingerprint.ptx(text, "one")) == is_same
+    assert fingerprint.ptx(changed, "one") != fingerprint.ptx(changed, "two")
 
 
-def test_ptx_of_a_kernel_without_parameters() -> None:
-    """It need not have brackets."""
-    text = PTX.replace("one(\n\t.param .u64 one_param_0\n)", "one")
-    assert fingerprint.ptx(text, "one") not in (fingerprint.ptx(PTX, "one"), fingerprint.ptx(text, "two"))
-
-
-def test_of_is_stable() -> None:
-    """Stored fingerprints must be found again: the order of a dict is no matter, and the value is fixed."""
-    assert fingerprint.of({"a": 1, "b": b"x"}, [2]) == fingerprint.of({"b": b"x", "a": 1}, [2]) == "f34f3043e6027493"
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [("a.py", True), ("kernels/k.cu", True), ("kernels/k.cuh", True), ("k.h", True), ("kernels/README.md", False)],
+)
+def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs whose modules or sources differ are those of two packages."""
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.setattr(suite, "folder", lambda: tmp_path)
+    digests = set()
+    for text in ("one", "other"):
+        (tmp_path / file).write_text(text)
+        digests.add(jobs.package_digest.__wrapped__())
+    assert len(digests) == 1 + counts

@@ -6,6 +6,7 @@ import ctypes
 import platform
 import sys
 from contextlib import nullcontext
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -14,45 +15,51 @@ import pytest
 
 from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import machine, prebuild, tools
+from kernelwatch.instrument import machine, prebuild, throttling, tools
 from kernelwatch.kernel import loading
 from kernelwatch.toolchain import nvcc, nvcc_call
 
 
 class FakeNvml:
-    """Answers NVML's calls like an H200 that throttles and does not tell its temperature."""
+    """Answers NVML's calls like an H200 that is slowed down and does not tell its temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def lost(*_: Any) -> None:
-            raise pynvml.NVMLError_GpuIsLost
-
-        answers: dict[str, Any] = {
-            "nvmlInit": None,
-            "nvmlDeviceGetCount": 2,
-            "nvmlDeviceGetName": "NVIDIA H200",
-            "nvmlDeviceGetCudaComputeCapability": (9, 0),
-            "nvmlDeviceGetMaxClockInfo": 3201,
-            "nvmlDeviceGetClockInfo": 1980,
-            "nvmlDeviceGetMemoryBusWidth": 6016,
-            "nvmlSystemGetDriverVersion": "580.1",
-            "nvmlSystemGetCudaDriverVersion_v2": 13000,
-            "nvmlDeviceGetUUID": "GPU-1",
-            "nvmlDeviceGetEnforcedPowerLimit": 700000,
-            "nvmlDeviceGetPowerUsage": 76000,
-            "nvmlDeviceGetEccMode": [1, 1],
-            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4 | 0x8,
+        #: Function, without "nvmlDevice" -> its answer, perhaps by clocks; None where the GPU does not tell.
+        clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
+        self.answers: dict[str, Any] = {
+            "GetCount": 2,
+            "GetName": "NVIDIA H200",
+            "GetCudaComputeCapability": (9, 0),
+            "GetMaxClockInfo": dict(clocks),
+            "GetClockInfo": clocks,
+            "GetApplicationsClock": clocks,
+            "GetMemoryBusWidth": 6016,
+            "GetUUID": "GPU-1",
+            "GetEnforcedPowerLimit": 700000,
+            "GetPowerUsage": 76000,
+            "GetEccMode": [1, 1],
+            "GetCurrentClocksThrottleReasons": 0x4 | 0x8,
+            "GetTemperature": None,
+            "GetComputeRunningProcesses": [None],
         }
-        for name, answer in answers.items():
-            monkeypatch.setattr(pynvml, name, lambda *_, answer=answer: answer)
         self.asked: list[Any] = []
-        monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", lost)
+        monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+        monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.1")
+        monkeypatch.setattr(pynvml, "nvmlSystemGetCudaDriverVersion_v2", lambda: 13000)
+        for name in self.answers:
+            monkeypatch.setattr(pynvml, f"nvmlDevice{name}", partial(self._answer, name))
         for by in ("Index", "UUID"):
             monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{by}", self._handle)
-        # _VOLATILE holds some of NVML's functions themselves.
-        for fact, function in list(machine._VOLATILE.items()):
-            name = getattr(function, "__name__", "")
-            if name in answers:
-                monkeypatch.setitem(machine._VOLATILE, fact, lambda *_, answer=answers[name]: answer)
+        for fact, function in list(machine._VOLATILE.items()):  # some of NVML's functions themselves
+            if getattr(function, "__module__", "") == "pynvml":
+                monkeypatch.setitem(machine._VOLATILE, fact, partial(self._answer, function.__name__[10:]))
+
+    def _answer(self, name: str, *given: Any) -> Any:
+        found = self.answers[name]
+        found = found[given[1]] if isinstance(found, dict) else found
+        if found is None:
+            raise pynvml.NVMLError_NotSupported
+        return found
 
     def _handle(self, which: int | str) -> str:
         self.asked.append(which)
@@ -76,20 +83,43 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pynvml, "nvmlInit", missing)
 
 
-@pytest.mark.parametrize("silent", ["", "nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMaxClockInfo"])
-@pytest.mark.usefixtures("nvml")
-def test_gpu(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
+def test_gpu(silent: str, nvml: FakeNvml) -> None:
     """Name, architecture and theoretical peak, 2 x 3201 MHz x 6016 bits / 8, unless the GPU does not tell these."""
-
-    def not_supported(*_: Any) -> None:
-        raise pynvml.NVMLError_NotSupported
-
-    if silent:
-        monkeypatch.setattr(pynvml, silent, not_supported)
+    nvml.answers |= {silent: None}
     gpu = machine.gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
     assert machine.default_name(gpu) == "nvidia-h200"
     assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "sm", "memory", "processes", "expected"),
+    [
+        (0, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonGpuIdle, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, 1980, 3201, 1, []),
+        (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, 1, ["software power cap"]),
+        (0x8 | 0x40, 1980, 3201, 1, ["hardware slowdown", "hardware thermal slowdown"]),
+        (0, 1782, 3201, 1, []),
+        (0, 1781, 3201, 1, ["SM clock below 90% of 1980 MHz"]),
+        (0, 1980, 2619, 1, ["memory clock below 90% of 3201 MHz"]),
+        (0, 1980, 3201, 2, ["another process is on the GPU"]),
+        (None, None, None, None, []),
+    ],
+)
+def test_held_back(
+    reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], nvml: FakeNvml
+) -> None:
+    """Throttling, clocks below 90 % of the highest and other processes are told; idleness and settings are not."""
+    nvml.answers |= {
+        "GetCurrentClocksThrottleReasons": reasons,
+        "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
+        "GetComputeRunningProcesses": None if processes is None else [None] * processes,
+    }
+    watch = throttling.watch()
+    assert watch is not None
+    assert watch.held_back() == expected
 
 
 @pytest.mark.usefixtures("nvml")
@@ -112,7 +142,7 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 @pytest.mark.usefixtures("no_driver")
 def test_no_gpu() -> None:
     """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
-    assert machine.gpu() is None
+    assert (machine.gpu(), throttling.watch()) == (None, None)
     assert machine.volatile() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
     assert machine.stable("x", None)["gpu"] == "none"
@@ -138,7 +168,7 @@ def test_volatile() -> None:
     facts = machine.volatile()
     assert facts["throttle_reasons"] == ["software power cap", "hardware slowdown"]
     assert facts["temperature_c"] is None
-    assert (facts["driver"], facts["sm_clock_mhz"], facts["ecc"]) == ("580.1", 1980, True)
+    assert (facts["driver"], facts["sm_clock_mhz"], facts["ecc"], facts["uuid"]) == ("580.1", 1980, True, "GPU-1")
     assert set(facts) == set(machine._VOLATILE)
 
 
@@ -146,14 +176,12 @@ def test_volatile() -> None:
     ("visible", "asked"),
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
-def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_device(visible: str | None, asked: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of CUDA_VISIBLE_DEVICES is meant; what CUDA does not see names no machine."""
-    fake = FakeNvml(monkeypatch)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml() is None) == (asked is None)
-    assert fake.asked == ([] if asked is None else [asked])
+    assert nvml.asked == ([] if asked is None else [asked])
 
 
 class _Driver(ModuleType):

@@ -7,22 +7,28 @@ import os
 import sys
 import textwrap
 import threading
-import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
+from kernelwatch.instrument.exchange import Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Again, Job
+from kernelwatch.instrument.job import Again, Job, Outcome
+from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, WrittenAhead
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.instrument.written_ahead import WrittenAhead
 from kernelwatch.project import ROOT
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
+
+
+def _asked(address: str, sent: Job, reference: Reference = REFERENCE) -> Outcome:
+    return exchange.ask(address, lambda _: sent, reference)
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -32,8 +38,8 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
     with served(session, tmp_path) as address:
         for _ in range(2):
-            found = exchange.ask(address, lambda _: sent, REFERENCE)
-            assert (found.samples, found.copies, found.seconds) == ((1.0, 2.0), (0.5, 0.5), {"samples": 0.1})
+            found = _asked(address, sent)
+            assert (found.samples, found.copies) == ((1.0, 2.0), (0.5, 0.5))
     assert seen == [sent, sent]
     assert all((each == 7).all() and len(each) == LENGTH for each in session.fetched)
 
@@ -53,16 +59,16 @@ def test_problems(raised: Exception, expected: type[Exception], message: str, tm
         raise raised
 
     with served(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
-        exchange.ask(address, lambda _: job(), REFERENCE)
+        _asked(address, job())
 
 
 def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit's job is for the next process."""
     monkeypatch.setattr(exchange, "BEGIN", 0.3)
     with served(Session(), tmp_path) as address:
-        exchange.ask(address, lambda _: job(), REFERENCE)
+        _asked(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            exchange.ask(address, lambda _: job(package_digest="decade"), REFERENCE)
+            _asked(address, job(package_digest="decade"))
         assert not Path(address).exists(), "this one is over"
 
 
@@ -77,14 +83,22 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
 
     huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
     with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
-        exchange.ask(address, lambda _: huge, Reference(LENGTH, fill))
+        _asked(address, huge, Reference(LENGTH, fill))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
 def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
     with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
-        exchange.ask(address, lambda _: job(), Reference(length, sevens))
+        _asked(address, job(), Reference(length, sevens))
+
+
+def test_what_is_no_job(tmp_path: Path) -> None:
+    """It is refused, and the process goes on."""
+    with served(Session(), tmp_path) as address:
+        with pytest.raises(MeasuringError, match="the measuring process stopped"):
+            _asked(address, job(grid="wide"))
+        assert _asked(address, job()).samples == (1.0, 2.0)
 
 
 def test_memory_stays_mapped() -> None:
@@ -93,7 +107,7 @@ def test_memory_stays_mapped() -> None:
     memories = [ReferenceMemory() for _ in range(exchange._MAPPED + 1)]
     known: dict[int, Bytes] = {}
     for memory in (*memories[:-1], memories[0], memories[-1]):
-        one.write(LENGTH, memory.write(REFERENCE))
+        one.write(memory.write(REFERENCE))
         found = np.empty(LENGTH, np.uint8)
         other.written(LENGTH, 5.0, known)(0, found)
         assert (found == 7).all()
@@ -123,23 +137,63 @@ def test_references_written_ahead(room: int, later: str, written: str, monkeypat
     assert sorted(made) == list("abx")
 
 
+def test_in_turns(tmp_path: Path) -> None:
+    """A job takes turns with the other commit's, whose outcomes are kept, round by round, and verified when asked for.
+
+    A third commit's has no companion.
+    """
+    ours, theirs = job(package_digest="ours"), job(package_digest="theirs")
+    other = job(package_digest="ours", name="another")
+    (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (ours, other))))
+    (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(theirs))
+    done: list[str] = []
+
+    class InTurns(Session):
+        def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
+            done.append(" and ".join(f"{each.package_digest}'s {each.name}" for each in jobs))
+            fetch(LENGTH)
+            turn = len(done) - 1 - done.count("theirs's verified")
+            return [Outcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
+
+        def verify(self, job: Job, fetch: Fetch) -> None:
+            done.append(f"{job.package_digest}'s verified")
+            fetch(LENGTH)
+
+    with served(InTurns(), tmp_path, companions=tmp_path) as address:
+        found = [_asked(address, one) for one in (other, ours, ours, theirs, theirs, ours)]
+    assert done == [
+        "ours's another",
+        *["ours's no kernel and theirs's no kernel"] * 2,
+        *["theirs's verified"] * 2,
+        "ours's no kernel and theirs's no kernel",
+    ]
+    assert [each.samples for each in found] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "known"),
     [
-        {"grid": (0, 1, 1)},
-        {"samples": 10**6},
-        {"cubin": b""},
-        {"arrays": ()},
-        {"arrays": (array("i", "in"),) * 65},
-        {"useful_bytes": -1},
+        ({}, True),
+        ({"cubin": b"other code"}, True),
+        ({"reference": "other"}, True),
+        ({"name": "another"}, False),
+        ({"isolated": True}, False),
+        ({"in_l2": True}, False),
+        ({"useful_bytes": 1}, False),
+        ({"samples": 3}, False),
     ],
 )
-def test_a_job_out_of_bounds(changes: dict[str, Any], tmp_path: Path) -> None:
-    """It is refused, and the process goes on."""
-    with served(Session(), tmp_path) as address:
-        with pytest.raises(MeasuringError, match="the measuring process stopped"):
-            exchange.ask(address, lambda _: job(**changes), REFERENCE)
-        assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> None:
+    """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
+    ours, theirs = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
+    for place, each in enumerate((ours, theirs)):
+        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
+    companions = measuring.Companions(tmp_path)
+    assert companions.of(ours) == ([theirs] if known else [])
+    assert companions.of(job(package_digest="a third")) == []
+    assert companions.commits(ours) == {"ours", "theirs"}
+    assert companions.commits(job(package_digest="a third")) == {"a third"}
+    assert measuring.Companions(None).of(ours) == []
 
 
 def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +208,7 @@ def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         served(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
         pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
     ):
-        exchange.ask(address, lambda _: job(), REFERENCE)
+        _asked(address, job())
     assert ended.is_set()
 
 
@@ -182,11 +236,11 @@ class Slow:
 
     def send_bytes(self, message: bytes) -> None:
         """Send the first slowly."""
-        self.sent.append(f"begun {message!r}")
+        self.sent.append("begun")
         if not self.begun.is_set():
             self.begun.set()
             assert self.goes_on.wait(5)
-        self.sent.append(f"ended {message!r}")
+        self.sent.append("ended")
 
 
 @pytest.mark.parametrize("gives_up", [True, False])
@@ -194,58 +248,20 @@ def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> N
     """A message waits for the one under way; a process that ends itself sends none."""
     connection = Slow()
     line = Line(connection)  # type: ignore[arg-type]
-    server = measuring.Server(Session(), READY)  # type: ignore[arg-type]
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
     first = threading.Thread(target=line.send, args=(READY,))
     first.start()
     assert connection.begun.wait(5)
     if gives_up:
-        server._give_up(line)
+        measuring.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
         connection.goes_on.set()
     else:
         threading.Timer(0.1, connection.goes_on.set).start()
         line.send(Again())
     first.join()
     assert exits == [1] * gives_up
-    assert [each.partition(" ")[0] for each in connection.sent] == ["begun", "ended"] * (2 - gives_up)
-
-
-#: Stands in the place of `python -m kernelwatch.instrument.measuring SOCKET`: counts its starts, says what the
-#: test wants, and ends.
-SCRIPT = """\
-    #!{python}
-    import os, sys, time
-    with open({count!r}, "a") as file:
-        file.write("x")
-    starts = os.path.getsize({count!r})
-    if starts <= {lives}:
-        print('{{"l2_bytes": 5}}', flush=True)
-    if starts == {lives}:
-        sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("lives", [1, 3])
-def test_it_is_kept_running(lives: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one process ends, the next begins; all end with the run."""
-    count, script = tmp_path / "count", tmp_path / "python"
-    script.write_text(textwrap.dedent(SCRIPT).format(python=sys.executable, count=str(count), lives=lives))
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with measuring.running() as facts:
-        address = os.environ[exchange.ADDRESS]
-        until = time.monotonic() + 10
-        while (not count.exists() or count.stat().st_size < lives or not facts) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert count.stat().st_size == lives
-        assert facts == {"l2_bytes": 5}
-        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
-    assert exchange.ADDRESS not in os.environ
-    assert not Path(address).parent.exists()
-    assert count.stat().st_size == lives
+    assert connection.sent == ["begun", "ended"] * (2 - gives_up)
 
 
 #: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
@@ -283,23 +299,30 @@ FALLS_OFF = """\
 
 
 def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was measured stays, one configuration fails, and each that follows is skipped with the reason."""
-    script = tmp_path / "python"
-    told = tmp_path / "told"
-    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(tmp_path / "fallen"), "told": str(told)}
+    """What was measured stays, one configuration fails, and each that follows is skipped with the reason.
+
+    Where one process ends, the next begins; all end with the run.
+    """
+    script, told, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
+    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(told)}
     script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    with measuring.running(limit=7.5):
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    with measuring.running(limit=7.5) as facts:
         address = os.environ[exchange.ADDRESS]
-        assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+        assert _asked(address, job()).samples == (1.0, 2.0)
+        assert facts == {"l2_bytes": 1, "others_on_gpu": 0}
+        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
         assert told.read_text() == str((7.5, Path(address).parent)), "what was said to it"
         with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
-            exchange.ask(address, lambda _: job(), REFERENCE)
+            _asked(address, job())
         for _ in range(2):
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
-                exchange.ask(address, lambda _: job(), REFERENCE)
+                _asked(address, job())
+    assert exchange.ADDRESS not in os.environ
+    assert not Path(address).parent.exists()
 
 
 def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +332,7 @@ def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     with measuring.running() as facts:
         assert facts == {}
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            exchange.ask(os.environ[exchange.ADDRESS], lambda _: job(), REFERENCE)
+            _asked(os.environ[exchange.ADDRESS], job())
 
 
 def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

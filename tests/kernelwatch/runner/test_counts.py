@@ -80,7 +80,7 @@ def test_reuse(executed: list[str]) -> None:
 
 def test_compiled() -> None:
     """What the compiler reported of what is wanted, its machine code, and what the suite or the compiler lacks."""
-    sweep = suite.COMPILED
+    sweep = suite.current().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     wanted = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
     places = [

@@ -31,14 +31,16 @@ def test_all_and_no_others(found: dict[str, Any]) -> None:
     axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
     assert axes == {
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
-        for name, (_, sweep) in suite.BENCHMARKS.items()
+        for name, (_, sweep) in suite.current().benchmarks.items()
     }
 
 
 def test_versions_are_those_of_the_stored_history(found: dict[str, Any]) -> None:
     """A protocol that did not change keeps its number; times began anew with the measuring process (CHANGELOG.md)."""
     anew = dict.fromkeys((suite.Kind.TIMED, suite.Kind.CONTROL), 1)
-    expected = {name: int(HISTORY[name]["version"]) + anew.get(suite.BENCHMARKS[name][0], 0) for name in HISTORY}
+    expected = {
+        name: int(HISTORY[name]["version"]) + anew.get(suite.current().benchmarks[name][0], 0) for name in HISTORY
+    }
     assert {name: int(found[name].version) for name in HISTORY} == expected
 
 

@@ -24,7 +24,7 @@ from kernelwatch.store.record import measurement
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
-TIME, RATIO = suite.TOGETHER[NAME]
+TIME, RATIO = suite.current().together[NAME]
 CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)

@@ -14,8 +14,8 @@ import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs, suite
 from kernelwatch.instrument import device, machine
 from kernelwatch.instrument.job import Job, Outcome
+from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.sampling import FEWEST
-from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.runner import counts, times
 from kernelwatch.runner.messages import Configuration, Difference, Entry, Step, Stored, Task

@@ -17,7 +17,7 @@ from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.verification import Near
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction
+from kernelwatch.kernel.arguments import Array, ArrayArgument
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
@@ -143,7 +143,7 @@ def _problem(
         if wrong.any():
             first = int(wrong.argmax())
             place = tuple(int(n) for n in np.unravel_index(first, one.shape))
-            if one.direction is Direction.OUT and (_bytes(found)[first] == _bytes(before[one.name])[first]).all():
+            if one.direction == "out" and (_bytes(found)[first] == _bytes(before[one.name])[first]).all():
                 return f"element {list(place)} of {one.name} was never written"
             return f"element {list(place)} of {one.name} is {found[place]}, not {known[place]}"
     return None
@@ -193,7 +193,7 @@ def _fingerprint(kernel: Kernel, one: Launch) -> str:
 def _facts(array: ArrayArgument) -> list[Any]:
     """What an array holds and how it is compared, but for a function that makes it."""
     values = "" if callable(array.values) else array.values
-    kind = [str(array.dtype), array.direction.value]
+    kind = [str(array.dtype), array.direction]
     return [array.name, array.shape, *kind, values, array.limit, array.seed, array.ulp]
 
 

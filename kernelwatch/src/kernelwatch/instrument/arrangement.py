@@ -11,12 +11,10 @@ import numpy as np
 
 from kernelwatch.instrument import buffers, device, throttling, tools
 from kernelwatch.instrument.bound_kernel import BoundKernel
-from kernelwatch.instrument.clock import Stopwatch
 from kernelwatch.instrument.inputs import POISON, Bytes
-from kernelwatch.instrument.isolated import Isolated
-from kernelwatch.instrument.job import Job, Outcome
-from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
-from kernelwatch.instrument.sampling import LIMIT, SUFFICED, suffice
+from kernelwatch.instrument.job import Call, Job, Outcome
+from kernelwatch.instrument.replay import Cycle, Instrument, Isolated, back_to_back, once
+from kernelwatch.instrument.sampling import suffice
 
 
 class Arrangement:
@@ -41,64 +39,59 @@ class Arrangement:
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
         #: Ends what one job has launched.
-        self.graphs = stack.enter_context(ExitStack())
+        self._graphs = stack.enter_context(ExitStack())
         self._control: Instrument | None = None
         #: What graphs launch stays loaded as long as they: that of the copies first, and then of a job.
         self._functions: list[BoundKernel] = []
 
     def forget_job(self) -> None:
         """End what the last job has launched."""
-        self.graphs.close()
+        self._graphs.close()
         del self._functions[1:]
 
     def launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the set of buffers whose turn it is."""
-        kernel, sets = BoundKernel.of(job), self.rotation.sets
-        self._functions.append(kernel)
-        given = [kernel.given(*self.rotation.addresses(index)) for index in range(sets)]
-        launch = lambda index, stream: kernel(stream, given[index % sets])  # noqa: E731 -- as that of the copies
-        return Cycle(launch, sets, job.set_bytes, self._stream, self.rotation.restore)
+        sets = [self.rotation.addresses(index) for index in range(self.rotation.sets)]
+        return self._cycle(job, sets, job.set_bytes, self.rotation.restore)
 
-    def copies(self) -> Cycle:
+    def _copies(self) -> Cycle:
         """Return copies of the job's useful bytes within the same memory: the control."""
         length = self._job.useful_bytes // 2
-        copy = tools.copier(length)
-        self._functions.append(copy)
-        slices = 1 if self._job.in_l2 else self.rotation.slices(length)
-        given = [copy.given(*self.rotation.slice(index, length)) for index in range(slices)]
-        return Cycle(lambda index, stream: copy(stream, given[index % slices]), slices, 2 * length, self._stream)
+        slices = self.rotation.slices(length)
+        return self._cycle(tools.copy(length), slices[:1] if self._job.in_l2 else slices, 2 * length, lambda: None)
 
-    def take(self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch) -> list[Outcome]:
+    def _cycle(self, call: Call, places: Sequence[tuple[int, ...]], moved: int, restore: Callable[[], None]) -> Cycle:
+        """Return calls with the addresses of each place in turn."""
+        kernel = BoundKernel(call)
+        self._functions.append(kernel)
+        given = [kernel.given(*addresses) for addresses in places]
+        launch = lambda index, stream: kernel(stream, given[index % len(given)])  # noqa: E731 -- called most often
+        return Cycle(launch, len(given), moved, self._stream, restore)
+
+    def take(self, jobs: Sequence[Job], watch: throttling.Watch | None) -> list[Outcome]:
         """Take samples of jobs in turns until they suffice, each turn behind a copy.
 
         What was taken while the GPU was held back is taken again, as long as samples are left.
         """
-        with spent.on("graphs"):
-            if self._control is None:
-                self._control = self._begun(self.copies(), self._stack)
-            control, works = self._control, [self._begun(self.launches(job), self.graphs) for job in jobs]
+        control = self._control = self._control or self._begun(self._copies(), self._stack)
+        works = [self._begun(self.launches(job), self._graphs) for job in jobs]
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
         held_back: dict[str, None] = {}
-        fewest, stopped = self._job.samples, LIMIT
-        most = max(fewest, self._job.most)
+        fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
-            with spent.on("samples"):
-                copies.append(control.sample())
-                for place in range(len(works))[:: 1 if turn % 2 else -1]:
-                    samples[place].append(works[place].sample())
-            with spent.on("clocks"):
-                reasons = watch.held_back() if watch else ()
+            copies.append(control.sample())
+            for place in range(len(works))[:: 1 if turn % 2 else -1]:
+                samples[place].append(works[place].sample())
+            reasons = watch.held_back() if watch else ()
             if reasons and len(copies) - 1 + most - turn - 1 >= fewest:
                 for each in (copies, *samples):
                     each.pop()
             else:
                 held_back |= dict.fromkeys(reasons)
             if len(copies) >= fewest and all(map(suffice, samples)):
-                stopped = SUFFICED
                 break
-        same: dict[str, Any] = {"copies": tuple(copies), "held_back": tuple(held_back), "stopped": stopped}
-        return [Outcome(samples=tuple(each), **same) for each in samples]
+        return [Outcome(samples=tuple(each), copies=tuple(copies), held_back=tuple(held_back)) for each in samples]
 
     def _begun(self, cycle: Cycle, stack: ExitStack) -> Instrument:
         """Return an instrument that has been replayed once, which also brings its graph onto the device."""
@@ -125,7 +118,7 @@ class Arrangement:
         cycle = self.launches(job)
 
         def capture() -> None:
-            for index in range(self.rotation.sets):
-                cycle.enqueue(index, self._stream)
+            for index in range(cycle.length):
+                cycle.enqueue(index, cycle.stream)
 
-        once(capture, self._stream)
+        once(capture, cycle.stream)

@@ -7,40 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwatch.instrument import device
-from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.job import Call
 from kernelwatch.kernel import loading
-
-Extent = tuple[int, int, int]
 
 
 class BoundKernel:
-    """A kernel that takes addresses, and other arguments that stay the same. Parameters as the fields of `Job`."""
+    """A call in the current context, which takes addresses; all other arguments stay the same."""
 
-    def __init__(
-        self,
-        cubin: bytes,
-        entry: str,
-        grid: Extent,
-        block: Extent,
-        parameters: bytes,
-        addresses: Sequence[int],
-        dynamic_shared: int = 0,
-        variables: Sequence[tuple[str, bytes]] = (),
-    ) -> None:
-        signature = f"{len(parameters)}s"
-        self._function = loading.prepared(device.cuda, cubin, entry, signature, dynamic_shared, variables)
-        self._grid, self._block, self._shared = grid, block, dynamic_shared
-        self._parameters, self._addresses = parameters, addresses
-
-    @classmethod
-    def of(cls, job: Job) -> BoundKernel:
-        """Return the kernel of a job."""
-        taken = (job.parameters, job.addresses)
-        return cls(job.cubin, job.entry, job.grid, job.block, *taken, job.dynamic_shared, job.variables)
+    def __init__(self, call: Call) -> None:
+        signature = f"{len(call.parameters)}s"
+        self._function = loading.prepared(
+            device.cuda, call.cubin, call.entry, signature, call.dynamic_shared, call.variables
+        )
+        self._call = call
 
     def given(self, *addresses: int) -> bytes:
         """Return what the entry point takes, with addresses in their places."""
-        return filled(self._parameters, self._addresses, addresses)
+        return filled(self._call.parameters, self._call.addresses, addresses)
 
     def __call__(self, stream: Any, given: bytes) -> None:
         """Launch on a stream; does not wait.
@@ -48,7 +31,7 @@ class BoundKernel:
         By what PyCUDA's own calls end in: a graph holds thousands of launches, and to pack each anew takes longer than
         the driver.
         """
-        self._function._launch_kernel(self._grid, self._block, given, self._shared, stream)
+        self._function._launch_kernel(self._call.grid, self._call.block, given, self._call.dynamic_shared, stream)
 
 
 def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -> bytes:
@@ -59,10 +42,9 @@ def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -
     return bytes(given)
 
 
-def fits_at_once(grid: Extent, block: Extent) -> bool:
+def fits_at_once(call: Call) -> bool:
     """Whether all blocks of a grid can run at the same time, as far as threads limit them."""
-    attribute = device.cuda.device_attribute
-    ask = device.cuda.Context.get_device().get_attribute
-    threads = block[0] * block[1] * block[2]
-    together = ask(attribute.MULTIPROCESSOR_COUNT) * (ask(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // threads)
-    return bool(grid[0] * grid[1] * grid[2] <= together)
+    attribute, ask = device.cuda.device_attribute, device.cuda.Context.get_device().get_attribute
+    (x, y, z), (i, j, k) = call.grid, call.block
+    together = ask(attribute.MULTIPROCESSOR_COUNT) * (ask(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (i * j * k))
+    return bool(x * y * z <= together)

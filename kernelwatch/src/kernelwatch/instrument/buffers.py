@@ -63,6 +63,10 @@ class Stretch(NamedTuple):
     start: int
     length: int
 
+    def of(self, held: Bytes) -> Bytes:
+        """Return it with its guard, of all that was written."""
+        return held[self.start : self.start + pitch(self.length)]
+
 
 def stretches(arrays: Sequence[DeviceArray], *, is_verified: bool) -> tuple[list[Stretch], list[Stretch], int]:
     """Return how that lies in memory: what is expected of outputs, what arrays hold before a launch, and the bytes.
@@ -107,51 +111,42 @@ class Rotation:
         allocate: Callable[..., list[Any]] | None = None,
     ) -> None:
         self.arrays, self.sets, self.given = tuple(arrays), sets, given
-        self._written, self._read = (
+        self._written, self._read = self._sides = [
             _Side((each for each in arrays if each.is_written is side), sets, room) for side in (True, False)
-        )
-        sides = self._written, self._read
-        for side, memory in zip(sides, (allocate or device.allocate)(*(each.room for each in sides)), strict=True):
+        ]
+        memories = (allocate or device.allocate)(*(each.room for each in self._sides))
+        #: Array's name -> its address in the first set, and the bytes to that of the next.
+        self._places: dict[str, tuple[int, int]] = {}
+        for side, memory in zip(self._sides, memories, strict=True):
             side.memory = memory
-        #: Of each array: the address in the first set, and the bytes to the next.
-        self._addresses = [self._first(each) for each in self.arrays]
+            for array, start in zip(side.arrays, side.starts, strict=True):
+                self._places[array.name] = int(side.memory) + start, side.pitch
         self._fill(self._read)
 
-    def _side(self, array: DeviceArray) -> _Side:
-        return self._written if array.is_written else self._read
-
-    def pitch(self, array: DeviceArray) -> int:
-        """Return the bytes from an array of a set to that of the next."""
-        return self._side(array).pitch
-
     def _fill(self, side: _Side) -> None:
-        """Fill the arrays of all sets by uploads: outputs with poison, or not at all where they are large."""
-        if side.pitch:
-            (self._upload_many_sets if side.pitch <= _STAGED else self._upload_pieces)(side)
+        """Fill the arrays of all sets by uploads, many sets of small ones at a time: outputs with poison if small."""
+        if side.pitch > _STAGED:
+            for index, array in itertools.product(range(self.sets), side.arrays):
+                self._upload(array, self.address(array, index))
+        elif side.pitch:
+            together = min(_STAGED // side.pitch, self.sets)
+            staged = _staging()[: together * side.pitch]
+            for array, start, length in zip(side.arrays, side.starts, side.lengths, strict=True):
+                content: Bytes | int = POISON
+                if array.is_given or not array.is_written:
+                    content = self.given[array.name] if array.is_given else array.repeated(length)
+                staged.reshape(together, side.pitch)[:, start : start + length] = content
+            for index in range(0, self.sets, together):
+                count = min(together, self.sets - index)
+                device.cuda.memcpy_htod(int(side.memory) + index * side.pitch, staged[: count * side.pitch])
 
-    def _upload_many_sets(self, side: _Side) -> None:
-        """Fill small arrays, many sets at a time."""
-        together = min(_STAGED // side.pitch, self.sets)
-        staged = _staging()[: together * side.pitch]
-        for array, start, length in zip(side.arrays, side.starts, side.lengths, strict=True):
-            staged.reshape(together, side.pitch)[:, start : start + length] = self._content(array, length)
-        for index in range(0, self.sets, together):
-            count = min(together, self.sets - index)
-            device.cuda.memcpy_htod(int(side.memory) + index * side.pitch, staged[: count * side.pitch])
-
-    def _content(self, array: DeviceArray, length: int) -> Bytes | int:
+    def _upload(self, array: DeviceArray, address: int) -> None:
+        """Fill a large array, one that repeats a block a piece of it at a time; nothing of an output."""
         if array.is_given:
-            return self.given[array.name]
-        return POISON if array.is_written else array.repeated(length)
-
-    def _upload_pieces(self, side: _Side) -> None:
-        """Fill large arrays, those that repeat a block a piece of it at a time."""
-        for index, (array, length) in itertools.product(range(self.sets), zip(side.arrays, side.lengths, strict=True)):
-            address, done = self.address(array, index), 0
-            if array.is_given:
-                device.cuda.memcpy_htod(address, self.given[array.name])
-            while done < length and not array.is_written and not array.is_given:
-                block = pinned_block(array.exact_dtype)
+            device.cuda.memcpy_htod(address, self.given[array.name])
+        elif not array.is_written:
+            block, done, length = pinned_block(array.exact_dtype), 0, pitch(array.nbytes)
+            while done < length:
                 begin = (array.begin + done) % len(block)
                 piece = block[begin : begin + length - done]
                 device.cuda.memcpy_htod(address + done, piece)
@@ -176,36 +171,30 @@ class Rotation:
 
     def free(self) -> None:
         """Give the memory back."""
-        for side in (self._written, self._read):
+        for side in self._sides:
             side.memory.free()
 
-    def _first(self, array: DeviceArray) -> tuple[int, int]:
-        side = self._side(array)
-        return int(side.memory) + side.starts[side.arrays.index(array)], side.pitch
+    def pitch(self, array: DeviceArray) -> int:
+        """Return the bytes from an array of a set to that of the next."""
+        return self._places[array.name][1]
 
     def address(self, array: DeviceArray, index: int) -> int:
         """Return the device address of an array of launch `index`."""
-        return self.addresses(index)[self.arrays.index(array)]
+        first, pitch = self._places[array.name]
+        return first + index % self.sets * pitch
 
     def addresses(self, index: int) -> tuple[int, ...]:
         """Return the device addresses of launch `index`."""
-        return tuple(first + index % self.sets * pitch for first, pitch in self._addresses)
+        return tuple(self.address(each, index) for each in self.arrays)
 
-    def slices(self, length: int) -> int:
-        """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.
+    def slices(self, length: int) -> list[tuple[int, int]]:
+        """Return the device addresses (output, input) of stretches of `length` bytes, as many as the memory holds.
 
-        Raises ValueError if the memory does not hold a single one.
+        They lie one after another, without regard to the buffers there.
         """
-        rooms = [side.room for side in (self._written, self._read)]
-        held = min(rooms) // pitch(length)
-        if held == 0:
-            raise ValueError(f"buffers of {rooms[0]} and {rooms[1]} bytes hold no {length} bytes")
-        return held
-
-    def slice(self, index: int, length: int) -> tuple[int, int]:
-        """Return device addresses (output, input) of stretch `index`, without regard to the buffers in the memory."""
-        start = index * pitch(length)
-        return int(self._written.memory) + start, int(self._read.memory) + start
+        count = min(side.room for side in self._sides) // pitch(length)
+        output, read = (int(side.memory) for side in self._sides)
+        return [(output + start, read + start) for start in range(0, count * pitch(length), pitch(length))]
 
     def read(self, array: DeviceArray, index: int, start: int, into: Any) -> None:
         """Copy an array of launch `index` and its guard, from byte `start` on, into a host array."""

@@ -1,11 +1,9 @@
-"""Two timers: one for asv's `timer` attribute, which returns what the GPU measured, and one of the work on the host."""
+"""The timer of asv's `timer` attribute, which returns what the GPU measured."""
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 
 class Readings:
@@ -35,23 +33,3 @@ class Readings:
         """Return 0.0 at the first call of a pair, the seconds of the next sample at the second."""
         self._running = not self._running
         return 0.0 if self._running else self._left.popleft()
-
-
-class Stopwatch:
-    """Seconds spent on each kind of work; every second counts once."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._within = 0.0
-
-    @contextmanager
-    def on(self, what: str) -> Iterator[None]:
-        """Add the seconds of a `with` block, less those of blocks within it."""
-        begin, outside = time.perf_counter(), self._within
-        self._within = 0.0
-        try:
-            yield
-        finally:
-            took = time.perf_counter() - begin
-            self.seconds[what] = self.seconds.get(what, 0.0) + took - self._within
-            self._within = outside + took

@@ -5,15 +5,18 @@ A fingerprint holds the machine code, the launch, the reference, the conditions 
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import importlib.util
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import msgspec
 
-from kernelwatch import suite
-from kernelwatch.instrument import reached
+from kernelwatch import settings, suite
 from kernelwatch.instrument.job import Job
 from ptxcount.parser import essence
 
@@ -53,10 +56,55 @@ def function(one: Callable[..., Any]) -> str:
 
     Where the source does not say what that is, all of the installed package counts.
     """
-    found, package = reached.files(one), suite.folder()
+    found, package = sources(one), suite.folder()
     if found is None:
         found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     return of({module: path.read_bytes() for module, path in found.items()})
+
+
+def sources(one: object) -> dict[str, Path] | None:
+    """Return the files that a function's result can depend on, by their modules without the package's name.
+
+    None if the source does not say: of what is no function of a module, and of a function that has variables of another
+    one.
+    """
+    name = one.__globals__.get("__name__", "") if isinstance(one, FunctionType) and not one.__closure__ else ""
+    if _file(name) is None:
+        return None
+    packages = {name.partition(".")[0], settings.package()}
+    found: dict[str, Path] = {}
+    todo = [name]
+    while todo:
+        name = todo.pop()
+        path = _file(name)
+        if path is not None and name not in found:
+            found[name] = path
+            todo += (each for each in _imported(name, path) if each.partition(".")[0] in packages)
+    return {name.partition(".")[2]: path for name, path in found.items()}
+
+
+@cache
+def _file(name: str) -> Path | None:
+    """Return a module's file, without importing it; None if there is no module, or no file of Python."""
+    try:
+        spec = importlib.util.find_spec(name) if name else None
+    except (ImportError, ValueError):  # what would hold it is no package; __main__ has no spec
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
+
+
+@cache
+def _imported(name: str, path: Path) -> tuple[str, ...]:
+    """Return the modules that one names in its imports, wherever they stand, and what may be modules of these."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found += (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found += (base, *(f"{base}.{alias.name}" for alias in node.names))
+    return tuple(found)
 
 
 def conditions(gpu: Mapping[str, object]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import threads
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import ArrayArgument, Direction
+from kernelwatch.kernel.arguments import ArrayArgument
 from ptxcount import host_memory
 
 Bytes = NDArray[np.uint8]
@@ -92,7 +92,7 @@ def _tile(one: Bytes, length: int) -> Bytes:
         piece[: len(head)] = head
         piece[len(head) :] = one[: len(piece) - len(head)]
 
-    threads.each(fill, range(0, length, threads.WORTH_IT))
+    threads.each(fill, length, threads.WORTH_IT)
     out.setflags(write=False)
     return out
 
@@ -114,7 +114,7 @@ def counted(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact:
 
 def content(one: ArrayArgument) -> NDArray[Any]:
     """Return what an array holds before a launch. Raises ArgumentError where a user's function gives no such array."""
-    if one.direction is Direction.OUT:
+    if one.direction == "out":
         return np.full(one.nbytes, POISON, np.uint8).view(one.dtype).reshape(one.shape)
     generator = np.random.default_rng([one.seed, *map(ord, one.name)])
     if one.limit is not None:

@@ -1,4 +1,4 @@
-"""The messages to and from the measuring process: plain data, checked on arrival.
+"""The messages to and from the measuring process: plain data, typed on arrival.
 
 asv's processes have the commit's package installed and do not use CUDA. The measuring process uses CUDA and knows no
 commit. Only jobs pass between them, so one instrument launches the kernels of all commits.
@@ -7,38 +7,32 @@ commit. Only jobs pass between them, so one instrument launches the kernels of a
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Literal
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.kernel.arguments import Direction
 
-_Extent = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-_Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-_Name = Annotated[str, Meta(max_length=1000)]
-
-
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """Anything that is sent."""
+Extent = tuple[int, int, int]
 
 
 class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):
     """An array of a launch."""
 
-    name: _Name
+    name: str
     #: NumPy's name of its elements; of structs only their bytes, "V16".
-    dtype: _Name
-    shape: Annotated[tuple[_Size, ...], Meta(min_length=1, max_length=32)]
+    dtype: str
+    shape: tuple[int, ...]
     #: What the kernel does with it.
-    direction: Annotated[str, Meta(pattern="^(in|out|in and out)$")]
+    direction: Direction
     #: What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what asv's
     #: process writes, and this text tells from what other texts mean. Outputs hold poison.
-    values: _Name = "bits"
+    values: str = "bits"
     #: Tells inputs that repeat a block from each other; fingerprints, which are stored, have it as "place".
-    ordinal: Annotated[int, Meta(ge=0, le=1000)] = 0
+    ordinal: int = 0
     #: How far it may lie from its reference, in units of the last place; not at all if not given.
     ulp: float | None = None
 
@@ -72,32 +66,40 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return inputs.repeated(self.exact_dtype, self.begin, length)
 
 
-class Job(Message, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """Anything that is sent."""
+
+
+class Call(Message, frozen=True, kw_only=True):
+    """Machine code, and what it is launched with."""
+
+    cubin: bytes
+    entry: str
+    #: Blocks and threads a block, (x, y, z), and bytes of dynamic shared memory a block.
+    grid: Extent
+    block: Extent
+    dynamic_shared: int = 0
+    #: All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
+    parameters: bytes
+    addresses: tuple[int, ...]
+    #: What variables of the module hold before a launch, by their names there.
+    variables: tuple[tuple[str, bytes], ...] = ()
+
+
+class Job(Call, frozen=True, kw_only=True):
     """A configuration to measure."""
 
     #: The launch's text, for messages.
-    name: _Name
+    name: str
     #: SHA-256 of the installed package: jobs of different packages do not share a process unless that is asked for.
-    package_digest: _Name
-    #: The machine code, and its entry point.
-    cubin: Annotated[bytes, Meta(min_length=1, max_length=64 << 20)]
-    entry: _Name
-    #: Blocks and threads a block, (x, y, z), and bytes of dynamic shared memory a block.
-    grid: tuple[_Extent, _Extent, _Extent]
-    block: tuple[_Extent, _Extent, _Extent]
-    dynamic_shared: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    package_digest: str
     #: The arrays that it takes, in its order; one at least is written.
-    arrays: Annotated[tuple[DeviceArray, ...], Meta(min_length=1, max_length=64)]
-    #: All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
-    parameters: Annotated[bytes, Meta(max_length=32764)]
-    addresses: Annotated[tuple[Annotated[int, Meta(ge=0, le=32756)], ...], Meta(max_length=64)]
-    #: What variables of the module hold before a launch, by their names there.
-    variables: tuple[tuple[_Name, bytes], ...] = ()
+    arrays: tuple[DeviceArray, ...]
     #: Bytes that must move, those read and those written together.
-    useful_bytes: _Size
+    useful_bytes: int
     #: Tells what asv's process writes: what is expected of outputs, and what arrays hold before a launch. For two jobs
     #: with the same text that is the same.
-    reference: _Name
+    reference: str
     #: Whether asv's process says what is expected, or else a kernel that does, on the same arrays.
     is_verified: bool = True
     oracle: Job | None = None
@@ -106,8 +108,8 @@ class Job(Message, frozen=True, kw_only=True):
     #: Time launches by themselves instead of back to back.
     isolated: bool = False
     #: Samples to take. If there is a `most`: at least, until they suffice, and so many at most.
-    samples: Annotated[int, Meta(ge=1, le=1000)]
-    most: Annotated[int, Meta(ge=0, le=1000)] = 0
+    samples: int
+    most: int = 0
 
     @property
     def set_bytes(self) -> int:
@@ -132,15 +134,9 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """Asks for the job's reference."""
+    """Asks for the job's reference, which has so many bytes; the handle of memory that holds it follows."""
 
-    length: _Size
-
-
-class ReferenceLength(Message, frozen=True):
-    """The reference was written, into the memory whose handle follows; this is its length."""
-
-    length: _Size
+    length: int
 
 
 class Outcome(Message, frozen=True, kw_only=True):
@@ -152,16 +148,12 @@ class Outcome(Message, frozen=True, kw_only=True):
     copies: tuple[float, ...]
     #: Why the GPU did not run this as fast as it might.
     held_back: tuple[str, ...] = ()
-    #: Why no more samples were taken: those suffice, or as many as are allowed were taken.
-    stopped: str = ""
-    #: Where the process spent its time.
-    seconds: dict[str, float] = {}
 
 
 class Problem(Message, frozen=True, kw_only=True):
     """There is no outcome: this cannot be measured here, its output is wrong, or the measuring itself broke off."""
 
-    kind: Annotated[str, Meta(pattern="^(skipped|wrong|failed)$")]
+    kind: Literal["skipped", "wrong", "failed"]
     text: str
 
 

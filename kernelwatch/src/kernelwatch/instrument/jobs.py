@@ -12,11 +12,11 @@ import numpy as np
 
 from kernelwatch import suite
 from kernelwatch.instrument import buffers, fingerprint, inputs, skips, threads, tools
-from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Ready
+from kernelwatch.instrument.reference_memory import Reference
 from kernelwatch.kernel import Launch, matrix_copy
-from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, laid_out
+from kernelwatch.kernel.arguments import Array, ArrayArgument, laid_out
 from kernelwatch.kernel.kernel import Kernel
 
 
@@ -52,14 +52,14 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
         kernel.element(launch.dtype)
     arguments, oracle = dict(launch.arguments), kernel.reference
     named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
-    arrays, dtypes = tuple(map(_array, named)), {one.name: one.dtype for one in named}
-    is_verified = callable(oracle)
+    arrays, is_verified = tuple(map(_array, named)), callable(oracle)
+    expected, given, length = buffers.stretches(arrays, is_verified=is_verified)
 
     def job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_launched(kernel, launch, ready),
+            **_called(kernel, launch, ready),
             arrays=arrays,
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
             reference=f"{package_digest()} {_expectation(kernel, named)} {arguments}",
@@ -69,7 +69,6 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
         )
 
     def fill(into: Bytes) -> None:
-        expected, given, _ = buffers.stretches(arrays, is_verified=is_verified)
         threads.copy(np.broadcast_to(np.uint8(POISON), len(into)), into)
         held = {one.name: _held(one, array) for one, array in zip(named, arrays, strict=True)}
         for array, start, length in given:
@@ -82,29 +81,25 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
                 held[array.name] = view
         is_near = any(array.ulp is not None for array in arrays)
         found = kernel.expected(held, arguments, is_near=is_near) if is_verified else []
-        for (array, start, length), says in zip(expected, found, strict=True):
-            dtype = dtypes[array.name] if array.ulp is None else np.dtype(np.float64)
-            _lay_out(says.astype(dtype, copy=False), into[start : start + buffers.pitch(length)])
+        for stretch, says in zip(expected, found, strict=True):
+            dtype = held[stretch.array.name].dtype if stretch.array.ulp is None else np.dtype(np.float64)
+            _lay_out(says.astype(dtype, copy=False), stretch.of(into))
 
-    _, _, length = buffers.stretches(arrays, is_verified=is_verified)
     return Description(job, Reference(length, fill))
 
 
-def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
+def _called(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
     """Return the fields of a job that say what is launched."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skips.of_unknown_names():
         cubin = kernel.cubin(dtype, flags, arch=ready.arch)
         taken = kernel.taken(dtype, flags, arch=ready.arch)
         variables = kernel.variables(dtype, flags, arch=ready.arch, **arguments)
-    shape = kernel.geometry(dtype, ready.multiprocessors, **arguments)
     packed, places = laid_out(kernel.bound(dtype, **arguments), taken)
     return {
+        **vars(kernel.geometry(dtype, ready.multiprocessors, **arguments)),
         "cubin": cubin.data,
         "entry": cubin.entry,
-        "grid": shape.grid,
-        "block": shape.block,
-        "dynamic_shared": shape.dynamic_shared,
         "parameters": packed,
         "addresses": places,
         "variables": tuple(variables.items()),
@@ -113,9 +108,9 @@ def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
 
 def _oracle(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
     """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
-    launched = _launched(kernel, replace(launch, kernel=kernel.name), ready)
+    called = _called(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
-    return Job(**texts, **launched, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
+    return Job(**texts, **called, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
 
 
 def _array(one: ArrayArgument) -> DeviceArray:
@@ -126,8 +121,8 @@ def _array(one: ArrayArgument) -> DeviceArray:
         name=one.name,
         dtype=one.dtype.name if one.dtype.names is None else f"V{one.dtype.itemsize}",
         shape=one.shape,
-        direction=one.direction.value,
-        values=values if one.direction is not Direction.OUT else "",
+        direction=one.direction,
+        values=values if one.direction != "out" else "",
         ordinal=one.ordinal,
         ulp=one.ulp,
     )
@@ -153,28 +148,25 @@ def _expectation(kernel: Kernel, named: Sequence[ArrayArgument]) -> str:
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     """Describe the instrument's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
-    arrays = tuple(
-        DeviceArray(name=name, dtype=launch.dtype, shape=shape, direction=direction)
-        for name, direction in (("output", "out"), ("input 0", "in"))
-    )
-    length = arrays[0].nbytes
-    copy = Launch(launch.kernel, tools.DTYPE, arguments=tools.copied(length))
+    output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
+    read = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
+    copy = replace(launch, dtype=tools.DTYPE, arguments=tools.copied(output.nbytes))
 
     def job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_launched(tools.DEVICE_COPY, copy, ready),
-            arrays=arrays,
-            useful_bytes=2 * length,
-            reference=f"{launch.kernel} {length}",
+            **_called(tools.DEVICE_COPY, copy, ready),
+            arrays=(output, read),
+            useful_bytes=2 * output.nbytes,
+            reference=f"{launch.kernel} {output.nbytes}",
             **how,
         )
 
     def fill(into: Bytes) -> None:
-        _lay_out(arrays[1].repeated(length), into)
+        _lay_out(read.repeated(output.nbytes), into)
 
-    return Description(job, Reference(buffers.pitch(length), fill))
+    return Description(job, Reference(buffers.pitch(output.nbytes), fill))
 
 
 def _lay_out(expected: Array, into: Bytes) -> None:

@@ -19,18 +19,19 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
-from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready, ReferenceRequest
-from kernelwatch.instrument.references import Source
-from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.memory import Source
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
 
@@ -39,6 +40,28 @@ PATIENCE = 20.0
 
 #: The name of its socket, in a folder of its own.
 _SOCKET = "measuring"
+
+
+class Companions:
+    """The jobs of all commits that are measured in turns: a folder's, a file a commit, read when they are needed."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _jobs(self) -> list[Job]:
+        paths = sorted(self._folder.glob("*.jsonl")) if self._folder else []
+        return [msgspec.json.decode(line, type=Job) for path in paths for line in path.read_bytes().splitlines()]
+
+    def commits(self, job: Job) -> set[str]:
+        """Return the digests of the packages whose jobs share a process with a job: its own, and those in turns."""
+        known = {each.package_digest for each in self._jobs}
+        return known if job.package_digest in known else {job.package_digest}
+
+    def of(self, job: Job) -> list[Job]:
+        """Return the same job of each other commit that can take turns with it; none for a commit that is not known."""
+        same = [each for each in self._jobs if each.name == job.name and each.shares_buffers(job)]
+        return [each for each in same if each != job] if job in same else []
 
 
 class Server:
@@ -57,14 +80,13 @@ class Server:
         """Serve a connection; return whether this process may go on."""
         line.send(self._ready)
         job: Job = line.receive(Job, BEGIN)
-        others = self._companions.of(job)
         if self._commits and job.package_digest not in self._commits:
             line.send(Again())
             return False
         self._commits = self._commits or self._companions.commits(job)
         with _at_most(self._limit, partial(self._give_up, line)):
             try:
-                found: Outcome | Problem = self._measured(job, others, line)
+                found: Outcome | Problem = self._measured(job, line)
             except NotImplementedError as error:
                 found = Problem(kind="skipped", text=str(error))
             except WrongOutputError as error:
@@ -74,8 +96,8 @@ class Server:
         line.send(found)
         return not (isinstance(found, Problem) and found.kind == "failed")
 
-    def _measured(self, job: Job, others: Sequence[Job], line: Line) -> Outcome:
-        """Return the outcome of a job. Keep those of others, which are requested next."""
+    def _measured(self, job: Job, line: Line) -> Outcome:
+        """Return the outcome of a job. Keep those of its companions, which are requested next."""
         _, _, wanted = buffers.stretches(job.arrays, is_verified=job.is_verified)
         is_wanted = wanted and self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
@@ -89,6 +111,7 @@ class Server:
         if self._held[job]:
             self._session.verify(job, fetch)
             return self._held[job].popleft()
+        others = self._companions.of(job)
         found, *more = self._session.measure([job, *others], fetch)
         for other, outcome in zip(others, more, strict=True):
             self._held[other].append(outcome)
@@ -123,11 +146,10 @@ def main(words: Sequence[str] | None = None) -> None:
     options = parser.parse_args(words)
     threading.Thread(target=_end_with_input, args=(options.address.parent,), daemon=True).start()
     options.address.unlink(missing_ok=True)  # of the process before
-    handle = machine.nvml()
-    others = throttling.processes(handle)
+    others = throttling.processes(machine.nvml())
     server: Server | None = None
     try:
-        session = Session(None if handle is None else throttling.Watch(handle))
+        session = Session(throttling.watch())
         ready = device.ready(fingerprint.conditions(machine.volatile()))
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
         server = Server(session, ready, options.limit, options.companions)
@@ -192,7 +214,6 @@ class _Keeper:
                 if line and not facts:
                     facts.update(json.loads(line))
                 process.stdout.read()
-                process.wait()
             with self._ending:
                 if has_begun and not self._is_over:
                     self._process = self._start()

@@ -22,7 +22,7 @@ def configurations(archs: Sequence[str]) -> list[Configuration]:
 
     Side by side stands what differs in its flags alone: nvcc's longest step is the same for these.
     """
-    axes, meant = suite.COMPILED.axes, suite.current().dtypes
+    axes, meant = suite.current().compiled.axes, suite.current().dtypes
     return [
         (str(name), str(dtype), str(flags), arch)
         for arch in archs
@@ -39,7 +39,7 @@ def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> I
     Must be called before CUDA is initialised in this process, as it forks.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        yield from pool.map(_compiled, wanted, chunksize=len(suite.COMPILED.axes["flags"]))
+        yield from pool.map(_compiled, wanted, chunksize=len(suite.current().compiled.axes["flags"]))
 
 
 def _compiled(one: Configuration) -> Exception | None:
@@ -68,7 +68,6 @@ def for_device() -> None:
     if gpu is not None:
         from kernelwatch.instrument import tools  # noqa: PLC0415 -- of what times alone
 
-        sweeps = (sweep for kind, sweep in suite.BENCHMARKS.values() if kind is suite.Kind.TIMED)
-        launches = [sweep.launch(point) for sweep in sweeps for point in sweep.points()]
+        launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())
         everywhere([gpu.arch], {(each.kernel, each.dtype, each.flags) for each in launches})
         tools.prebuild(gpu.arch)

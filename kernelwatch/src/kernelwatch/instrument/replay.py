@@ -1,4 +1,8 @@
-"""One sample of a kernel's time: one replay of a CUDA graph that holds many launches between two events."""
+"""One sample of a kernel's time: one replay of a CUDA graph that holds launches.
+
+Back to back there are many in a row between two events. Such launches overlap: one begins while the one before it
+drains, which matters up to about 10 µs. An isolated launch has none beside it, and none of its data in the L2 cache.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwatch.instrument import device
+import numpy as np
+
+from kernelwatch.instrument import device, tools
 
 #: Shortest time of a sample's launches in milliseconds: long enough that the events cost little, short enough for many
 #: samples.
@@ -23,6 +29,16 @@ LONG = 0.03
 
 #: Launches at most that tell how many make a replay.
 PROBED = 64
+
+#: Isolated launches in a sample.
+LAUNCHES = 24
+
+#: Bytes that are read before each isolated launch, as a multiple of the L2 cache's size.
+FLUSHED = 2
+
+#: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
+#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
+BEYOND_STAMPS = 0.33e-6
 
 
 @dataclass(frozen=True)
@@ -56,33 +72,32 @@ class Graph:
         check(driver.cuGraphDestroy(graph))
 
     def launch(self) -> None:
-        """Start the work, without waiting for it."""
+        """Do the work, and wait for it."""
         device.check(device.driver.cuGraphLaunch(self._executable, self._stream.handle))
+        self._stream.synchronize()
 
 
 def once(capture: Callable[[], None], stream: Any) -> None:
-    """Run the work that `capture` puts on a stream as a graph, and wait for it.
+    """Do the work that `capture` puts on a stream as a graph.
 
     Nothing is launched in another way: after a few launches without a graph, each of all later graphs of the context
     takes 0.35 µs more (docs/evidence/times.md, "Launches without a graph").
     """
     with ExitStack() as stack:
         Graph(capture, stream, stack).launch()
-        stream.synchronize()
 
 
 class Instrument:
     """Launches of a cycle, put on its stream by `capture`, in a graph that times them on the GPU."""
 
     def __init__(self, cycle: Cycle, capture: Callable[[], None], stack: ExitStack) -> None:
-        self._restore, self._stream = cycle.restore, cycle.stream
+        self._restore = cycle.restore
         self._graph = Graph(capture, cycle.stream, stack)
 
     def sample(self) -> float:
-        """Replay the graph once, and wait for it; return the seconds that one launch took."""
+        """Replay the graph once; return the seconds that one launch took."""
         self._restore()
         self._graph.launch()
-        self._stream.synchronize()
         return self._seconds()
 
     def _seconds(self) -> float:
@@ -130,3 +145,38 @@ def back_to_back(cycle: Cycle, stack: ExitStack) -> Replay:
     wanted = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
     # A multiple of the cycle, so that a replay goes through all buffers equally often.
     return Replay(cycle, cycle.length * math.ceil(wanted / cycle.length), stack)
+
+
+class Isolated(Instrument):
+    """A CUDA graph of isolated launches, each between two kernels that note the GPU's global timer.
+
+    Before each launch an array of twice the L2's size is read. Then the cache holds no data of the launch, and none
+    that waits to be written back. Nsight Compute's `--cache-control all` makes the same state. `stack` frees graph and
+    memory. Raises NotImplementedError if the array does not fit in the device's free memory.
+    """
+
+    def __init__(self, cycle: Cycle, stack: ExitStack) -> None:
+        stream = cycle.stream
+        length = FLUSHED * device.l2_bytes()
+        flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
+        for allocation in (flushed, self._stamps):
+            stack.callback(allocation.free)
+        flush, stamp = tools.load(tools.FLUSH_L2, size=tools.elements(length)), tools.load(tools.STAMP, size=1)
+        first, read = int(self._stamps), flush.given(int(flushed), int(flushed))
+        begin, end = ([stamp.given(first + 16 * index + at, first) for index in range(LAUNCHES)] for at in (0, 8))
+
+        def capture() -> None:
+            for index in range(LAUNCHES):
+                flush(stream, read)
+                stamp(stream, begin[index])
+                cycle.enqueue(index, stream)
+                stamp(stream, end[index])
+
+        super().__init__(cycle, capture, stack)
+        self._functions = flush, stamp  # as long as the graph that launches them
+
+    def _seconds(self) -> float:
+        """Read the stamps; return the mean of the launches."""
+        stamps = np.empty((LAUNCHES, 2), np.uint64)
+        device.cuda.memcpy_dtoh(stamps, self._stamps)
+        return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + BEYOND_STAMPS

@@ -16,9 +16,6 @@ from kernelwatch.store import noise
 #: Mann-Whitney's test after Holm's correction for 4,600 times: its smallest p is 2 of 184,756.
 FEWEST, MOST = 5, 20
 
-#: Why no more samples were taken, as it is stored: these suffice, or there were as many as may be.
-SUFFICED, LIMIT = "sufficed", "limit"
-
 #: The median is known well enough to this share of the change that a review believes.
 SHARE = 0.1
 

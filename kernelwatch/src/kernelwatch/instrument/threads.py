@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import NDArray
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 #: From this many bytes on, threads pay for their start.
 WORTH_IT = 4 << 20
 
 
-def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the function's result for each item, in order. No thread stays behind."""
+def each(function: Callable[[int], None], length: int, step: int) -> None:
+    """Call a function with 0, `step`, 2 `step` and so on, below `length`. No thread stays behind."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(function, items))
+        list(pool.map(function, range(0, length, step)))
 
 
 def copy(source: NDArray[Any], target: NDArray[Any]) -> None:
@@ -29,4 +26,4 @@ def copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     def part(first: int) -> None:
         target[first : first + rows] = source[first : first + rows]
 
-    each(part, range(0, len(source), rows))
+    each(part, len(source), rows)

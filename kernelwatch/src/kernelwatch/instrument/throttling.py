@@ -44,3 +44,9 @@ class Watch:
         if processes(self._handle) > 1:
             reasons.append("another process is on the GPU")
         return reasons
+
+
+def watch() -> Watch | None:
+    """Return a watch of the GPU that CUDA uses by default; None where NVML knows none."""
+    handle = machine.nvml()
+    return None if handle is None else Watch(handle)

@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from kernelwatch.instrument import device
-from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
+from kernelwatch.instrument.bound_kernel import BoundKernel
+from kernelwatch.instrument.job import Call
 from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import laid_out
 from kernelwatch.kernel.parameters import inputs, outputs, scalar
@@ -40,32 +41,36 @@ FLUSH_L2 = _tool("flush_l2", "tools.cu", _THREADS)
 COMPARE = _tool("compare", "tools.cu", _THREADS, geometry.persistent(_BLOCKS), sets=1, pitch=1)
 STAMP = _tool("stamp", "stamp.cu", 1)
 
-_ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
-
 
 @cache
-def cubin(name: str, arch: str) -> bytes:
-    """Return the machine code of the tool of that name. Errors as `Kernel.cubin`."""
-    return _ALL[name].cubin(DTYPE, arch=arch).data
+def _cubin(tool: Kernel, arch: str) -> bytes:
+    return tool.cubin(DTYPE, arch=arch).data
 
 
 def prebuild(arch: str) -> None:
     """Compile all tools into the cache. Errors as `Kernel.cubin`."""
-    for name in _ALL:
-        cubin(name, arch)
+    for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP):
+        _cubin(tool, arch)
+
+
+def call(tool: Kernel, **arguments: int) -> Call:
+    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes. Errors as `Kernel.cubin`."""
+    bound = tool.bound(DTYPE, **arguments)
+    parameters, addresses = laid_out(bound, [(8, 8, None)] * len(bound))
+    shape = tool.geometry(DTYPE, device.multiprocessors(), **arguments)
+    return Call(
+        cubin=_cubin(tool, device.arch()),
+        entry=tool.name,
+        grid=shape.grid,
+        block=shape.block,
+        parameters=parameters,
+        addresses=addresses,
+    )
 
 
 def load(tool: Kernel, **arguments: int) -> BoundKernel:
-    """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
-    bound = tool.bound(DTYPE, **arguments)
-    packed = laid_out(bound, [(8, 8, None)] * len(bound))
-    return BoundKernel(cubin(tool.name, device.arch()), tool.name, *_shape(tool, arguments), *packed)
-
-
-def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
-    """Return a tool's grid and block on the current device."""
-    found = tool.geometry(DTYPE, device.multiprocessors(), **arguments)
-    return found.grid, found.block
+    """Return a tool in the current context. Arguments and errors as `call`."""
+    return BoundKernel(call(tool, **arguments))
 
 
 def elements(length: int) -> int:
@@ -78,11 +83,6 @@ def copied(length: int) -> dict[str, int]:
     return {"size": elements(length), "length": length}
 
 
-def copier(length: int) -> BoundKernel:
-    """Return what launches such a copy: (stream, output address, input address) -> None."""
-    return load(DEVICE_COPY, **copied(length))
-
-
-def copy_shape(length: int) -> tuple[Extent, Extent]:
-    """Return grid and block of such a copy."""
-    return _shape(DEVICE_COPY, copied(length))
+def copy(length: int) -> Call:
+    """Return the call of such a copy, which takes the output's address and the input's."""
+    return call(DEVICE_COPY, **copied(length))

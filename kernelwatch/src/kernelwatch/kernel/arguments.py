@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
@@ -21,17 +20,8 @@ Array = NDArray[Any]
 MAX_BYTES = 2**63 - 1
 
 
-class Direction(Enum):
-    """What a kernel does with an array."""
-
-    IN = "in"
-    OUT = "out"
-    IN_AND_OUT = "in and out"
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the kernel writes to it."""
-        return self is not Direction.IN
+#: What a kernel does with an array.
+Direction = Literal["in", "out", "in and out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +45,7 @@ class ArrayArgument:
     @property
     def is_written(self) -> bool:
         """Whether the kernel writes to it."""
-        return self.direction.is_written
+        return self.direction != "in"
 
     @property
     def nbytes(self) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import expressions, geometry, history
-from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, ScalarArgument, Shape, dtype_of, integer
+from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, Shape, dtype_of, integer
 from kernelwatch.kernel.code import Code
 from kernelwatch.kernel.geometry import Geometry, Length, Side, of_itemsize
 from kernelwatch.kernel.launch import DTYPE
@@ -140,7 +140,7 @@ class Kernel(Code):
 
     @property
     def _outputs(self) -> list[str]:
-        return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.direction.is_written]
+        return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.direction != "in"]
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class Kernel(Code):
         ordinal = 0
         for each in self.declared:
             one = each.of(dtype, extents) if isinstance(each, ArrayParameter) else each.of({**extents, "dtype": dtype})
-            if isinstance(one, ArrayArgument) and one.direction is not Direction.OUT:
+            if isinstance(one, ArrayArgument) and one.direction != "out":
                 one, ordinal = replace(one, ordinal=ordinal), ordinal + 1
             found.append(one)
         return found
@@ -239,7 +239,7 @@ class Kernel(Code):
         if self._useful is not None:
             return geometry.length(self._useful, {**self.checked(extents), _ITEMSIZE: dtype_of(dtype).itemsize})
         arrays = [each for each in self.bound(dtype, **extents) if isinstance(each, ArrayArgument)]
-        return sum(each.nbytes * (2 if each.direction.value == "in and out" else 1) for each in arrays)
+        return sum(each.nbytes * (2 if each.direction == "in and out" else 1) for each in arrays)
 
     def flops(self, **extents: Any) -> int:
         """Return the floating-point operations that must be done; 0 where nothing says how many."""

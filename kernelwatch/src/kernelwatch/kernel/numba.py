@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 
-import numpy as np
-
-from kernelwatch.kernel.arguments import ArrayArgument, ScalarArgument
+from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
-
-
-@dataclass(frozen=True, eq=False)
-class _OfArray(ScalarParameter):
-    """A number that describes an array."""
-
-    array: ArrayParameter | None = None
-    read: Callable[[ArrayArgument], int] = lambda array: 0
-
-    def extents(self) -> list[str]:
-        return []  # the array names them
-
-    def of(self, extents: Mapping[str, Any]) -> ScalarArgument:
-        assert self.array is not None
-        array = self.array.of(extents["dtype"], extents)
-        return ScalarArgument(self.name, self.read(array), np.dtype("int64"))
 
 
 def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
@@ -46,17 +28,26 @@ def _taken(one: Parameter) -> Iterator[Parameter]:
     if isinstance(one, ScalarParameter):
         yield one
         return
-    for name in ("meminfo", "parent"):
-        yield _OfArray(f"{one.name}.{name}", array=one)
-    yield _OfArray(f"{one.name}.size", array=one, read=lambda array: int(np.prod(array.shape)))
-    yield _OfArray(f"{one.name}.itemsize", array=one, read=lambda array: array.dtype.itemsize)
-    yield one
     axes = range(len(str(one.shape).split()))
+    yield _number(one, "meminfo", lambda array: 0)
+    yield _number(one, "parent", lambda array: 0)
+    yield _number(one, "size", lambda array: math.prod(array.shape))
+    yield _number(one, "itemsize", lambda array: array.dtype.itemsize)
+    yield one
     for axis in axes:
-        yield _OfArray(f"{one.name}.shape[{axis}]", array=one, read=lambda array, axis=axis: array.shape[axis])  # type: ignore[misc]
+        yield _number(one, f"shape[{axis}]", partial(_length, axis=axis))
     for axis in axes:
-        yield _OfArray(f"{one.name}.strides[{axis}]", array=one, read=lambda array, axis=axis: _stride(array, axis))  # type: ignore[misc]
+        yield _number(one, f"strides[{axis}]", partial(_stride, axis=axis))
+
+
+def _length(array: ArrayArgument, axis: int) -> int:
+    return array.shape[axis]
 
 
 def _stride(array: ArrayArgument, axis: int) -> int:
-    return array.dtype.itemsize * int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
+    return array.dtype.itemsize * math.prod(array.shape[axis + 1 :])
+
+
+def _number(one: ArrayParameter, name: str, read: Callable[[ArrayArgument], int]) -> ScalarParameter:
+    """Return a number that describes an array, which names the extents."""
+    return ScalarParameter(f"{one.name}.{name}", "int64", lambda **known: read(one.of(known["dtype"], known)))

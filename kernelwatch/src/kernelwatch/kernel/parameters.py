@@ -40,7 +40,7 @@ class ArrayParameter:
         As references and messages call it.
     shape : str or callable
         Lengths with spaces between, each an expression over the extents: "h w", "2*n+1"; or a function of extents.
-    direction : Direction
+    direction : {"in", "out", "in and out"}
         What the kernel does with it.
     dtype : dtype, optional
         Its elements' NumPy dtype, which may be a structured one; that which is swept if not given.
@@ -140,21 +140,21 @@ Parameter = ArrayParameter | ScalarParameter
 
 def inputs(name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any) -> ArrayParameter:
     """Declare an array that the kernel reads. A write to it is an error. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, Direction.IN, dtype, **more)
+    return ArrayParameter(name, shape, "in", dtype, **more)
 
 
 def outputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any
 ) -> ArrayParameter:
     """Declare an array that the kernel writes. Before a launch it holds poison. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, Direction.OUT, dtype, **more)
+    return ArrayParameter(name, shape, "out", dtype, **more)
 
 
 def in_and_out(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any
 ) -> ArrayParameter:
     """Declare an array that the kernel reads and changes. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, Direction.IN_AND_OUT, dtype, **more)
+    return ArrayParameter(name, shape, "in and out", dtype, **more)
 
 
 #: Declares a number or a struct that the kernel takes by value.

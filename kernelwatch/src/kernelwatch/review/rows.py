@@ -92,7 +92,7 @@ class Row:
         """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
         told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         found = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()]
-        _, sweep = suite.BENCHMARKS.get(self.benchmark, (None, None))
+        _, sweep = suite.current().benchmarks.get(self.benchmark, (None, None))
         of_sweep = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
         return " ".join([*found, *(word for word, holds in of_sweep.items() if holds)])
 

@@ -43,7 +43,7 @@ def main(folder: str) -> int:
 
 def _discovered(folder: str) -> Discovery:
     """Find the benchmarks as asv does, and which of them are numbers of one measurement."""
-    groups, found = suite.TOGETHER, io.StringIO()
+    groups, found = suite.current().together, io.StringIO()
     list_benchmarks(folder, found)
     return Discovery(json.loads(found.getvalue()), groups)
 

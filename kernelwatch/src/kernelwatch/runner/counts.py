@@ -35,7 +35,11 @@ def send_all(task: Task, send: Sender) -> None:
 
 def groups(kind: suite.Kind) -> dict[str, Sweep]:
     """Return the sweep of each class of a kind, in asv's order."""
-    return {name.rpartition(".")[0]: sweep for name, (one, sweep) in sorted(suite.BENCHMARKS.items()) if one is kind}
+    return {
+        name.rpartition(".")[0]: sweep
+        for name, (one, sweep) in sorted(suite.current().benchmarks.items())
+        if one is kind
+    }
 
 
 def configurations(task: Task, kind: suite.Kind) -> list[tuple[Configuration, Launch, Sweep]]:
@@ -87,7 +91,7 @@ def counted(task: Task, send: Sender) -> None:
 
 def _metrics(group: str) -> list[tuple[str, str]]:
     """Return each benchmark of a class, and what its number is called there."""
-    return [(name, name.partition(".track_")[2]) for name in suite.TOGETHER[group]]
+    return [(name, name.partition(".track_")[2]) for name in suite.current().together[group]]
 
 
 def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | None:
@@ -103,7 +107,7 @@ def compiled(task: Task, send: Sender) -> None:
     wanted = configurations(task, suite.Kind.COMPILED)
     if not wanted:
         return
-    axes, points = suite.COMPILED.axes, list(suite.COMPILED.points())
+    axes, points = suite.current().compiled.axes, list(suite.current().compiled.points())
     named = [tuple(map(str, points[one.place].values())) for one, _, _ in wanted]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         every = list(pool.map(_made, named, chunksize=len(axes["flags"]) * len(axes["arch"])))

@@ -17,10 +17,9 @@ from kernelwatch import suite
 from kernelwatch.benchmarks import timed
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import device, exchange, fingerprint, jobs, prebuild
-from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.job import Job, Outcome, Ready
+from kernelwatch.instrument.reference_memory import Reference, WrittenAhead
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.instrument.written_ahead import WrittenAhead
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.counts import configurations, groups

@@ -57,7 +57,7 @@ def configurations() -> tuple[Configuration, ...]:
     """Return every number that the suite measures, without the copies beside times."""
     return tuple(
         Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
-        for benchmark, (kind, sweep) in suite.BENCHMARKS.items()
+        for benchmark, (kind, sweep) in suite.current().benchmarks.items()
         if kind is not Kind.CONTROL
         for point in sweep.points()
     )

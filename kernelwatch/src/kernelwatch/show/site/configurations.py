@@ -26,7 +26,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     null where GB/s would mean nothing, `flops` where GFLOP/s would.
     """
     axes = history.axes(benchmark)
-    kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
+    kind, sweep = suite.current().benchmarks.get(benchmark, (None, None))
     lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
     own = [axis for axis in axes if axis not in (*COMMON, lines)]
     title = history.title(benchmark)
@@ -45,7 +45,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         "along": max(own, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
         "control": suite.control(benchmark) if kind is Kind.TIMED else None,
-        "plain_copy": bool(sweep and sweep is suite.DEVICE_COPY),
+        "plain_copy": bool(sweep and sweep is suite.current().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }

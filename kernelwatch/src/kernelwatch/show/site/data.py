@@ -75,7 +75,7 @@ def script(data: Any) -> str:
 
 def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
     """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
-    known = {name: place for place, name in enumerate(suite.BENCHMARKS)}
+    known = {name: place for place, name in enumerate(suite.current().benchmarks)}
     every = sorted(benchmarks, key=lambda name: (known.get(name, len(known)), name))
     return {name: number for number, name in enumerate(every)}
 

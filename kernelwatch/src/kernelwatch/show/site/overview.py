@@ -100,8 +100,8 @@ def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
 def _configurations(wanted: Kind) -> dict[str, _Configuration]:
     """Of each kernel that of the first benchmark that tells of it."""
     found: dict[str, _Configuration] = {}
-    for benchmark, (kind, sweep) in suite.BENCHMARKS.items():
-        if kind is not wanted or sweep.isolated or sweep is suite.DEVICE_COPY:
+    for benchmark, (kind, sweep) in suite.current().benchmarks.items():
+        if kind is not wanted or sweep.isolated or sweep is suite.current().copy:
             continue
         for kernel in filter(
             None, map(str, sweep.axes.get("kernel", [sweep.kernel]))

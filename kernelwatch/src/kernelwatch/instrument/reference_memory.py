@@ -1,19 +1,60 @@
-"""References that are written before they are asked for: NumPy makes them while the GPU measures."""
+"""References, as asv's processes write them: into memory that the measuring process reads, some before it asks."""
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
-from kernelwatch.instrument.exchange import Reference, ReferenceMemory
+import numpy as np
 
-#: How many are written at once.
+from kernelwatch.instrument.inputs import Bytes
+
+#: How many are written at once while the GPU measures.
 _AT_ONCE = 2
 
 
+class Reference(NamedTuple):
+    """The expected content of an output: its length in bytes, and a function that writes it into memory."""
+
+    length: int
+    fill: Callable[[Bytes], None]
+
+    def content(self) -> Bytes:
+        """Return the bytes in memory of this process."""
+        found = np.empty(self.length, np.uint8)
+        self.fill(found)
+        return found
+
+
+def mapped(handle: int, length: int) -> Bytes:
+    """Return the memory of a handle: so many bytes, or all for 0."""
+    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
+
+
+class ReferenceMemory:
+    """Memory that its process writes references into and another reads. To make it anew would take as long as writing.
+
+    `handle` is the memory's.
+    """
+
+    def __init__(self) -> None:
+        self.handle = os.memfd_create("reference")
+        self._held: Bytes = np.empty(0, np.uint8)
+
+    def write(self, reference: Reference) -> int:
+        """Write a reference and return the memory's handle."""
+        if reference.length > len(self._held):
+            os.truncate(self.handle, reference.length)
+            self._held = mapped(self.handle, reference.length)
+        reference.fill(self._held[: reference.length])
+        return self.handle
+
+
 class WrittenAhead:
-    """Writes references, some of them before they are asked for."""
+    """Writes references, some of them before they are asked for: NumPy makes them while the GPU measures."""
 
     def __init__(self) -> None:
         self._now = ReferenceMemory()

@@ -1,16 +1,28 @@
-"""References that the measuring process keeps: made once by NumPy, compared with many times."""
+"""What a measuring process keeps on the device: one place for the buffers of large jobs, and references.
+
+The time of strided writes depends on which memory they hit: read-coalesced transposes differed by up to 5.7 % on an
+H200 with the place of their buffers (docs/evidence/times.md, "Where buffers lie"). In one allocation, made before any
+job's buffers, those of a job always lie in the same place. References are made once by NumPy, compared with many times.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelwatch.instrument import device
-from kernelwatch.instrument.arena import Pool
 from kernelwatch.instrument.inputs import Bytes
+
+#: Bytes of the arena: the suite's largest job needs 5.2 GB.
+SIZE = 6 << 30
+
+#: Bytes of a page of large allocations: buffers begin where they would in allocations of their own.
+_PAGE = 2 << 20
 
 #: (first byte, host memory to fill): reads from a reference.
 Source = Callable[[int, Bytes], None]
@@ -30,7 +42,51 @@ def _staging() -> Bytes:
     return device.page_locked(_PIECE)
 
 
-class References(Pool):
+class _Piece(NamedTuple):
+    """A part of the arena, used as PyCUDA's allocations are."""
+
+    address: int
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        """Do nothing: the arena stays."""
+
+
+class _Pool:
+    """One allocation of `size` bytes in the context that lasts, which makes room when it must; none of 0 bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._pool: Any = device.allocate(size)[0] if size else None
+
+    def forget(self) -> None:
+        """Give the memory back, for good."""
+        if self._pool is not None:
+            self._pool.free()
+        self._pool = None
+
+
+class Arena(_Pool):
+    """Gives memory to one job at a time.
+
+    A device with less than twice as many bytes free has no arena: each job then allocates its own memory.
+    """
+
+    def __init__(self, size: int = SIZE) -> None:
+        free, _total = device.cuda.mem_get_info()
+        super().__init__(size if free >= 2 * size else 0)
+
+    def allocate(self, *sizes: int) -> list[Any]:
+        """Return memory of each of these sizes, in bytes. Errors as `device.allocate`."""
+        *starts, end = itertools.accumulate((-(-size // _PAGE) * _PAGE for size in sizes), initial=0)
+        if self._pool is None or end > self._size:
+            return device.allocate(*sizes)
+        return [_Piece(int(self._pool) + start) for start in starts]
+
+
+class References(_Pool):
     """References by their names: large ones on the device, in the context that lasts, and what is read there here.
 
     Those on the device share the pool, made before any buffers, so that these lie where they would without.
@@ -79,10 +135,10 @@ class References(Pool):
             self._used += length
         return self._on_device[name]
 
-    def forget(self) -> bool:
-        """As `Pool.forget`."""
+    def forget(self) -> None:
+        """As `_Pool.forget`."""
         self._on_device.clear()
-        return super().forget()
+        super().forget()
 
 
 def reader(held: Bytes) -> Source:

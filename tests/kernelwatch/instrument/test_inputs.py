@@ -1,0 +1,170 @@
+"""What arrays hold before a launch, on the host and on the device, and what outputs must hold after it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import kernelwatch
+from gpu_kernels import catalog, references
+from kernelwatch.counting import transactions
+from kernelwatch.instrument import buffers, inputs, jobs, tools
+from kernelwatch.instrument.buffers import Rotation
+from kernelwatch.instrument.inputs import POISON
+from kernelwatch.instrument.job import DeviceArray
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import ArrayArgument
+from tests.fake_cuda import FakeGpu
+
+Array = NDArray[Any]
+
+
+@pytest.mark.parametrize(
+    ("start", "length"), [(0, 10), (inputs.BLOCK - 3, 10), (5, 2 * inputs.BLOCK + 9), (10**12, 64)]
+)
+def test_input_repeats_the_random_block(start: int, length: int) -> None:
+    """The host knows any stretch of input memory."""
+    first = start % inputs.BLOCK
+    again = np.concatenate([inputs.block()] * 4)
+    held = inputs.repeated(None, start, length)
+    assert np.array_equal(held, again[first : first + length])
+    assert not held.flags.writeable, "a reference that writes into its input would spoil those of all others"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
+def test_exact_values_are_exact(dtype: str) -> None:
+    """Sums and products of inputs have no rounding, and no input is NaN, in each dtype that computes."""
+    kind = np.dtype(dtype)
+    held = inputs.block(dtype)[: 16 * 6000].view(kind)
+    cpu = [inputs.counted((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
+    assert not np.array_equal(cpu[0], cpu[1])
+    for values in (held, *cpu):
+        wide = values.astype(np.complex128)
+        assert np.isfinite(wide).all()
+        assert len(np.unique(wide.real)) == inputs.LEVELS
+        assert wide.real.max() == -wide.real.min()
+        assert np.array_equal((values + values[::-1]).astype(np.complex128), wide + wide[::-1])
+    if kind.itemsize >= 4 and kind.kind == "f":
+        one, other = (values.reshape(40, 150) for values in cpu)
+        product = one.astype(np.float64) @ other.T.astype(np.float64)
+        assert np.array_equal(one @ other.T, product.astype(kind)), "a product of matrices depends on the order"
+        assert np.abs(product).max() > 10
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "limit", "ends"),
+    [
+        ("random", "int8", None, (-128, 127)),
+        ("random", "uint8", None, (0, 255)),
+        ("zeros", "float32", None, (0, 0)),
+        ("bits", "int32", 7, (0, 6)),
+    ],
+)
+def test_content(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
+    """Random integers are any of their type, and indices any below their limit."""
+    held = inputs.content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
+    assert (held.min(), held.max()) == ends
+
+
+@pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 3001])
+@pytest.mark.parametrize("exact_dtype", [None, "float32"])
+@pytest.mark.parametrize("lengths", [[], [4000], [4000, 4000], [400] * 8, [70_000], [70_000, 12], [12, 70_000]])
+def test_any_number_of_inputs(
+    lengths: list[int], exact_dtype: str | None, block: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs of all sets lie apart, and hold what the host says; stretches for the control's bytes fill the memory."""
+    monkeypatch.setattr(inputs, "BLOCK", block)
+    monkeypatch.setattr(inputs, "_tiled", {})
+    inputs.block.cache_clear()
+    dtype = exact_dtype or "int8"
+    arrays = [
+        DeviceArray(
+            name=f"a{place}",
+            dtype=dtype,
+            shape=(length // np.dtype(dtype).itemsize,),
+            direction="in" if place else "out",
+            values="exact" if exact_dtype else "bits",
+            ordinal=max(0, place - 1),
+        )
+        for place, length in enumerate([4000, *lengths])
+    ]
+    rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
+    places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
+    assert len(places) == 5 * len(lengths)
+    assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
+    assert rotation.addresses(7) == rotation.addresses(2)
+    for index, array in itertools.product(range(5), arrays[1:]):
+        content = array.repeated(buffers.pitch(array.nbytes))
+        assert (gpu.view(rotation.address(array, index))[: len(content)] == content).all()
+    inputs.block.cache_clear()
+    for length in (16, (4000 + sum(lengths)) // 2):
+        for starts in zip(*rotation.slices(length), strict=True):
+            assert all(after - before >= length + 512 for before, after in itertools.pairwise(starts))
+            assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size
+
+
+@pytest.mark.parametrize(
+    ("pair_bytes", "l2", "pairs"),
+    [(2 * 256 * 256 * 4, 60 << 20, 360), (1 << 30, 60 << 20, 1), (120 << 20, 60 << 20, 2)],
+)
+def test_rotation_exceeds_the_l2(pair_bytes: int, l2: int, pairs: int) -> None:
+    """A rotation goes through at least three times the L2."""
+    assert buffers.sets_for(pair_bytes, l2) == pairs
+
+
+#: What references may return -> one that does: a copy of the input's last elements, behind the output's first.
+RETURNED: dict[str, Callable[[Array, Array], Array]] = {
+    "another array": lambda output, input: np.concatenate([output[:1], input[1:]]),
+    "the output, written into": lambda output, input: references.offset_copy(output, input, 1),
+    "a view of the output, backwards": lambda output, input: _backwards(output, input)[::-1],
+}
+
+
+def _backwards(output: Array, input: Array) -> Array:
+    output[:-1], output[-1] = input[:0:-1].copy(), output[0]
+    return output
+
+
+@pytest.mark.parametrize("size", [5, 1 << 21])
+@pytest.mark.parametrize("returned", RETURNED)
+def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes are those that the reference says, and poison follows up to the end."""
+    arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
+    name = "copy_behind_the_first"
+    kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
+    monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
+    reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
+    found = reference.content()
+    held = inputs.repeated(None, inputs.start(0), 4 * size)
+    assert (found[:4] == POISON).all()
+    assert np.array_equal(found[4 : 4 * size], held[4:])
+    assert (found[4 * size :] == POISON).all()
+    assert reference.length > 4 * size
+
+
+def test_unknown_kernel() -> None:
+    """A kernel that the installed commit does not know is skipped, by its name."""
+    with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
+        jobs.of(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
+def test_device_copy(length: int) -> None:
+    """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
+    copied = transactions.count(tools.DEVICE_COPY, tools.DTYPE, **tools.copied(length))
+    assert copied.problem() is None
+    if length % tools.WIDTH == 0:
+        totals = copied.counters.totals()
+        assert totals["load_sectors"] == totals["store_sectors"] == length // 32 + (length % 32 > 0)
+
+
+def test_flush_reads_all_and_writes_nothing() -> None:
+    """Every sector of the array is read once."""
+    totals = transactions.count(tools.FLUSH_L2, tools.DTYPE, size=4096).counters.totals()
+    assert totals["load_sectors"] * 32 == 4096 * tools.WIDTH
+    assert totals["store_requests"] == 0
