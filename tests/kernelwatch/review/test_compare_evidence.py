@@ -15,8 +15,7 @@ from kernelwatch import suite
 from kernelwatch.review import occupancy
 from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
-from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.store.noise import Gpus
+from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import Point
 from tests.kernelwatch.review.test_compare_groups import compiled
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
@@ -79,6 +78,11 @@ TOGETHER = [run(BASE, HEAD)]
 HELD_BASE, HELD_HEAD = [run(BASE, held={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, held={HEAD: POWER})]
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
+#: Each configuration has a GPU of its own.
+FLEET = [
+    {**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))
+]
+
 #: Head's time in base's, both in copies, the hashes of the machine code, the runs; the verdict and its reason.
 CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
@@ -112,6 +116,9 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
     "two GPUs, a little": (1.03, None, "ab", apart("A", "B"), SAME, ""),
     "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
     "two GPUs, the same machine code": (1.1, None, "aa", apart("A", "B"), UNDECIDED, SEVERAL),
+    "one GPU is not known": (1.03, None, "ab", apart("A", None), SAME, ""),
+    "one GPU each of a fleet": (1.03, None, "ab", FLEET, SLOW, ""),
+    "another GPU of a fleet": (1.03, None, "ab", [*FLEET, {**run(HEAD, uuid="C"), "selected": {TIME: ["one"]}}], SAME, ""),
 }  # fmt: skip
 
 
@@ -127,19 +134,10 @@ def test_evidence(
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (None if copies is None else pytest.approx(copies))
-    apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %"
-    assert [note.startswith(apart_) for note in found["notes"]] == [True] * (
-        len({each["before"]["uuid"] for each in runs}) - 1
-    )
-
-
-def test_the_same_machine_code_on_gpus_that_are_alike(root: Path) -> None:
-    """It is not slower because another GPU is."""
-    _noted(write(root, _suite(1.1, None)), TOGETHER, "aa")
-    (sides,) = find(BASE, HEAD, None, root)
-    (point,) = sides.history.points(sides.base.results, TIME)
-    found = Evidence(sides).with_doubts(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, Gpus.ALIKE)
-    assert (found.verdict.value, found.reason) == (UNDECIDED, SEVERAL)
+    apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
+    again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
+    own = {each["before"]["uuid"] for each in runs if "other" not in each.get("selected", {}).get(TIME, ())}
+    assert found["notes"] == [apart_ + again] * (len(own) - 1)
 
 
 @pytest.mark.parametrize(

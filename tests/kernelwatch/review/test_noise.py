@@ -10,7 +10,7 @@ import pytest
 
 from kernelwatch import suite
 from kernelwatch.review.noise import FEWEST, Noise, narrowed, noise
-from kernelwatch.store.noise import LONG, Gpus
+from kernelwatch.store.noise import LONG
 from kernelwatch.store.results import History
 from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_evidence import KERNEL, _lines, _noted, apart, run
@@ -34,14 +34,10 @@ def test_narrowed(changes: list[float], threshold: float) -> None:
 
 
 def test_thresholds() -> None:
-    """Between GPUs that are alike a narrowed threshold does not count, between others none but theirs."""
+    """Each holds from its seconds on."""
     of_machine = Noise({LONG: 0.003, 0.0: 0.02})
-    for seconds, expected in (
-        (LONG, [0.003, 0.01, 0.08]),
-        (0.99 * LONG, [0.02, 0.05, 0.08]),
-        (0.0, [0.02, 0.05, 0.08]),
-    ):
-        assert [of_machine.threshold(seconds, gpus) for gpus in Gpus] == expected
+    for seconds, expected in ((LONG, 0.003), (0.99 * LONG, 0.02), (0.0, 0.02)):
+        assert of_machine.threshold(seconds) == expected
     assert [Noise().threshold(seconds) for seconds in (LONG, 0.99 * LONG)] == [0.01, 0.05]
     assert (str(Noise()), str(of_machine)) == ("1 % from 20 µs on, 5 % below", "0.3 % from 20 µs on, 2 % below")
 

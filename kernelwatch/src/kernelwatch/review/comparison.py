@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,10 @@ from kernelwatch.review.commits import CannotCompareError, Side, Sides
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.noise import Noise, noise
-from kernelwatch.review.notes import Likeness, likeness, notes
+from kernelwatch.review.notes import notes
 from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
 from kernelwatch.review.verdict import FAILING, NOT_AGAIN, Verdict, exact
+from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import KINDS, TIMED, Point, kind
 
 
@@ -87,12 +88,11 @@ class Comparison(Sides):
         return (1, 2, 0).index(self.exit_code), list(Verdict).index(self.conclusion)
 
 
-def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
+def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparison:
     """Judge every configuration of two commits, or of those that are named, as `Row.name` has them.
 
-    What else both commits have still tells which numbers decide. A relative change counts from `at_least` on: 0 unless
-    somebody asked for more. `root` is the folder that holds the file of acknowledged regressions. Raises
-    CannotCompareError where the machine's file of hashes or a limit is not readable.
+    What else both commits have still tells which numbers decide. `root` is the folder that holds the file of
+    acknowledged regressions. Raises CannotCompareError where the machine's file of hashes or a limit is not readable.
     """
     history = sides.history
     try:
@@ -107,13 +107,16 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     if names is not None:
         lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
-    gpus, of_machine = likeness(evidence, times), noise(history, sides.head.commit) if times else Noise()
+    of_machine = noise(history, sides.head.commit) if times else Noise()
+    several_gpus = {benchmark: False for benchmark, _, _ in times}
+    for benchmark, base, _ in times:
+        several_gpus[benchmark] |= len(evidence.gpus(benchmark, base)) > 1
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    judged = list(_rows(sides, asked, of_machine, evidence, gpus, at_least))
+    judged = list(_rows(sides, asked, of_machine, evidence))
     if names is not None and any(row.kind != TIMED and row.judgement.is_change for row in judged):
         # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
-        judged += _rows(sides, others, of_machine, evidence, gpus, at_least)
+        judged += _rows(sides, others, of_machine, evidence)
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
     arch = next((str(run["arch"]) for run in runs if run.get("arch")), None)
     weighed = list(weigh(judged, arch, limits, evidence.launched))[: len(asked)]
@@ -123,7 +126,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         rows=sorted(map(acknowledged.row, weighed), key=Row.badness),
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=str(of_machine),
-        notes=[*notes(sides, gpus), *_reused(times, evidence), *acknowledged.problems],
+        notes=[*notes(sides, several_gpus), *_reused(times, evidence), *acknowledged.problems],
         acknowledged=acknowledged,
         arch=arch,
         **lone,
@@ -192,24 +195,23 @@ def _reused(times: list[Pair], evidence: Evidence) -> Iterator[str]:
         yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
 
 
-def _rows(
-    sides: Sides, pairs: list[Pair], noise: Noise, evidence: Evidence, gpus: Mapping[str, Likeness], at_least: float
-) -> Iterator[Row]:
+def _rows(sides: Sides, pairs: list[Pair], noise: Noise, evidence: Evidence) -> Iterator[Row]:
     """Judge some, whose times are one family."""
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
     thresholds = [
-        max(at_least, noise.threshold(base.value or 0.0, gpus[benchmark].gpus)) for benchmark, base, _ in varying
+        ANOTHER_GPU if len(evidence.gpus(benchmark, base)) > 1 else noise.threshold(base.value or 0.0)
+        for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:
         assert base.value is not None, "pairs have values"
         assert head.value is not None, "pairs have values"
         is_timed = kind(benchmark) == TIMED
-        judgement = next(judged) if is_timed else exact(base.value, head.value, at_least)
+        judgement = next(judged) if is_timed else exact(base.value, head.value)
         if evidence.is_one_measurement(base, head):
             judgement = replace(judgement, reasons=(NOT_AGAIN,))
         elif is_timed:
-            judgement = evidence.with_doubts(judgement, benchmark, base, gpus[benchmark].gpus)
+            judgement = evidence.with_doubts(judgement, benchmark, base)
         row = Row(
             name=base.name(benchmark),
             kind=kind(benchmark),

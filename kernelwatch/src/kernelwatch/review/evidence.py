@@ -14,11 +14,7 @@ from kernelwatch.review.occupancy import Launched
 from kernelwatch.review.rows import Copies, Row
 from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
 from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.noise import Gpus
 from kernelwatch.store.results import Point
-
-#: Of GPUs; None stands for a run that said none.
-Uuids = frozenset[str | None]
 
 
 class Evidence:
@@ -32,15 +28,9 @@ class Evidence:
             {point.name(name): copy for name, point, copy in self._history.times(side.results)} for side in sides.both
         ]
 
-    def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
-        """The GPUs that measured a benchmark of base and of head."""
-        base, head = (frozenset(self._history.gpus(side.results, benchmark=benchmark)) for side in self._sides.both)
-        return base, head
-
-    def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
-        """Whether one GPU measured a configuration of both commits, whoever measured others of the benchmark."""
-        base, head = (self._history.gpu_of_series(side.results, benchmark, point) for side in self._sides.both)
-        return base is not None and base == head
+    def gpus(self, benchmark: str, point: Point) -> set[str | None]:
+        """The UUIDs of the GPUs that measured a configuration of both commits; None stands for a run that said none."""
+        return self._history.gpus(*(side.results for side in self._sides.both), benchmark=benchmark, point=point)
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
@@ -77,15 +67,15 @@ class Evidence:
         )
         return base, head
 
-    def with_doubts(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
-        """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
+    def with_doubts(self, judgement: Judgement, benchmark: str, point: Point) -> Judgement:
+        """The judgement on a time, once all that is known beside it is taken into account."""
         if judgement.verdict is Verdict.SAME:
             return judgement
         unchanged = self.machine_code_unchanged(benchmark, point)
         doubt, could_be, copies = None, judgement.could_be, self.copies(benchmark, point)
         if told := self._held_back(benchmark, point):
             doubt, could_be = Reason(Why.HELD_BACK, (told,)), None
-        elif unchanged and gpus is not Gpus.ONE:
+        elif unchanged and len(self.gpus(benchmark, point)) > 1:
             doubt = Reason(Why.SEVERAL_GPUS)
         elif unchanged and copies is not None and abs(copies.ratio - 1) <= judgement.threshold:
             doubt = Reason(Why.COPY, (copies.ratio,))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from kernelwatch.review.commits import CannotCompareError, Sides, sides
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.verdict import change, ratio
-from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, Gpus
+from kernelwatch.store.noise import DEFAULTS
 from kernelwatch.store.results import History
 
 #: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
@@ -37,11 +37,9 @@ class Noise:
 
     thresholds: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
 
-    def threshold(self, seconds: float, gpus: Gpus = Gpus.ONE) -> float:
-        """Return the threshold of a time of base, if such `gpus` measured base and head."""
-        of_default = {**self.thresholds, **dict(DEFAULTS)}
-        of_kind = {Gpus.ONE: self.thresholds, Gpus.ALIKE: of_default, Gpus.SEVERAL: {0.0: ANOTHER_GPU}}[gpus]
-        return of_kind[max((least for least in of_kind if seconds >= least), default=0.0)]
+    def threshold(self, seconds: float) -> float:
+        """Return the threshold of a time of base, if one GPU measured base and head."""
+        return self.thresholds[max((least for least in self.thresholds if seconds >= least), default=0.0)]
 
     def __str__(self) -> str:
         """For example "1 % from 20 µs on, 5 % below"."""
@@ -94,6 +92,7 @@ def changes(both: Sides) -> Iterator[tuple[float, float]]:
                 old.value and new.value and min(old.value, new.value) > 0
                 and not evidence.is_one_measurement(old, new)
                 and evidence.machine_code_unchanged(benchmark, old)
-                and evidence.is_of_one_gpu(benchmark, old)
+                and len(gpus := evidence.gpus(benchmark, old)) == 1
+                and None not in gpus
             ):  # fmt: skip
                 yield old.value, change(ratio(old.value, new.value))

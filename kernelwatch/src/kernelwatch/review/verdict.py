@@ -132,11 +132,7 @@ def percent(ratio: float) -> str:
     return f"{change:+.{int(abs(change) < 10)}f} %"
 
 
-def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
-    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere.
-
-    A relative change counts from `at_least` on: 0 unless somebody asked for more.
-    """
-    found = ratio(base, head)
+def exact(base: float, head: float) -> Judgement:
+    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
     changed = Verdict.SLOWER if head > base else Verdict.FASTER
-    return Judgement(changed if base != head and change(found) >= at_least else Verdict.SAME, found, at_least)
+    return Judgement(changed if base != head else Verdict.SAME, ratio(base, head))

@@ -64,8 +64,6 @@ docs/review.md of kernelwatch has the rules.
     add("--all", action="store_true", help="list each configuration that changed, however little")
     listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
     add("--at-least", type=_share, default=AT_LEAST, metavar="PERCENT", help=listed)
-    judged = "judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)"
-    add("--judge-at-least", type=_share, default=0.0, metavar="PERCENT", help=judged)
     traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
     add("--trade", choices=TRADES, default=settings.trade(), help=traded)
     options = parser.parse_args(words)
@@ -77,7 +75,7 @@ docs/review.md of kernelwatch has the rules.
     try:
         given = options.base, options.head
         every = [of_compilers(*given, options.commit, name, root)] if options.compilers else find(*given, name, root)
-        found = [replace(compared(one, root, options.judge_at_least), trade=options.trade) for one in every]
+        found = [replace(compared(one, root), trade=options.trade) for one in every]
     except CannotCompareError as error:
         return cannot("compare", error)
     found.sort(key=Comparison.badness)

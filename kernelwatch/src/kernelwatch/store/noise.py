@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 #: Seconds from which on a launch is long enough for its start and end not to matter.
 LONG = 20e-6
 
@@ -11,17 +9,9 @@ LONG = 20e-6
 #: to 0.45 % from 20 µs on, and scatter more below (docs/evidence/agreement.md, "One GPU").
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
-#: Between two GPUs of a kind no threshold is below this, unless they are alike: H200s differed by up to 2 % in the
-#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/evidence/agreement.md).
+#: The threshold between two GPUs of a kind: H200s differed by up to 2 % in the median and by up to 7.3 %, but for times
+#: that are too noisy to judge (docs/evidence/agreement.md).
 ANOTHER_GPU = 0.08
-
-
-class Gpus(Enum):
-    """Which GPUs measured base and head."""
-
-    ONE = "the very same, or no run says which"
-    ALIKE = "several of the kind that do not differ: no threshold is below the default"
-    SEVERAL = "several of the kind"
 
 
 def default(seconds: float) -> float:

@@ -253,20 +253,16 @@ class History:
         began = results.results[benchmark].started_at if benchmark else None
         return ran if benchmark is None or began is None else record.wrote(ran, results.commit_hash, benchmark, began)
 
-    def gpu_of_series(self, results: Document, benchmark: str, point: Point) -> str | None:
-        """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
+    def gpus(self, *commits: Document, benchmark: str = "", point: Point | None = None) -> set[str | None]:
+        """The UUIDs of the GPUs that measured commits, or a benchmark of them, or one of its configurations.
 
-        A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
+        None stands for a run that said none. A fleet's records name the configurations of each run; of others, all
+        that were under way share a benchmark.
         """
-        texts = ", ".join(point.params.values())
-        runs = [run for run in self.runs_of(results, benchmark) if record.selects(run, benchmark, texts)]
-        uuids = {(run.get("before") or {}).get("uuid") for run in runs}
-        return uuids.pop() if len(uuids) == 1 else None
-
-    def gpus(self, *commits: Document, benchmark: str | None = None) -> set[str | None]:
-        """The UUIDs of the GPUs that measured commits, or a benchmark of them; None stands for a run that said none."""
-        runs = (run for results in commits for run in self.runs_of(results, benchmark))
-        return {(run.get("before") or {}).get("uuid") for run in runs}
+        texts = ", ".join(point.params.values()) if point else ""
+        runs = (run for results in commits for run in self.runs_of(results, benchmark or None))
+        found = (run for run in runs if point is None or record.selects(run, benchmark, texts))
+        return {(run.get("before") or {}).get("uuid") for run in found}
 
     def run_of(self, results: Document, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""

@@ -122,7 +122,8 @@ def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[s
         if row and row.result and None not in row.result and not are_several and not history.origins(commit, benchmark):
             continue  # a site has a million configurations; of most there is nothing to tell
         for point in history.points(results, benchmark):
-            uuid = history.gpu_of_series(results, benchmark, point) if are_several else None
+            uuids = history.gpus(results, benchmark=benchmark, point=point) if are_several else set()
+            uuid = uuids.pop() if len(uuids) == 1 else None
             facts = {"origins": point.origin[:8], "gpus": _short(uuid or ""), "failed": "failed" * point.failed}
             for what, said in facts.items():
                 if said and tuple(point.params.values()) in places:
