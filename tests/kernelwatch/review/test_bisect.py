@@ -63,10 +63,13 @@ def test_words_are_of_the_suite() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("load_sector transpose_read_coalesced", "'load_sector' names nothing that is measured; the nearest words are"),
+        (
+            "load_sector transpose_read_coalesced",
+            "'load_sector' names nothing that is measured; words are, for example, load_sectors",
+        ),
         ("registers transpose_red_coalesced", "transpose_read_coalesced"),
-        ("qqqq", "the metrics are time, load_sectors"),
-        ("", "no configuration has all words of METRIC, ''; give words of a configuration"),
+        ("qqqq", "words are, for example, time, load_sectors"),
+        ("", "no configuration has all words of METRIC, ''; give words of one as the review prints it"),
         ("registers transpose_serial int8 rows=40", "no configuration has all words"),
         ("transpose_write_coalesced -O0", "METRIC means times and other numbers"),
     ],
@@ -244,15 +247,18 @@ def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]])
         "bisect", "start", "--no-checkout", "--first-parent", commits["a name"], commits["beside"], "--", "gpu_kernels"
     )
     try:
-        found = made.run("git", "bisect", "run", sys.executable, "-m", "kernelwatch", "judge", MISALIGNED)
+        found = made.run(
+            "git", "bisect", "run", sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"
+        )
         refused = [
-            made.run(sys.executable, "-m", "kernelwatch", "judge", each) for each in ("registers", "--no-option")
+            made.run(sys.executable, "-m", "kernelwatch", "judge", *each)
+            for each in (("registers", "--between", "1", "2"), (MISALIGNED,))
         ]
     finally:
         made.git("bisect", "reset")
     assert f"{commits['misaligned']} is the first bad commit" in found.stdout, found.stdout + found.stderr
     assert re.findall(r"^(good|bad): \d+$", found.stdout, re.MULTILINE) == ["bad", "good"]
-    refused.append(made.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED))
+    refused.append(made.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
     assert [each.returncode for each in refused] == [128, 128, 128]
     for each, told in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
         assert told in each.stderr

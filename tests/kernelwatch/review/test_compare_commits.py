@@ -109,7 +109,7 @@ def test_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     for environment, measured in (("python3.09", BASE), ("python3.08", HEAD)):
         write(tmp_path, {measured: {COUNT: {"one": 1.0}}}, environment=environment)
     assert main([BASE, HEAD], tmp_path) == 2
-    assert "was measured in python3.09 and" in capsys.readouterr().err
+    assert "by one Python; results exist of gpu" in capsys.readouterr().err
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

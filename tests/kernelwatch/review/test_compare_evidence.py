@@ -79,9 +79,7 @@ HELD_BASE, HELD_HEAD = [run(BASE, held={BASE: POWER}), run(HEAD)], [run(BASE), r
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
 #: Each configuration has a GPU of its own.
-FLEET = [
-    {**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))
-]
+FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))]
 
 #: Head's time in base's, both in copies, the hashes of the machine code, the runs; the verdict and its reason.
 CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, Any]], str, str]] = {
@@ -118,7 +116,7 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
     "two GPUs, the same machine code": (1.1, None, "aa", apart("A", "B"), UNDECIDED, SEVERAL),
     "one GPU is not known": (1.03, None, "ab", apart("A", None), SAME, ""),
     "one GPU each of a fleet": (1.03, None, "ab", FLEET, SLOW, ""),
-    "another GPU of a fleet": (1.03, None, "ab", [*FLEET, {**run(HEAD, uuid="C"), "selected": {TIME: ["one"]}}], SAME, ""),
+    "another GPU of a fleet": (1.03, None, "ab", [*FLEET, {**FLEET[0], "before": {"uuid": "C"}}], SAME, ""),
 }  # fmt: skip
 
 

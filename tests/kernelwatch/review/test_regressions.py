@@ -219,7 +219,7 @@ def test_text(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str
         == f"""\
 ```
 REGRESSION  {b} -> {e}, gpu
-one of 3 commits; the last is “change 4 '''”, by A @person
+3 commits
 {COUNT}: 1 rose; most: sectors case one: 12 -> 15, +25 %
   kernelwatch compare {b} {e} --machine gpu
   kernelwatch bisect '{COUNT}(one)' {b} {e} --machine gpu

@@ -11,7 +11,7 @@ from asv.util import UserError
 
 from kernelwatch.store import folders, git
 from kernelwatch.store.models import Document
-from kernelwatch.store.results import History
+from kernelwatch.store.results import History, Point
 from kernelwatch.toolchain import releases as compilers
 
 _HASH = re.compile("[0-9a-f]{4,40}")
@@ -57,6 +57,12 @@ class Sides:
         """Base and head."""
         return self.base, self.head
 
+    def points(self, benchmark: str) -> list[tuple[Point | None, Point | None]]:
+        """What base and head have of each configuration of a benchmark, matched by its parameters."""
+        every = (self.history.points(side.results, benchmark) for side in self.both)
+        base, head = ({tuple(point.params.items()): point for point in points} for points in every)
+        return [(base.get(key), head.get(key)) for key in dict.fromkeys([*base, *head])]
+
     @property
     def environment(self) -> str:
         """The environment of asv's that head was measured in."""
@@ -87,33 +93,24 @@ def find(base: str, head: str, name: str | None, root: Path) -> list[Sides]:
     known, given = histories(name, root), (base, head)
     measured = sorted({commit for history in known for commit in history.commits()})
     commits = [resolve(each, root, measured) for each in given]
-    both = [history for history in known if {*commits} <= {*history.commits()}]
-    if not both:
-        raise CannotCompareError(_missing(known, given, commits))
-    shared = [each for each in both if {*each.environments(commits[0])} & {*each.environments(commits[1])}] or both
     distance = _distance(commits[0], commits[1], root)
-    return [replace(each, distance=distance) for history in shared for each in sides(history, given, commits)]
-
-
-def _missing(known: list[History], given: tuple[str, str], commits: list[str]) -> str:
-    """Why there is nothing to compare."""
-    names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
-    listed = (f"{history.machine}: {few(history.commits()[::-1])}" for history in known if history.commits())
-    measured = "; ".join(listed) or "no machine"
-    missing = [commit for commit in commits if all(commit not in history.commits() for history in known)]
-    run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
-    return f"no machine has results of both {names}; results exist of {measured}; run: {run}"
+    found = [replace(each, distance=distance) for history in known for each in sides(history, given, commits)]
+    if not found:
+        names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
+        listed = (f"{history.machine}: {few(history.commits()[::-1])}" for history in known if history.commits())
+        missing = [commit for commit in commits if commit not in measured] or commits
+        raise CannotCompareError(
+            f"no machine has results of both {names} by one Python; results exist of "
+            f"{'; '.join(listed) or 'no machine'}; run: "
+            + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing)
+        )
+    return found
 
 
 def sides(history: History, given: tuple[str, str], commits: list[str]) -> list[Sides]:
     """The results of one machine from each of asv's environments that both commits have: another is another series."""
     base, head = (history.environments(commit) for commit in commits)
-    shared = sorted(set(base) & set(head))
-    if not shared:
-        raise CannotCompareError(
-            f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
-            f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
-        )
+    shared = sorted(base.keys() & head.keys())
     return [
         Sides(
             history,
@@ -134,23 +131,21 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
     known = histories(machine, root)
     both = [[each.by(name) for name in names] for each in known if {*names} <= {*each.compilers}]
-    measured = {one.machine: [each for each in one.commits() if each in other.commits()] for one, other in both}
     every = {each for history in (*known, *itertools.chain(*both)) for each in history.commits()}
     wanted = resolve(commit, root, sorted(every)) if commit else None
     found = []
     for one, other in both:
-        for at in [each for each in measured[one.machine] if wanted in (None, each)][-1:]:
+        for at in [each for each in one.commits() if each in other.commits() and wanted in (None, each)][-1:]:
             old, new = (list(each.environments(at).values())[-1] for each in (one, other))
             found.append(Sides(one, Side(base, at, old), Side(head, at, new), place=one.machine))
-    if found:
-        return max(found, key=lambda each: min(side.results.date for side in each.both))
-    told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
-    what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
-    others = sorted({each or compilers.DEFAULT for history in known for each in history.compilers})
-    raise CannotCompareError(
-        f"no machine has results {what}by both {base} and {head}, only by {', '.join(others)}; both compiled "
-        f"{told}; run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
-    )
+    if not found:
+        others = sorted({each or compilers.DEFAULT for history in known for each in history.compilers})
+        what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
+        raise CannotCompareError(
+            f"no machine has results {what}by both {base} and {head}, only by {', '.join(others)}; "
+            f"run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
+        )
+    return max(found, key=lambda each: min(side.results.date for side in each.both))
 
 
 def histories(name: str | None, root: Path) -> list[History]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from kernelwatch import settings, suite
 from kernelwatch.review import timed
@@ -22,26 +20,28 @@ from kernelwatch.review.notes import notes
 from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
 from kernelwatch.review.verdict import FAILING, NOT_AGAIN, Verdict, exact
 from kernelwatch.store.noise import ANOTHER_GPU
-from kernelwatch.store.results import KINDS, TIMED, Point, kind
+from kernelwatch.store.results import TIMED, Point, kind
+
+#: What a configuration is that one commit has no value of: of FAILING, or there for another reason.
+LONE = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
+
+#: A benchmark, and what a configuration of it has in base and head.
+Pair = tuple[str, Point, Point]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Sides):
     """Two commits that were judged: all that the reports show.
 
-    `rows` are the worst first. The `broken` fail in head alone, the `failed` in both, the `repaired` in base alone;
-    `only_base` and `only_head` have no value in the other for another reason. `peak` is the machine's theoretical bytes
-    a second, if a run recorded it; `arch` the architecture of its GPU, if it has one. `noise` says up to which change
-    times are the same, `notes` what differs between the two runs besides the commit, `acknowledged` what is accepted,
-    `trade`, one of TRADES, what may become worse in a TRADE that passes.
+    `rows` are the worst first. `lone` has, by LONE, what fails in head alone, in both, in base alone, and what has no
+    value in the other for another reason. `peak` is the machine's theoretical bytes a second, if a run recorded it;
+    `arch` the architecture of its GPU, if it has one. `noise` says up to which change times are the same, `notes` what
+    differs between the two runs besides the commit, `acknowledged` what is accepted, `trade`, one of TRADES, what may
+    become worse in a TRADE that passes.
     """
 
     rows: list[Row]
-    broken: list[Lone]
-    failed: list[Lone]
-    repaired: list[Lone]
-    only_base: list[Lone]
-    only_head: list[Lone]
+    lone: Mapping[str, list[Lone]]
     peak: float | None
     noise: str
     notes: list[str]
@@ -55,19 +55,6 @@ class Comparison(Sides):
         return self.history.machine
 
     @cached_property
-    def _counts(self) -> Counter[tuple[str, Verdict]]:
-        return Counter((row.kind, row.judgement.verdict) for row in self.rows)
-
-    def count(self, verdict: Verdict, kind: str | None = None) -> int:
-        """How many rows have a verdict."""
-        return sum(self._counts[each, verdict] for each in (KINDS if kind is None else (kind,)))
-
-    @property
-    def changed(self) -> list[Row]:
-        """The rows that are not SAME."""
-        return [row for row in self.rows if row.judgement.verdict is not Verdict.SAME]
-
-    @cached_property
     def conclusion(self) -> Verdict:
         """The verdict on all of it."""
         return conclude(self.rows, {each.verdict for each in self.failures})
@@ -75,7 +62,7 @@ class Comparison(Sides):
     @cached_property
     def failures(self) -> list[Failure]:
         """What fails, worst first, one a kernel and reason."""
-        lones = zip(FAILING, (self.broken, self.failed, self.repaired), strict=True)
+        lones = zip(FAILING, (self.lone[each] for each in (BROKEN, FAILED, REPAIRED)), strict=True)
         return [failure for verdict, each in lones for failure in failures(verdict, each)]
 
     @property
@@ -100,22 +87,20 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
-    lone: dict[str, Any] = {place: [] for place in ("broken", "failed", "repaired", "only_base", "only_head")}
+    lone: dict[str, list[Lone]] = {place: [] for place in LONE}
     controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
     pairs = [pair for benchmark in every for pair in _paired(sides, benchmark, lone)]
-    if names is not None:
-        lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
     of_machine = noise(history, sides.head.commit) if times else Noise()
-    several_gpus = {benchmark: False for benchmark, _, _ in times}
-    for benchmark, base, _ in times:
-        several_gpus[benchmark] |= len(evidence.gpus(benchmark, base)) > 1
-    asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    judged = list(_rows(sides, asked, of_machine, evidence))
-    if names is not None and any(row.kind != TIMED and row.judgement.is_change for row in judged):
-        # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
+    asked, others = pairs, list[Pair]()
+    if names is not None:
+        lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
+        asked = [pair for pair in pairs if pair[1].name(pair[0]) in names]
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
+    judged = list(_rows(sides, asked, of_machine, evidence))
+    if any(row.kind != TIMED and row.judgement.is_change for row in judged):
+        # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
         judged += _rows(sides, others, of_machine, evidence)
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
     arch = next((str(run["arch"]) for run in runs if run.get("arch")), None)
@@ -124,17 +109,13 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
     return Comparison(
         **vars(sides),
         rows=sorted(map(acknowledged.row, weighed), key=Row.badness),
+        lone=lone,
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=str(of_machine),
-        notes=[*notes(sides, several_gpus), *_reused(times, evidence), *acknowledged.problems],
+        notes=[*notes(sides, times, evidence), *acknowledged.problems],
         acknowledged=acknowledged,
         arch=arch,
-        **lone,
     )
-
-
-#: A benchmark, and what a configuration of it has in base and head.
-Pair = tuple[str, Point, Point]
 
 
 def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterator[Pair]:
@@ -142,27 +123,25 @@ def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterat
 
     What one of them has goes into its list, and what fails into another; what neither has into none.
     """
-    history, both = sides.history, [side.results for side in sides.both]
-    points = [{tuple(each.params.items()): each for each in history.points(one, benchmark)} for one in both]
-    ran = [history.why_not_run(one, benchmark) or "not run" for one in both]
-    for key in dict.fromkeys([*points[0], *points[1]]):
-        base, head = (found.get(key) for found in points)
+    ran = [sides.history.why_not_run(side.results, benchmark) or "not run" for side in sides.both]
+    for base, head in sides.points(benchmark):
         in_base, in_head = (_state(point, why) for point, why in zip((base, head), ran, strict=True))
-        point = base or points[1][key]
-        launched = kernel(benchmark, point.params)
-        if in_head == _FAILED:
-            place, reason = "failed" if in_base == _FAILED else "broken", _cause(sides, sides.head, benchmark, launched)
-        elif in_base == _FAILED and in_head == _MEASURED:
-            place, reason = "repaired", _cause(sides, sides.base, benchmark, launched)
-        elif base and in_base == _MEASURED != in_head:
-            place, reason = "only_base", f"{in_head} in head"
-        elif head and in_head == _MEASURED != in_base:
-            place, reason = "only_head", f"{in_base} in base"
-        else:
-            if base and head and in_base == _MEASURED:
-                yield benchmark, base, head
+        if base and head and in_base == in_head == _MEASURED:
+            yield benchmark, base, head
             continue
-        lone[place].append(Lone(point.name(benchmark), benchmark, reason, launched, point.params))
+        places = {
+            BROKEN: in_head == _FAILED != in_base,
+            FAILED: in_head == _FAILED,
+            REPAIRED: in_base == _FAILED and in_head == _MEASURED,
+            ONLY_BASE: in_base == _MEASURED,
+            ONLY_HEAD: in_head == _MEASURED,
+        }
+        point, place = base or head, next((place for place, holds in places.items() if holds), None)
+        if point and place:
+            launched = kernel(benchmark, point.params)
+            reason = {ONLY_BASE: f"{in_head} in head", ONLY_HEAD: f"{in_base} in base"}.get(place)
+            reason = reason or _cause(sides, sides.base if place == REPAIRED else sides.head, benchmark, launched)
+            lone[place].append(Lone(point.name(benchmark), benchmark, reason, launched, point.params))
 
 
 _MEASURED, _FAILED = "measured", "failed"
@@ -188,18 +167,11 @@ def _cause(sides: Sides, side: Side, benchmark: str, kernel: str) -> str:
     return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
 
 
-def _reused(times: list[Pair], evidence: Evidence) -> Iterator[str]:
-    """How many times need no judgement, for a reader who wonders why they are equal to the last digit."""
-    equal = sum(evidence.is_one_measurement(base, head) for _, base, head in times)
-    if equal:
-        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
-
-
 def _rows(sides: Sides, pairs: list[Pair], noise: Noise, evidence: Evidence) -> Iterator[Row]:
     """Judge some, whose times are one family."""
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
     thresholds = [
-        ANOTHER_GPU if len(evidence.gpus(benchmark, base)) > 1 else noise.threshold(base.value or 0.0)
+        ANOTHER_GPU if evidence.are_several_gpus(benchmark, base) else noise.threshold(base.value or 0.0)
         for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))

@@ -6,6 +6,7 @@ A comparison of times alone blames the kernel for whatever happened to the machi
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from kernelwatch import suite
 from kernelwatch.review import occupancy
@@ -23,7 +24,7 @@ class Evidence:
     def __init__(self, sides: Sides) -> None:
         self._sides, self._history = sides, sides.history
         self._cubins = [Cubins(self._history.folder, side.compiler) for side in sides.both]
-        self._archs: dict[tuple[str, str], str | None] = {}
+        self._arch = cache(lambda side, benchmark: self._history.run_of(side.results, benchmark).get("arch"))
         self._copies = [
             {point.name(name): copy for name, point, copy in self._history.times(side.results)} for side in sides.both
         ]
@@ -31,6 +32,10 @@ class Evidence:
     def gpus(self, benchmark: str, point: Point) -> set[str | None]:
         """The UUIDs of the GPUs that measured a configuration of both commits; None stands for a run that said none."""
         return self._history.gpus(*(side.results for side in self._sides.both), benchmark=benchmark, point=point)
+
+    def are_several_gpus(self, benchmark: str, point: Point) -> bool:
+        """Whether two GPUs measured a configuration, or one that is known and one that is not."""
+        return len(self.gpus(benchmark, point)) > 1
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
@@ -40,8 +45,7 @@ class Evidence:
     def is_one_measurement(self, base: Point, head: Point) -> bool:
         """Whether two commits have the numbers of one measurement, since all that they depend on is the same."""
         commits = [side.commit for side in self._sides.both]
-        origins = {point.origin or commit for point, commit in zip((base, head), commits, strict=True)}
-        return len(set(commits)) == 2 and len(origins) == 1
+        return commits[0] != commits[1] and (base.origin or commits[0]) == (head.origin or commits[1])
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
@@ -50,12 +54,12 @@ class Evidence:
             return None
         # Whole cubins name their compiler: those of two compilers always differ.
         for hashed in (Cubins.code,) if self._sides.is_of_compilers else (Cubins.code, Cubins.sha256):
-            found = [
+            base, head = (
                 hashed(cubins, side.commit, self._arch_of(side, cubins, benchmark, point), known)
                 for side, cubins in zip(self._sides.both, self._cubins, strict=True)
-            ]
-            if None not in found:
-                return found[0] == found[1]
+            )
+            if None not in (base, head):
+                return base == head
         return None
 
     def launched(self, row: Row) -> Launched:
@@ -75,7 +79,7 @@ class Evidence:
         doubt, could_be, copies = None, judgement.could_be, self.copies(benchmark, point)
         if told := self._held_back(benchmark, point):
             doubt, could_be = Reason(Why.HELD_BACK, (told,)), None
-        elif unchanged and len(self.gpus(benchmark, point)) > 1:
+        elif unchanged and self.are_several_gpus(benchmark, point):
             doubt = Reason(Why.SEVERAL_GPUS)
         elif unchanged and copies is not None and abs(copies.ratio - 1) <= judgement.threshold:
             doubt = Reason(Why.COPY, (copies.ratio,))
@@ -86,10 +90,7 @@ class Evidence:
 
     def _arch_of(self, side: Side, cubins: Cubins, benchmark: str, point: Point) -> str:
         """That of the configuration, or of the GPU that ran it; where neither is known, one was compiled for."""
-        key = side.commit, benchmark
-        if key not in self._archs:
-            self._archs[key] = self._history.run_of(side.results, benchmark).get("arch")
-        return point.params.get("arch") or self._archs[key] or next(iter(cubins.archs), "")
+        return point.params.get("arch") or self._arch(side, benchmark) or next(iter(cubins.archs), "")
 
     def _held_back(self, benchmark: str, point: Point) -> str:
         """Why the GPU was slow in the runs that the samples are from; empty if it was not, or was alike all along.

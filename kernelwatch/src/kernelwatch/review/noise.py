@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelwatch.review.commits import CannotCompareError, Sides, sides
+from kernelwatch.review.commits import sides
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.verdict import change, ratio
 from kernelwatch.store.noise import DEFAULTS
@@ -54,17 +54,9 @@ def noise(history: History, head: str) -> Noise:
     found: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
     line = [head, *history.graph.ancestors(head)]
     for commit, base in itertools.islice(itertools.pairwise(line), COMMITS):
-        for seconds, changed in _changes(history, base, commit):
+        for seconds, changed in changes(history, base, commit):
             found[next(least for least in found if seconds >= least)].append(changed)
     return Noise({least: min(default, narrowed(found[least])) for least, default in DEFAULTS})
-
-
-@functools.lru_cache(maxsize=1024)
-def _changes(history: History, base: str, head: str) -> list[tuple[float, float]]:
-    try:
-        return [each for both in sides(history, (base, head), [base, head]) for each in changes(both)]
-    except CannotCompareError:  # in no environment both
-        return []
 
 
 def narrowed(changes: list[float]) -> float:
@@ -75,24 +67,21 @@ def narrowed(changes: list[float]) -> float:
     return max(1, math.ceil(SAFETY * most / STEP)) * STEP
 
 
-def changes(both: Sides) -> Iterator[tuple[float, float]]:
-    """Yield the seconds and the relative change of each time that one GPU measured in two runs of one machine code."""
-    evidence = Evidence(both)
-    for benchmark in both.history.benchmarks("time"):
-        runs = [both.history.run_of(side.results, benchmark) for side in both.both]
-        if runs[0] is runs[1]:  # in turns: they agree better than two runs
-            continue
-        base, head = (
-            {tuple(point.params.items()): point for point in both.history.points(side.results, benchmark)}
-            for side in both.both
-        )
-        for key in base.keys() & head.keys():
-            old, new = base[key], head[key]
-            if (
-                old.value and new.value and min(old.value, new.value) > 0
-                and not evidence.is_one_measurement(old, new)
-                and evidence.machine_code_unchanged(benchmark, old)
-                and len(gpus := evidence.gpus(benchmark, old)) == 1
-                and None not in gpus
-            ):  # fmt: skip
-                yield old.value, change(ratio(old.value, new.value))
+@functools.lru_cache(maxsize=1024)
+def changes(history: History, base: str, head: str) -> list[tuple[float, float]]:
+    """Return the seconds and the relative change of each time that one GPU measured in two runs of one machine code."""
+    found = []
+    for both in sides(history, (base, head), [base, head]):
+        evidence = Evidence(both)
+        for benchmark in history.benchmarks("time"):
+            runs = [history.run_of(side.results, benchmark) for side in both.both]
+            for old, new in both.points(benchmark) if runs[0] is not runs[1] else ():  # in turns they agree better
+                if (
+                    old and new and old.value and new.value and min(old.value, new.value) > 0
+                    and not evidence.is_one_measurement(old, new)
+                    and evidence.machine_code_unchanged(benchmark, old)
+                    and not evidence.are_several_gpus(benchmark, old)
+                    and None not in evidence.gpus(benchmark, old)
+                ):  # fmt: skip
+                    found.append((old.value, change(ratio(old.value, new.value))))
+    return found

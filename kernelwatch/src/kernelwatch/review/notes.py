@@ -1,51 +1,48 @@
-"""What differs between the runs of two commits besides the commit."""
+"""What to tell of two commits besides their rows: what else differs between their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kernelwatch.review.commits import Sides
+from kernelwatch.review.evidence import Evidence
+from kernelwatch.review.verdict import NOT_AGAIN
 from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.results import Point
 
-COMPILER = "compiler"
-
-#: Facts of a run that explain a change by themselves: what a fact is called, where a run's record holds it, and asv's
-#: types of the benchmarks that it matters for.
-_FACTS = (
-    ("GPU", ("gpu",), ("time",)),
-    ("driver", ("before", "driver"), ("time",)),
-    (COMPILER, ("nvcc",), ("time", "track")),
-)
+#: Facts of a run that explain a change by themselves, and asv's types of the benchmarks that they matter for.
+_FACTS = {"GPU": ("time",), "driver": ("time",), "compiler": ("time", "track")}
 
 
-def notes(sides: Sides, several_gpus: Mapping[str, bool]) -> Iterator[str]:
-    """Yield what to tell, a sentence each; of each timed benchmark, whether several GPUs measured a configuration."""
+def notes(sides: Sides, times: Sequence[tuple[str, Point, Point]], evidence: Evidence) -> Iterator[str]:
+    """Yield what to tell, a sentence each; the times are benchmark, and a configuration's of base and of head."""
     if sides.base.commit == sides.head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"
     yield from (f"{fact}; measure both with one: {sides.again}" for fact in _other_facts(sides))
-    if count := sum(several_gpus.values()):
-        several = f"several of the kind, measured {count} of {len(several_gpus)} timed benchmarks"
-        least = f"no threshold is below {ANOTHER_GPU * 100:g} %"
-        yield f"not one GPU, but {several}: {least}; to judge smaller changes measure both on one GPU: {sides.again}"
+    several = {benchmark for benchmark, base, _ in times if evidence.are_several_gpus(benchmark, base)}
+    if several:
+        count = f"{len(several)} of {len({benchmark for benchmark, *_ in times})} timed benchmarks"
+        yield (
+            f"not one GPU, but several of the kind, measured {count}: no threshold is below {ANOTHER_GPU * 100:g} %; "
+            f"to judge smaller changes measure both on one GPU: {sides.again}"
+        )
+    if equal := sum(evidence.is_one_measurement(base, head) for _, base, head in times):
+        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
 
 
 def _other_facts(sides: Sides) -> Iterator[str]:
     """Each benchmark has the facts of the run that measured it: later ones may have measured others, elsewhere."""
     history, both = sides.history, [side.results for side in sides.both]
-    for what, path, types in _FACTS:
-        if what == COMPILER and sides.is_of_compilers:
-            continue  # that is what is compared
+    for what, types in _FACTS.items():
         every = (name for each in types for name in history.benchmarks(each))
         names = (name for name in every if not any(history.why_not_run(each, name) for each in both))
-        pairs = (tuple(_fact(history.run_of(results, name), path) for results in both) for name in names)
+        pairs = (tuple(_facts(history.run_of(results, name))[what] for results in both) for name in names)
         for base, head in dict.fromkeys(pairs):
-            if base != head and base is not None and head is not None:
+            if base != head and None not in (base, head) and not (what == "compiler" and sides.is_of_compilers):
                 yield f"another {what}: {base} for base, {head} for head"
 
 
-def _fact(run: dict[str, Any], path: tuple[str, ...]) -> str | None:
-    found: Any = run
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return None if found is None else str(found)
+def _facts(run: dict[str, Any]) -> dict[str, Any]:
+    before = run.get("before") or {}
+    return {"GPU": run.get("gpu"), "driver": before.get("driver"), "compiler": run.get("nvcc")}

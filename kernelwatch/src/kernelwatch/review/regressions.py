@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kernelwatch.review.comparison import BROKEN, REPAIRED
 from kernelwatch.review.consecutive import between, consecutive
 from kernelwatch.review.rows import Failure, Lone, Row, failures
 from kernelwatch.review.verdict import NOT_AGAIN, TOLD, Verdict
@@ -72,9 +73,9 @@ def standing(history: History) -> list[Regression]:
                 worse[key] = [each for each in worse[key] if not (accepts or each.mended_by(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
                     worse[key].append(_Worse(one.base.commit, step.head, row, row.judgement.ratio))
-            for lone in one.broken:
+            for lone in one.lone[BROKEN]:
                 failing[one.environment, lone.name] = one.base.commit, step.head, lone
-            for lone in one.repaired:
+            for lone in one.lone[REPAIRED]:
                 failing.pop((one.environment, lone.name), None)
     found: dict[tuple[str, str, bool], tuple[list[Row], list[Lone]]] = defaultdict(lambda: ([], []))
     for each in (each for every in worse.values() for each in every):

@@ -61,39 +61,21 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if p is None:
         few = Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
         return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(few,))
-    interval = ratio_interval(base.samples, head.samples)
-    doubt = _doubt(base, head, found, p, interval, family)
-    verdict = Verdict.UNDECIDED if doubt else Verdict.SLOWER if found > 1 else Verdict.FASTER
-    return Judgement(verdict, found, threshold, p, interval, doubt, _could_be(base, head, interval))
-
-
-def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[float, float]:
-    """Where the ratio may lie: within its interval, or between what any process of base and any of head say."""
     old, new = ([float(np.median(samples)) for samples in point.processes] for point in (base, head))
-    return min(interval[0], min(new) / max(old)), max(interval[1], max(new) / min(old))
-
-
-def _doubt(
-    base: Point, head: Point, found: float, p: float, interval: tuple[float, float], family: int
-) -> tuple[Reason, ...]:
-    """Why a change above the threshold is not believed; none if it is."""
-    spreads = process_spread(base), process_spread(head)
-    # The samples of one process are correlated, so no test of samples sees that a whole process was fast or slow. A
-    # median may be off by what its processes differ by, on both sides: a change must exceed the two together.
-    if sum(spreads) >= max(found, 1 / found) - 1:
-        return (Reason(Why.PROCESSES, spreads),)
-    if p >= ALPHA:
-        return (Reason(Why.CHANCE, (p, family)),)
-    low, high = interval
-    if not (low > 1 if found > 1 else high < 1):
-        return (Reason(Why.INTERVAL, interval),)
-    return ()
-
-
-def process_spread(point: Point) -> float:
-    """Relative difference of the largest and the smallest median of its processes."""
-    medians = [float(np.median(samples)) for samples in point.processes]
-    return max(medians) / min(medians) - 1
+    spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
+    low, high = interval = ratio_interval(base.samples, head.samples)
+    rules = (
+        # The samples of one process are correlated, so no test of samples sees that a whole process was fast or slow. A
+        # median may be off by what its processes differ by, on both sides: a change must exceed the two together.
+        (sum(spreads) >= max(found, 1 / found) - 1, Why.PROCESSES, spreads),
+        (p >= ALPHA, Why.CHANCE, (p, family)),
+        (low <= 1 if found > 1 else high >= 1, Why.INTERVAL, interval),
+    )
+    doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
+    verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if found > 1 else Verdict.FASTER
+    # Within the interval, or between what any process of base and any of head say.
+    could_be = min(low, min(new) / max(old)), max(high, max(new) / min(old))
+    return Judgement(verdict, found, threshold, p, interval, doubts, could_be)
 
 
 @functools.cache

@@ -28,7 +28,7 @@ class Verdict(Enum):
 
 
 #: Of a number that rose and that nobody acknowledged, whether it decides or not.
-ROSE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
+RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
 #: Of a configuration that has no value on one side or both, since it failed there.
 FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)

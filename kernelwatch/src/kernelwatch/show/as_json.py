@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -18,10 +19,7 @@ from kernelwatch.toolchain import releases as compilers
 FORMAT = 5
 
 #: What is told of the comparison as it is.
-_TOLD = (
-    "machine", "environment", "conclusion", "exit_code", "noise", "notes",
-    "broken", "failed", "repaired", "only_base", "only_head",
-)  # fmt: skip
+_TOLD = ("machine", "environment", "conclusion", "exit_code", "noise", "notes")
 
 
 def render(comparison: Comparison, *others: Comparison) -> str:
@@ -33,18 +31,20 @@ def render(comparison: Comparison, *others: Comparison) -> str:
 
 
 def _document(comparison: Comparison) -> dict[str, Any]:
+    counts = Counter((row.kind, row.judgement.verdict) for row in comparison.rows)
     return {
         "format": FORMAT,
         **{name: getattr(comparison, name) for name in _TOLD},
+        **comparison.lone,
         **{
             name: {"given": side.given, "commit": side.commit, "compiler": side.compiler or compilers.DEFAULT}
             for name, side in zip(("base", "head"), comparison.both, strict=True)
         },
-        "totals": {kind: {verdict: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
+        "totals": {kind: {verdict: counts[kind, verdict] for verdict in Verdict} for kind in KINDS},
         "peak_bytes_per_second": comparison.peak,
         "groups": [
             {"kernel": each.kernel, "flags": each.flags, "verdict": each.verdict, "ratio": each.ratio,
-             **each.counts, "evidence": list(map(str, each.evidence)), "elsewhere": each.elsewhere}
+             **each.counts, "evidence": each.evidence, "elsewhere": each.elsewhere}
             for each in groups(comparison)
         ],
         "rows": [_row(row, comparison.peak) for row in comparison.rows],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from kernelwatch.command import cannot, without_traceback
 from kernelwatch.project import ROOT
 from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.numbers import numbers
-from kernelwatch.review.bisect.search import Search, differs, search
+from kernelwatch.review.bisect.search import Search, search
 from kernelwatch.review.commits import CannotCompareError, resolve
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
@@ -28,7 +27,7 @@ from kernelwatch.store import git
 from kernelwatch.toolchain import releases
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
-FORMAT = 5
+FORMAT = 6
 
 _WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
 
@@ -67,7 +66,7 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
         good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
         with numbers(wanted, options.machine, root) as known:
             found = search(options.metric, wanted, good, bad, known)
-            sys.stdout.write(_document(found) if options.json else "".join(f"{each}\n" for each in _text(found, root)))
+            sys.stdout.write(_document(found) if options.json else _text(found, root))
     except (CannotCompareError, git.GitError) as error:
         return cannot("search", error)
     return found.exit_code
@@ -77,11 +76,11 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
 def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
     parser = argparse.ArgumentParser(
-        description="Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
+        description="Judge the commit that git bisect is at, by the number at GOOD and at BAD.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 git bisect start --no-checkout --first-parent BAD GOOD -- PACKAGE
-git bisect run kernelwatch judge "registers KERNEL float32 -O3 sm_90"
+git bisect run kernelwatch judge "registers KERNEL float32 -O3 sm_90" --between 32 40
 
 Without --no-checkout, git would replace what judges by what it was at each commit.
 
@@ -90,42 +89,26 @@ exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 st
     )
     parser.add_argument("metric", metavar="METRIC", help="words of one configuration, as of the command bisect")
     parser.add_argument("--machine", help=_WHOSE)
-    ends = "values of GOOD and BAD (default: both are measured)"
-    parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends)
+    ends = "the number at GOOD and at BAD, as kernelwatch compare prints it"
+    parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:
-        wanted = matching(options.metric)
-        if len(wanted) > 1:
-            raise CannotCompareError(f"METRIC means {len(wanted)} configurations; give the whole name of one")
-        with numbers(wanted, options.machine, root) as known:
-            at, good, bad = _bisection(Path.cwd() if options.between else root)
-            if not options.between:
-                (row,) = known.compared(good, bad, wanted).rows
-                if not differs(row):
-                    raise CannotCompareError("good and bad are the same by the review's verdict")
-                options.between = [row.base, row.head]
-            value = known.value(at, *wanted)
+        wanted, *others = matching(options.metric)
+        if others:
+            raise CannotCompareError(f"METRIC means {1 + len(others)} configurations; give the whole name of one")
+        at = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
+        with numbers([wanted], options.machine, root) as known:
+            value = known.value(at, wanted)
+    except git.GitError as error:
+        return cannot("judge", f"{error}; begin with git bisect start --no-checkout")
     except CannotCompareError as error:
         return cannot("judge", error)
     if value is None:
         print(f"skip: {at[:8]} has no number")
         return 125
-    is_bad = abs(value - options.between[0]) > abs(value - options.between[1])
-    print(f"{'bad' if is_bad else 'good'}: {value:g}")
-    return int(is_bad)
-
-
-def _bisection(folder: Path) -> tuple[str, str, str]:
-    """Return the commit that git's bisection is at, its first good one and its first bad one."""
-    try:
-        log, at = git.text(folder, "bisect", "log"), git.text(folder, "rev-parse", "--verify", "BISECT_HEAD")
-    except git.GitError as error:
-        raise CannotCompareError(f"{error}; begin with git bisect start --no-checkout") from None
-    ends = [re.search(rf"^# {side}: \[(\w+)\]", log, re.MULTILINE) for side in ("good", "bad")]
-    good, bad = (each[1] if each else "" for each in ends)
-    if not (good and bad):
-        raise CannotCompareError(f"git bisect was told no {'bad' if good else 'good'} commit")
-    return at, good, bad
+    good, bad = (abs(value - end) for end in options.between)
+    print(f"{'bad' if good > bad else 'good'}: {value:g}")
+    return int(good > bad)
 
 
 def _document(found: Search) -> str:
@@ -136,11 +119,10 @@ def _document(found: Search) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def _text(found: Search, root: Path) -> Iterator[str]:
-    """Yield the outcome first, then what it rests on, and last the review and the source lines."""
-    for line in _lines(found, root):
-        shown = textwrap.wrap(line, terminal.COLUMNS, subsequent_indent="      ", break_on_hyphens=False)
-        yield from shown or [""]
+def _text(found: Search, root: Path) -> str:
+    """Return the outcome first, then what it rests on, and last the review and the source lines."""
+    lines = (line for told in _lines(found, root) for line in terminal.wrapped(told, indent=6) or [""])
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines(found: Search, root: Path) -> Iterator[str]:
@@ -171,12 +153,9 @@ def _lines(found: Search, root: Path) -> Iterator[str]:
     if found.review is not None:
         yield from ("", *report.render(found.review).splitlines())
     if found.counted:
-        moved = "" if found.lines else ": no line's cost moved"
-        yield from ("", f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}")
-    for each in found.lines:
-        mark = "+" if each.is_after else "-"
-        yield f"{mark}{each.number:>5}  {plain(each.text)}"
-        yield from (f"{mark}       ^ {plain(cost)}" for cost in each.costs)
+        none = "" if found.lines else ": none"
+        yield from ("", f"Source lines that access memory otherwise, of {plain(found.counted)}{none}")
+        yield from map(plain, found.lines)
     yield from (f"Note: {plain(note)}" for note in found.notes)
 
 

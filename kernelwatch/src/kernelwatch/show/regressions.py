@@ -33,7 +33,7 @@ _TOLD, _LINES, _LONGEST = 12, 12, 300
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the report; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
-        description="Say which regressions of the stored history stand, as the text of an issue.",
+        description="Say which regressions of the stored history stand; in a file, as an issue's text.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 A regression came with one commit, or it is a drift: steps too small for the review, whose ends it calls SLOWER.
@@ -62,12 +62,12 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
         document = {"format": FORMAT, "regressions": msgspec.to_builtins(every)}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
     else:
-        sys.stdout.write(text(every, root))
+        sys.stdout.write(text(every, root, "" if sys.stdout.isatty() else "```"))
     return int(bool(every))
 
 
-def text(regressions: Sequence[Regression], root: Path) -> str:
-    """Return what stands: the commit that brought it, what changed by how much, and what to do; in a fence."""
+def text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
+    """Return what stands: the commit that brought it, what changed by how much, and what to do; in a fence, if any."""
     if not regressions:
         return "No regression stands: each was mended or acknowledged.\n"
     lines = [line for each in regressions[:_TOLD] for line in ("", *_section(each, root))]
@@ -75,7 +75,7 @@ def text(regressions: Sequence[Regression], root: Path) -> str:
         lines += ["", f"{len(regressions) - _TOLD} more: kernelwatch regressions --json"]
     shown = [plain(line, _LONGEST).replace("`", "'") for line in lines[1:]]
     end = "To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md."
-    return "\n".join(["```", *shown, "```", end, ""])
+    return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
 
 
 def _section(regression: Regression, root: Path) -> Iterator[str]:
@@ -83,8 +83,10 @@ def _section(regression: Regression, root: Path) -> Iterator[str]:
     count = int(git.asked(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     brought = "DRIFT" if regression.is_drift else "REGRESSION"
     yield f"{brought}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
-    said = git.asked(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head) or "unknown to git here"
-    yield said if count == 1 else f"one of {count or 'several'} commits; the last is {said}"
+    if count == 1:
+        yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
+    elif count:
+        yield f"{count} commits"
     every = [*(f"BROKEN: {each}" for each in regression.broken), *_changes(regression.rows)]
     yield from every[:_LINES]
     if len(every) > _LINES:

@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.comparison import ONLY_BASE, ONLY_HEAD, Comparison
 from kernelwatch.review.conclusion import doubts
 from kernelwatch.review.groups import Group, changed, groups
 from kernelwatch.review.rows import Lone, Row
-from kernelwatch.review.verdict import ROSE, Verdict, percent
+from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show.terminal import table, wrapped
 from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store.results import EXACT, TIMED
@@ -44,7 +44,7 @@ def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False
     every : bool
         Whether each configuration that changed is listed, too.
     """
-    return "".join(f"{line}\n" for line in _lines(comparison, at_least, every))
+    return "".join(f"{line}\n" for told in _lines(comparison, at_least, every) for line in wrapped(told))
 
 
 def fenced(text: str, limit: int = LIMIT) -> str:
@@ -57,88 +57,82 @@ def fenced(text: str, limit: int = LIMIT) -> str:
 
 
 def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
+    """All that is told, in lines of any length."""
+    rows, differing = comparison.rows, changed(comparison.rows)
+    listed, timed = changed(rows, at_least), any(row.kind == TIMED for row in rows)
     distance = f" ({comparison.distance})" if comparison.distance else ""
-    sides = " -> ".join(_sides(comparison))
-    yield from wrapped(f"{comparison.conclusion.value}  {sides}{distance}, {plain(comparison.place)}")
-    for failure in comparison.failures[:_NAMED]:
-        yield from wrapped(f"{failure.verdict.value}: {plain(failure, _LONGEST)}")
+    yield f"{comparison.conclusion.value}  {_sides(comparison)}{distance}, {plain(comparison.place)}"
+    yield from (f"{each.verdict.value}: {plain(each, _LONGEST)}" for each in comparison.failures[:_NAMED])
     if more := comparison.failures[_NAMED:]:
         yield f"{len(more)} more kernels and reasons; --format json has them"
-    yield from wrapped(_counts(comparison))
-    told = (("Largest", _largest(comparison, at_least)), ("Trade", _trades(comparison.rows)))
-    for title, items in (*told, ("Acknowledged", _acknowledged(comparison.rows))):
-        for item in items:
-            yield from wrapped(f"{title}: {item}")
+    yield "; ".join(_counts(comparison)) or "no configuration has a value in both"
+    yield from (f"Largest: {each}" for each in _largest(listed))
+    yield from (f"Trade: {each}" for each in _trades(rows))
+    accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
+    for reason, count in accepted.most_common():
+        yield f"Acknowledged: {count} configuration{'s' * (count != 1)}: {plain(reason)}"
     if of_groups := [_cells(group) for group in groups(comparison, at_least)]:
         yield from table(HEADERS, of_groups, every=every)
-    small = len(comparison.changed) - len(changed(comparison.rows, at_least))
+    small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
-    yield from wrapped(f"Not listed: {comparison.count(Verdict.SAME)} that are the same{less}.")
-    for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
-        if lone:
-            why = "" if every else "; --all says why"
-            yield from wrapped(f"{len(lone)} configurations are {what}: {_kernels(lone)}{why}")
+    yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
+    for what, where in (("gone from head", ONLY_BASE), ("new in head", ONLY_HEAD)):
+        if lone := comparison.lone[where]:
+            yield f"{len(lone)} configurations are {what}: {_kernels(lone)}{'' if every else '; --all says why'}"
         found = Counter((each.benchmark, each.reason) for each in lone)
         for (benchmark, reason), count in found.most_common() if every else ():
-            yield from wrapped(f"  {count} of {plain(benchmark)}: {plain(reason)}")
-    for note in _notes(comparison):
-        yield from wrapped(f"Note: {plain(note)}")
-    for row in comparison.changed if every else ():
-        yield from wrapped(f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}")
-        yield from wrapped(f"{'':9}{'; '.join(_known(row, comparison.peak))}")
+            yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
+    notes = [*comparison.notes]
+    notes += ["nothing was timed: the verdict is that of counted and compiled numbers"] * bool(rows and not timed)
+    if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
+        notes.append(f"not verified, since no reference= says what they write: {_few(unverified)}")
+    if comparison.conclusion is Verdict.UNDECIDED:
+        notes += (f"no verdict: {each}" for each in doubts(rows))
+    yield from (f"Note: {plain(note)}" for note in (*notes, *_undecided(comparison)))
+    for row in differing if every else ():
+        yield f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}"
+        yield f"{'':9}{'; '.join(_known(row, comparison.peak))}"
     times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {comparison.noise}. "
-    legend = "Counted and compiled numbers are the same only if equal. Lower is better."
-    yield from wrapped(times * _is_timed(comparison) + legend)
+    yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
 
 
-def _is_timed(comparison: Comparison) -> bool:
-    return any(row.kind == TIMED for row in comparison.rows)
-
-
-def _sides(comparison: Comparison) -> list[str]:
+def _sides(comparison: Comparison) -> str:
     """What was given for base and for head, with the commits' hashes where that does not begin so."""
     if comparison.is_of_compilers:
-        given = [f"nvcc of CUDA {each.given}" for each in comparison.both]
-        return [given[0], f"{given[1]} at {comparison.head.commit[:8]}"]
-    return [
+        given = " -> ".join(f"nvcc of CUDA {each.given}" for each in comparison.both)
+        return f"{given} at {comparison.head.commit[:8]}"
+    return " -> ".join(
         each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
         for each in comparison.both
-    ]
+    )
 
 
-def _counts(comparison: Comparison) -> str:
-    """How many configurations were judged, and how."""
-    told = []
+def _counts(comparison: Comparison) -> Iterator[str]:
+    """How many configurations were judged, and how; of how many cubins, which not every number shows."""
     for what, kinds in (("time", (TIMED,)), ("counted and compiled number", (*EXACT.values(),))):
         counts = Counter(row.judgement.verdict for row in comparison.rows if row.kind in kinds)
         if total := counts.total():
-            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in ROSE)
+            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in RISES)
             judged = _listed({word(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
             if deciding != counts[Verdict.SLOWER]:
                 judged = judged.replace(" rose", f" rose ({deciding or 'none'} decide{'s' * (deciding < 2)})")
-            told.append(f"{total} {what}{'s' * (total > 1)}: {judged}")
-    if comparison.is_of_compilers and (differing := _differing(comparison.rows)):
-        told.append(differing)
-    return "; ".join(told) or "no configuration has a value in both"
-
-
-def _differing(rows: Sequence[Row]) -> str:
-    """How many cubins have other machine code, which not every number shows; empty where no run looked at the code."""
-    told = {row.name.partition("(")[2]: row.code_unchanged for row in rows if row.arch}
+            yield f"{total} {what}{'s' * (total > 1)}: {judged}"
+    told = {row.name.partition("(")[2]: row.code_unchanged for row in comparison.rows if row.arch}
     known = [unchanged for unchanged in told.values() if unchanged is not None]
-    return f"machine code differs in {known.count(False)} of {len(known)} cubins" if known else ""
+    if comparison.is_of_compilers and known:
+        yield f"machine code differs in {known.count(False)} of {len(known)} cubins"
 
 
-def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
+def _largest(listed: Sequence[Row]) -> Iterator[str]:
     """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
-    rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change and row.decides]
+    rows = [row for row in listed if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         if found := [row for row in times or rows if row.judgement.verdict is verdict]:
             # What lost or won the most time, and the same kernel's largest change in per cent.
             most = max(found, key=lambda row: abs(row.head - row.base) if times else row.size)
             steepest = max((row for row in found if row.kernel == most.kernel), key=lambda row: row.size)
-            yield _change(most) if most is steepest else f"{_change(most)}; {_amount(steepest)}"
+            yield f"{_change(most)}; {_amount(steepest)}" if most is not steepest else _change(most)
 
 
 def _trades(rows: Sequence[Row]) -> Iterator[str]:
@@ -154,13 +148,6 @@ def _trades(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{_change(most)}{more}; {most.judgement.reason}"
 
 
-def _acknowledged(rows: Sequence[Row]) -> Iterator[str]:
-    """What became worse and was accepted: how many configurations, and why."""
-    found = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
-    for reason, count in found.most_common():
-        yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
-
-
 def _change(row: Row) -> str:
     """One configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
     return f"{plain(row.kernel)} {_amount(row)}"
@@ -171,8 +158,11 @@ def _amount(row: Row) -> str:
         much = f"{percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
     else:
         much = f"{'more' if row.head > row.base else 'fewer'} {row.metric}"
-    values = ", ".join([f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}", *_unverified(row)])
-    return f"{much} at {_where(row)} ({values})"
+    return f"{much} at {_where(row)} ({', '.join([_values(row), *_unverified(row)])})"
+
+
+def _values(row: Row) -> str:
+    return f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}"
 
 
 def _where(row: Row) -> str:
@@ -190,7 +180,7 @@ def _cells(group: Group) -> list[str]:
         plain(group.kernel),
         short_flags(group.flags),
         "" if group.ratio is None else percent(group.ratio),
-        plain(", ".join([*map(str, group.evidence), *_unverified(*group.times, *group.numbers)])),
+        plain(", ".join([*group.evidence, *_unverified(*group.times, *group.numbers)])),
         configurations(group),
     ]
 
@@ -223,7 +213,7 @@ def _few(kernels: Sequence[str]) -> str:
 def _known(row: Row, peak: float | None) -> Iterator[str]:
     """What is known of a configuration; % of peak is head's."""
     judged, rates = row.judgement, row.rates
-    yield f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}"
+    yield _values(row)
     yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
     if judged.interval:
         yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
@@ -237,21 +227,13 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
         yield plain("; ".join(why))
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
-    """What to know, and what to do."""
-    yield from comparison.notes
-    if comparison.rows and not _is_timed(comparison):
-        yield "nothing was timed: the verdict is that of counted and compiled numbers"
-    if unverified := sorted({plain(row.kernel) for row in comparison.changed if not row.verified}):
-        yield f"not verified, since no reference= says what they write: {_few(unverified)}"
-    if comparison.conclusion is Verdict.UNDECIDED:
-        yield from (f"no verdict: {each}" for each in doubts(comparison.rows))
+def _undecided(comparison: Comparison) -> Iterator[str]:
+    """What undecided times could be, the slowest first, and what decides them."""
     rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
-    if not rows:
-        return
-    how = "measure again" if comparison.is_of_compilers else "measure both in turns"
-    are = "times are" if len(rows) > 1 else "time is"
-    yield f"{len(rows)} {are} undecided; to decide them {how}: {comparison.again}"
+    if rows:
+        how = "measure again" if comparison.is_of_compilers else "measure both in turns"
+        are = "times are" if len(rows) > 1 else "time is"
+        yield f"{len(rows)} {are} undecided; to decide them {how}: {comparison.again}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
     for row in rows[:_FEW]:
         known = row.judgement.could_be

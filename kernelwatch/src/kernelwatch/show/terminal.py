@@ -19,9 +19,9 @@ _EVIDENCE = 3
 _GAP = 2
 
 
-def wrapped(line: str) -> list[str]:
+def wrapped(line: str, indent: int = 9) -> list[str]:
     """A line in as many as it takes, further ones indented."""
-    return textwrap.wrap(line, COLUMNS, subsequent_indent="         ", break_on_hyphens=False)
+    return textwrap.wrap(line, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool) -> Iterator[str]:

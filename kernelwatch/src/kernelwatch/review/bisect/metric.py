@@ -13,11 +13,6 @@ from kernelwatch.kernel import Launch
 from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.suite import Kind
 
-_ALLOWED = (
-    "give words of a configuration as the review prints it, such as "
-    "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
-)
-
 
 @dataclass(frozen=True)
 class Configuration:
@@ -49,7 +44,7 @@ class Configuration:
         """What METRIC may call it."""
         texts = [self.kind.value, self.metric, self.metric.replace("_", " "), self.benchmark]
         texts += [self.benchmark.replace(".", " "), *self.params.values(), str(self.launch)]
-        return frozenset(word for text in texts for word in text.split())
+        return frozenset(" ".join(texts).split())
 
 
 @cache
@@ -74,8 +69,9 @@ def matching(metric: str) -> list[Configuration]:
         return [each for each in found if each.name == metric] or found
     known = sorted(frozenset().union(*(each.words for each in configurations())))
     for word in (each for each in words if each not in known):
-        near = difflib.get_close_matches(word, known) or [each for each in known if word in each][:5]
-        metrics = ", ".join(dict.fromkeys(each.metric for each in configurations()))
-        told = f"the nearest words are {', '.join(near)}" if near else f"the metrics are {metrics}; {_ALLOWED}"
-        raise CannotCompareError(f"{word!r} names nothing that is measured; {told}")
-    raise CannotCompareError(f"no configuration has all words of METRIC, {metric!r}; {_ALLOWED}")
+        near = difflib.get_close_matches(word, known) or {each.metric: 0 for each in configurations()}
+        raise CannotCompareError(f"{word!r} names nothing that is measured; words are, for example, {', '.join(near)}")
+    raise CannotCompareError(
+        f"no configuration has all words of METRIC, {metric!r}; give words of one as the review prints it, such as "
+        "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
+    )

@@ -39,14 +39,13 @@ class Numbers:
         self.measure([base, head], wanted)
         names = {each.name for each in wanted}
         every = [compare(each, self.root, names=names) for each in find(base, head, self.machine, self.root)]
-        found = {each.machine: each for each in every if each.rows}
-        if len(found) == 1:
-            return next(iter(found.values()))
-        if found:
-            raise CannotCompareError(f"{', '.join(found)} have times of both commits: choose one (--machine NAME)")
-        kinds = ((each.broken, each.failed, each.repaired, each.only_base, each.only_head) for each in every)
-        why = next((f": {lone.reason}" for each in kinds for lones in each for lone in lones), "")
-        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
+        found = [each for each in every if each.rows]
+        if not found:
+            why = next((f": {lone.reason}" for each in every for lones in each.lone.values() for lone in lones), "")
+            raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
+        if len({each.machine for each in found}) > 1:
+            raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
+        return found[-1]
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
         """Return a commit's number; None where it has none."""

@@ -15,7 +15,7 @@ from unittest import mock
 
 from kernelwatch import mortal, project, settings
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.review.bisect.lines import Line, counted_launch, moved_lines
+from kernelwatch.review.bisect.lines import moved_lines
 from kernelwatch.review.bisect.metric import Configuration, configurations
 from kernelwatch.review.bisect.numbers import Numbers
 from kernelwatch.review.commits import CannotCompareError
@@ -33,7 +33,7 @@ class Search:
     METRIC means so many configurations, `matched`. The `commits` behind good touch the package, oldest first; `change`
     is the row that good and bad differ most in, None if in none. `log` has each commit that was judged and its verdict,
     as git calls it. One of the `suspects` is the culprit. Without one, `reason` says why. Of the culprit, `review` is
-    that of its parent and it, and `lines` have the source lines whose cost moved in the launch `counted`.
+    that of its parent and it, and `lines` have the source lines that it changed in the launch `counted`.
     """
 
     metric: str
@@ -48,7 +48,7 @@ class Search:
     reason: str = ""
     review: Comparison | None = None
     counted: str = ""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -67,47 +67,38 @@ def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, nu
 
     Raises CannotCompareError where good is no ancestor of bad, one has no number, or git's search stopped.
     """
-    root = numbers.root
+    root, package = numbers.root, settings.package() or "."
     if git.asked(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
         )
-    touching = ("--first-parent", "--reverse", f"{good}..{bad}", "--", settings.package() or ".")
-    found = Search(metric, good, bad, len(wanted), git.text(root, "rev-list", *touching).split())
+    touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
+    found = Search(metric, good, bad, len(wanted), touching.split())
     rows = numbers.compared(good, bad, wanted).rows  # the worst first
-    found.change = changed = next(filter(differs, rows), None)
+    found.change = next(filter(differs, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
-    if changed is None:
+    if found.change is None:
         told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
         found.reason = told or f"the same by the review's verdict (numbers compared: {len(rows)})"
     elif not found.commits:
         found.reason = f"no commit between them touches {settings.package() or 'the project'}"
     else:
-        _bisect(found, changed, numbers)
+        _bisect(found, found.change, numbers, package)
         if len(found.suspects) == 1:
-            _examine(found, next(each for each in wanted if each.name == changed.name), numbers)
+            _examine(found, next(each for each in wanted if each.name == found.change.name), numbers)
     return found
 
 
-def _bisect(found: Search, change: Row, numbers: Numbers) -> None:
+def _bisect(found: Search, change: Row, numbers: Numbers, package: str) -> None:
     """Have git search, between the values of both ends."""
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     told = {project.VARIABLE: str(numbers.root), mortal.RUN: str(os.getpid())}
     told["PYTHONPATH"] = os.pathsep.join([*project.libraries(), os.environ.get("PYTHONPATH", "")])
     with _worktree(found.bad, numbers.root) as tree, mock.patch.dict(os.environ, told):
-        git.text(
-            tree,
-            "bisect",
-            "start",
-            "--no-checkout",
-            "--first-parent",
-            found.bad,
-            found.good,
-            "--",
-            settings.package() or ".",
-        )
+        start = ("start", "--no-checkout", "--first-parent", found.bad, found.good, "--", package)
+        git.text(tree, "bisect", *start)
         log = git.text(tree, "bisect", "log")
         if "first bad commit" not in log:
             git.shown(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
@@ -124,11 +115,7 @@ def _bisect(found: Search, change: Row, numbers: Numbers) -> None:
 @contextmanager
 def _worktree(commit: str, root: Path) -> Iterator[Path]:
     """Give a worktree without files, and take it away, also after Ctrl-C or if this process is asked to end."""
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
         git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), commit)
@@ -143,13 +130,10 @@ def _examine(found: Search, configuration: Configuration, numbers: Numbers) -> N
     """Review the last suspect against its parent, beside all numbers of its kernel, dtype and flags."""
     root, (commit,), launch = numbers.root, found.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
-    same = (launch.kernel, launch.dtype), {launch.flags, FLAGS}
-    others = (each for each in configurations() if each.kind is not Kind.TIMED)
-    beside = [
-        each for each in others
-        if ((each.launch.kernel, each.launch.dtype), {each.launch.flags, launch.flags, FLAGS}) == same
-    ]  # fmt: skip
-    review = numbers.compared(parent, commit, [configuration, *beside])
+    exact = ((each, each.launch) for each in configurations() if each.kind is not Kind.TIMED)
+    alike = [(one, its) for one, its in exact if (its.kernel, its.dtype) == (launch.kernel, launch.dtype)]
+    beside = [(one, its) for one, its in alike if its.flags in (launch.flags, FLAGS)]
+    review = numbers.compared(parent, commit, [configuration, *(one for one, _ in beside)])
     row = next((row for row in review.rows if row.name == configuration.name), None)
     if row is None or not differs(row):
         verdict = row.judgement.verdict.value if row else "unknown"
@@ -159,8 +143,9 @@ def _examine(found: Search, configuration: Configuration, numbers: Numbers) -> N
     if merged:
         left = git.text(root, "merge-base", parent, merged[0])
         found.notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={merged[0][:8]}")
-    if counted := counted_launch(configuration):
+    if counted := [its for one, its in beside if one.kind is Kind.COUNTED]:
+        launch = launch if launch in counted else counted[0]
         try:
-            found.lines, found.counted = moved_lines(parent, commit, counted, root), str(counted)
+            found.lines, found.counted = list(moved_lines(parent, commit, launch, root)), str(launch)
         except CannotCompareError as error:
             found.notes.append(f"the source lines cannot be counted: {error}")

@@ -15,7 +15,7 @@ from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups, mean
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import ROSE, Verdict, percent
+from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits, kept
@@ -110,12 +110,12 @@ def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     changed = [row for row in group.times if row.judgement.verdict in (*_JUDGED, Verdict.ACKNOWLEDGED)]
     changed = changed or [*group.numbers] or [*group.times]
-    largest = max(changed, key=lambda row: (row.judgement.verdict in ROSE, row.size))
+    largest = max(changed, key=lambda row: (row.judgement.verdict in RISES, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
-    evidence = sorted(group.evidence, key=lambda each: not each.change.startswith("machine code"))
+    evidence = sorted(group.evidence, key=lambda each: not each.startswith("machine code"))
     before, after = (text.quantity(side, largest.unit) for side in (largest.base, largest.head))
     return {
         "kernel": group.kernel,
@@ -129,7 +129,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),
         "accepted": sorted({row.judgement.reason for row in accepted}),
-        "evidence": [str(each) for each in evidence],
+        "evidence": evidence,
         "base": bases[largest.name],
         "largest": f"{largest.place}: {before} → {after}",
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
