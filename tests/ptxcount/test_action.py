@@ -10,131 +10,109 @@ from pathlib import Path
 
 import pytest
 
-from tests.ptxcount.test_gate import KERNEL, LAUNCH
+from tests.ptxcount.test_gate import LAUNCH, Repository
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; asv brings it along")
-ROOT = Path(__file__).parents[2]
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
 (CHECK,) = (step for step in ACTION["runs"]["steps"] if step.get("name") == "Check")
 FILE = "cuda/scale.cu"
 TITLE = "### Memory transactions: "
 
 
-class Repository:
-    """Kernels in a folder of a repository, whose stride is in a header that nvcc's flags lead to."""
+class Checkout(Repository):
+    """Kernels in the folder ``cuda`` of a repository, whose stride is in a header that nvcc's flags lead to."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.temp = folder / "repository", folder / "temp"
-        for each in (self.folder / "cuda" / "include", self.temp / "ptxcount" / "bin"):
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.top, self.temp = folder / "checkout", folder / "temp"
+        self.top.mkdir()
+        super().__init__(self.top / "cuda", capsys)
+        self.launch(f'{LAUNCH}flags = "-I include"\n')
+        tool = self.temp / "ptxcount" / "bin" / "ptxcount"
+        for each in (tool.parent, self.folder / "include"):
             each.mkdir(parents=True)
-        python = f'#!/bin/bash\nexec "{sys.executable}" '
-        tools = {"python": f'{python}"$@"\n', "ptxcount": f'{python}-m ptxcount "$@"\n'}
-        for name, text in tools.items():
-            tool = self.temp / "ptxcount" / "bin" / name
-            tool.write_text(text)
-            tool.chmod(0o755)
-        self.write("ptxcount.toml", f'{LAUNCH}flags = "-I include"\n')
-        self.write("scale.cu", f'#include "stride.h"\n{KERNEL}')
-        self._git("init", "-q")
+        tool.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m ptxcount "$@"\n')
+        tool.chmod(0o755)
+        self.git("init", "-q", "..")
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file of the folder."""
-        (self.folder / "cuda" / name).write_text(text)
-
-    def stride(self, stride: int) -> None:
-        """The elements between two lanes."""
-        self.write("include/stride.h", f"#define STRIDE {stride}\n")
-
-    def _git(self, *words: str) -> str:
-        who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
-        done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    def add(self, folder: Path) -> None:
-        """Commit what git ignores, too."""
-        self._git("add", "--force", str(folder))
+    def stride(self, stride: int, *edits: tuple[str, str]) -> None:
+        """Write the kernel, and the elements between two lanes."""
+        (self.folder / "include" / "stride.h").write_text(f"#define STRIDE {stride}\n")
+        self.kernel(0, *edits)
+        text = (self.folder / "scale.cu").read_text().replace("#define STRIDE 0", '#include "stride.h"')
+        (self.folder / "scale.cu").write_text(text)
 
     def commit(self) -> str:
         """Commit all, pinned or not; the commit."""
-        self._git("add", ".")
-        self._git("commit", "-qm", "a change")
-        return self._git("rev-parse", "HEAD")
-
-    def ptxcount(self, *words: str) -> str:
-        """A command at the top of the repository; what it says."""
-        command = [str(self.temp / "ptxcount" / "bin" / "ptxcount"), *words]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True).stdout
+        self.git("add", ".")
+        self.git("commit", "-qm", "a change")
+        return self.git("rev-parse", "HEAD")
 
     def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
         """The exit code of the step for the head, its log, and what it adds to the job's summary."""
-        self._git("worktree", "add", "-q", ".ptxcount-base", base)
+        self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
-        tools = f"{self.temp / 'ptxcount' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        more = {"FOLDER": "cuda", "ARGUMENTS": arguments, "LINK": "https://example.org/blob/1234"}
+        more = {"FOLDER": "cuda", "ARGUMENTS": arguments}
         assert more.keys() == CHECK["env"].keys()
-        github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary}
-        environment = {**os.environ, "PATH": tools, **more, **{name: str(each) for name, each in github.items()}}
+        environment = {**os.environ, **more, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment)
+        done = subprocess.run(command, cwd=self.top, capture_output=True, text=True, env=environment)
         assert not done.stderr
-        assert not (self.folder / ".ptxcount-base").exists()
-        self._git("worktree", "prune")
+        assert not (self.top / ".ptxcount-base").exists()
+        self.git("worktree", "prune")
         return done.returncode, done.stdout.splitlines(), summary.read_text()
 
 
-def test_commits(tmp_path: Path) -> None:
+def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Good, bad, waived; what the others of `check` are is told in `test_gate`."""
-    repository = Repository(tmp_path)
-    repository.stride(2)
-    assert repository.ptxcount("pin", "cuda") == "ptxcount.lock: new: scale<float>\n"
-    first = repository.commit()
+    checkout = Checkout(tmp_path, capsys)
+    checkout.stride(2)
+    assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
+    first = checkout.commit()
 
-    repository.write("scale.cu", f'// moved\n\n#include "stride.h"\n{KERNEL}')
-    good = repository.commit()
-    code, log, summary = repository.action(first)
-    assert (code, log) == (0, [])
-    assert summary.startswith(f"<!-- coalescing-watch: ptxcount -->\n{TITLE}same\n\n1 of 1 launches count the same.")
+    checkout.stride(2, ("namespace", "// moved\n\nnamespace"))
+    good = checkout.commit()
+    code, log, summary = checkout.action(first)
+    assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches count the same.\n")
 
-    repository.stride(8)
-    bad = repository.commit()
-    code, log, summary = repository.action(good, "--advise")
-    assert code == 1
+    checkout.stride(8)
+    bad = checkout.commit()
+    code, log, summary = checkout.action(good, "--advise")
     said = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
-    assert [line.partition("PC")[0] for line in log] == [f"::{how} file={FILE},line=8,title={t}::" for how, t in said]
+    assert (code, [line.partition("PC")[0] for line in log]) == (
+        1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in said]
+    )  # fmt: skip
     assert f"{TITLE}1 rose, 0 fell" in summary
-    assert f"](https://example.org/blob/1234/{FILE}#L8)" in summary
 
-    waiver = "STRIDE];  // ptxcount: ignore[rise] read once"
-    repository.write("scale.cu", f'#include "stride.h"\n{KERNEL.replace("STRIDE];", waiver)}')
-    repository.commit()
-    code, log, summary = repository.action(bad, "--advise")
-    assert (code, len(log)) == (0, 1)
-    assert log[0].startswith(f"::warning file={FILE},line=6,title=strided-access::PC101 ")
-    assert f"{TITLE}same" in summary
+    checkout.stride(8, ("STRIDE];", "STRIDE];  // ptxcount: ignore[rise] read once"))
+    checkout.commit()
+    code, log, summary = checkout.action(bad, "--advise")
+    assert (code, [line.partition("PC")[0] for line in log]) == (
+        0,
+        [f"::warning file={FILE},line=6,title=strided-access::"],
+    )
+    assert f"{TITLE}1 rose, 0 fell" in summary
 
 
-@pytest.mark.parametrize("by", ["the head", "base and head", "a link"])
-def test_counts_that_are_committed(by: str, tmp_path: Path) -> None:
-    """They count for nothing: a cache that says that nothing rose is not read, of neither side."""
-    repository = Repository(tmp_path)
-    cache = repository.folder / "cuda" / ".ptxcount_cache"
-    repository.stride(2)
-    repository.ptxcount("pin", "cuda")
-    if by == "base and head":
-        repository.add(cache)
-    first = repository.commit()
+@pytest.mark.parametrize("is_link", [False, True])
+def test_counts_that_are_committed(is_link: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They count for nothing: a cache that says that nothing rose is not read."""
+    checkout = Checkout(tmp_path, capsys)
+    cache = checkout.folder / ".ptxcount_cache"
+    checkout.stride(2)
+    checkout.run("pin")
+    first = checkout.commit()
     (held,) = cache.glob("*.json")
     good = json.loads(held.read_text())["counts"]
-    repository.stride(8)
-    repository.ptxcount("check", "cuda")
+    checkout.stride(8)
+    checkout.run("check")
     held.write_text(json.dumps({**json.loads(held.read_text()), "counts": good}))
-    assert repository.ptxcount("check", "cuda") == ""
-    if by == "a link":
-        cache = cache.rename(repository.folder / "held")
-        (repository.folder / "cuda" / ".ptxcount_cache").symlink_to("../held")
-    repository.add(cache)
-    repository.commit()
-    code, log, summary = repository.action(first)
+    assert checkout.run("check")[1] == []
+    if is_link:
+        cache = cache.rename(checkout.top / "held")
+        (checkout.folder / ".ptxcount_cache").symlink_to("../held")
+    checkout.git("add", "--force", str(cache))
+    checkout.commit()
+    code, log, summary = checkout.action(first)
     assert (code, [line.partition("PC")[0] for line in log]) == (1, [f"::error file={FILE},line=6,title=rise::"])
     assert f"{TITLE}1 rose, 0 fell" in summary

@@ -87,13 +87,11 @@ def test_nothing_too_much(body: str, said: list[str]) -> None:
     assert [code for code, _ in _said(body)] == said
 
 
-#: Rows are what warps go along, and lanes are apart; else it is told what the bytes are.
 PADDINGS = {
-    PADDED: ["4 bytes of padding behind every 128 bytes, 2 times the distance of lanes, would take 1"],
-    COLUMNS: ["4 bytes of padding behind every 1024 bytes, the distance of lanes, would take 1",
-              "let a warp touch 32 words behind each other"],
-    TILE: ["4 bytes of padding behind every row of 128 bytes would take 1"],
-}  # fmt: skip
+    PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],
+    COLUMNS: ["4 bytes of padding behind every 1024 bytes would take 1", "let a warp touch 32 words behind each other"],
+    TILE: ["4 bytes of padding behind every 128 bytes would take 1"],
+}
 
 
 @pytest.mark.parametrize("body", PADDINGS)
@@ -111,9 +109,9 @@ def test_one_cause() -> None:
     """Neighbours of one array with the same distance are one piece of advice, with the array's name."""
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
-    line = first.place[1] or 0
-    assert first.places == [(first.place[0], each) for each in range(line, line + 4)]
-    assert (second.code, second.places) == ("PC101", [(first.place[0], line + 4)])
+    file, line = first.places[0]
+    assert first.places == [(file, each) for each in range(line or 0, (line or 0) + 4)]
+    assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 4)])
 
 
 def _said(body: str) -> list[tuple[str, str]]:

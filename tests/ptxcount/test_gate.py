@@ -36,6 +36,8 @@ grid = 4
 block = [256]
 arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
 """
+BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
+OTHER = LAUNCH.replace("= 4", "= 2")
 
 
 class Repository:
@@ -43,11 +45,16 @@ class Repository:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys
-        (folder / "ptxcount.toml").write_text(LAUNCH)
+        folder.mkdir(exist_ok=True)
+        self.launch(LAUNCH)
 
-    def kernel(self, stride: int, edit: Callable[[str], str] = lambda text: text) -> None:
-        """Write the kernel, which reads elements so far apart."""
-        (self.folder / "scale.cu").write_text(edit(f"#define STRIDE {stride}\n{KERNEL}"))
+    def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
+        """Write the kernel, which reads elements so far apart, with texts replaced."""
+        text = KERNEL
+        for before, after in edits:
+            assert before in text
+            text = text.replace(before, after)
+        (self.folder / "scale.cu").write_text(f"#define STRIDE {stride}\n{text}")
 
     def launch(self, text: str) -> None:
         """Write the launches."""
@@ -58,8 +65,14 @@ class Repository:
         file = self.folder / "ptxcount.lock"
         file.write_text(file.read_text().replace(before, after))
 
+    def git(self, *words: str) -> str:
+        """What git says in the folder."""
+        who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
+        done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """The exit code of a command, and what it says."""
+        """The exit code of a command in the folder, and what it says."""
         before = Path.cwd()
         os.chdir(self.folder)
         try:
@@ -72,184 +85,178 @@ class Repository:
 @pytest.fixture
 def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
     """One whose kernel reads every second element, pinned."""
-    made = Repository(tmp_path, capsys)
+    made = Repository(tmp_path / "repository", capsys)
     made.kernel(2)
     assert made.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
     assert made.run("check") == (0, [])
     return made
 
 
-def test_pin_on_a_full_disk(repository: Repository) -> None:
-    """The lock file stays as it was, and nothing lies beside it."""
-    before = (repository.folder / "ptxcount.lock").read_text()
-    repository.kernel(4)
-    assert repository.run("check")[0] == 1
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
-    try:
-        code, said = repository.run("pin", "--accept")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (code, said) == (2, ["ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"])
-    assert (repository.folder / "ptxcount.lock").read_text() == before
-    assert not list(repository.folder.glob("*.unfinished"))
+def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
+    """What writes a directive behind the line of the accesses."""
+    return lambda one: one.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
-ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
-OTHER = LAUNCH.replace("= 4", "= 2")
+def _limits(text: str) -> Callable[[Repository], None]:
+    return lambda one: one.launch(f"{LAUNCH}limits = {{ {text} }}\n")
+
+
+ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024"
+FELL = "scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin holds it there"
+NEW = "scale.cu:1: PC005 no counts are pinned: run ptxcount pin; "
+GONE = (
+    "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin; scale.cu: phys::scale<float> <<<("
+)
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
-#: What changes one after the other, the words behind check, the exit code, and how the lines begin that are said.
-CHECKS: list[tuple[list[Callable[[Repository], object]], str, int, list[str]]] = [
-    ([lambda one: one.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", " // two\n\tif  (i"))],
-     "--exact", 0, []),
-    ([lambda one: one.kernel(8)], "", 1, [ROSE]),
-    ([lambda one: one.kernel(8)], "--format github", 1, ["::error file=scale.cu,line=6,title=rise::PC003 global load"]),
-    ([lambda one: one.kernel(1)], "", 0, ["scale.cu:6: PC004 global load sectors fell from 256 to 128"]),
-    ([lambda one: one.kernel(1)], "--exact --format github", 3, ["::notice file=scale.cu,line=6,title=fall::PC"]),
-    ([lambda one: one.kernel(1), lambda one: one.run("check", "--update")], "--exact", 0, []),
-    ([lambda one: one.kernel(1), lambda one: one.run("check", "--update"), lambda one: one.kernel(2)], "", 1,
+LOCAL = "float a[8]; for (int j = 0; j < 8; j++) a[(i + j) % 8] = j; out[i] = a[n % 8] + 2 * in[i * STRIDE];"
+TILE = f"__shared__ T s[256]; s[threadIdx.x] = n; __syncthreads();\n i += s[threadIdx.x * 2 % 256];\n {BODY}"
+MANY = " + ".join(f"in[{n}]" for n in range(16)) + " +\n2 * in["
+BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
+Change = Callable[[Repository], object]
+#: What changes one after the other, the exit code of check, and how the lines begin that are said.
+CHECKS: list[tuple[list[Change], int, list[str]]] = [
+    # lines that move, what rises or falls, what another compiler made, a race
+    ([lambda one: one.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
+    ([lambda one: one.kernel(8)], 1, [f"{ROSE}; scale<float>"]),
+    ([lambda one: one.kernel(1)], 0, [f"{FELL}; scale<float>"]),
+    ([lambda one: one.kernel(1), lambda one: one.run("pin"), lambda one: one.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
-    ([lambda one: one.kernel(2, lambda text: text.replace("2 * in", "3 * in"))], "", 0, []),  # it costs the same
-    ([lambda one: one.kernel(8, lambda text: text.replace("2 * in", "3 * in"))], "", 1,
-     ["scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; scale"]),
-    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1')], "", 0, []),
-    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1'), lambda one: one.kernel(8)], "", 1,
+    ([lambda one: one.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
+    ([lambda one: one.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale"]),
+    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1')], 0, []),
+    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1'), lambda one: one.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
-    ([lambda one: one.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", RACE)),
-      lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin", "--accept")], "", 0,
-     ["scale.cu:6: PC006"]),  # two launches of one kernel
+    ([lambda one: one.kernel(2, (BODY, RACE)), lambda one: one.launch(LAUNCH + OTHER),
+      lambda one: one.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
+    ([lambda one: one.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
+     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>",
+      *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in
+        ("load requests", "load sectors", "store requests", "store sectors"))]),
+    ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1, [f"{ROSE}; doubled"]),
+    # limits of a launch, and of a line
+    ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
+    ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
+    ([_limits("load_sectors_per_request = 7.9")], 1, [
+        "scale.cu:6: PC001 load_sectors_per_request is 8, 7.9 are allowed; at this line it is 8; scale<float>"]),
+    ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
+        "scale.cu:6: PC001 load_sectors_per_request is 8, 6 are allowed"]),
+    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
+    ([lambda one: one.kernel(2, (BODY, TILE)), lambda one: one.run("pin", "--accept"), _limits(BANKS)], 1, [
+        "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed; scale",
+        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1;"]),
+    ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
+    ([_behind("sectors <= 2 x ideal")], 0, []),
+    ([_behind("sectors <= 7.9")], 1, ["scale.cu:6: PC002 sectors are 8, 7.9 are allowed; scale<float>"]),
+    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
+    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),
+    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 binds nothing"]),
+    # waivers
+    ([_behind("ignore[rise] the data is small", 8)], 0, []),
+    ([lambda one: one.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
+    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
+    ([_behind("ignore[rise, bank-conflict] of use", 8)], 1, ["scale.cu:6: PC007 ignore[bank-conflict] waives nothing"]),
+    ([_behind("ignore[rises] of use")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: ignore[rises]: one of l"]),
+    ([_behind("sector < 4")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"]),
+    # a wrong kernel does not hold; of what cannot be counted nothing is known
+    ([lambda one: one.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
+    ([lambda one: one.launch(LAUNCH.replace('"scale.cu"', '"gone.cu"'))], 2, ["gone.cu:1: PC009 LaunchError: "]),
+    ([lambda one: one.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
+        "scale.cu:1: PC009 it accesses no memory, so nothing is held"]),
+    ([lambda one: one.launch(OTHER)], 2, [NEW, GONE]),
+    ([lambda one: one.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
+        NEW, GONE]),
+    ([lambda one: one.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
+    ([lambda one: one.launch(LAUNCH + "cluster = 3\n")], 2, ["scale.cu:1: PC009 LaunchError: "]),
+    ([lambda one: (one.folder / "ptxcount.lock").unlink()], 2, [
+        "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
+    ([lambda one: (one.folder / "ptxcount.lock").unlink(), lambda one: one.kernel(8, ("2 * in[", MANY)),
+      _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast makes up for no other access
+     ["scale.cu:7: PC001 load_sectors_per_request is ", "ptxcount.toml:1: PC005 "]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "words", "code", "said"), CHECKS)
-def test_check(
-    changes: list[Callable[[Repository], object]], words: str, code: int, said: list[str], repository: Repository
-) -> None:
-    """Lines that move, what rises or falls, what another compiler made, a race: a finding each, and nothing else."""
+@pytest.mark.parametrize(("changes", "code", "said"), CHECKS)
+def test_check(changes: list[Change], code: int, said: list[str], repository: Repository) -> None:
+    """A line for each finding, and nothing else."""
     for change in changes:
         change(repository)
-    found, lines = repository.run("check", *words.split())
+    found, lines = repository.run("check")
     assert (found, [line[: len(begins)] for line, begins in zip(lines, said, strict=True)]) == (code, said)
 
 
+#: Launches that are refused, and why.
+REFUSED = [
+    (LAUNCH.replace("block = [256]", "blocks = 4"), "ptxcount.toml, launch 1: 'blocks' is not one of file, name, "),
+    (LAUNCH.replace("grid = 4", ""), "ptxcount.toml, launch 1: grid is needed"),
+    (f"{LAUNCH}limits = {{ load_sectors = nan }}", "limit load_sectors = nan: a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = inf }}", "limit load_sectors = inf: a finite number"),
+    (f"{LAUNCH}limits = {{ sector = 1 }}", "limit 'sector': threads, load_requests"),
+    (f'{LAUNCH}name = "\\u001b[31m"', "the name '\\x1b[31m' holds what cannot be printed"),
+    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', "two launches have the name 'x'"),
+    ("launch = 1", "tables [[launch]] are needed"),
+    ("{", "ptxcount.toml: "),
+    ("", "tables [[launch]] are needed"),
+]
+
+
+@pytest.mark.parametrize(("launch", "said"), REFUSED)
+def test_refused_launch(launch: str, said: str, repository: Repository) -> None:
+    """One line, and no count of anything."""
+    repository.launch(launch)
+    code, (line,) = repository.run("check")
+    assert (code, line.startswith("ptxcount.toml:1: PC009 LaunchError: "), said in line) == (2, True, True), line
+
+
 #: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
-PINS: list[tuple[Callable[[Repository], object], list[str], int, str, bool]] = [
+PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda one: one.kernel(8), [], 1, ROSE, False),
     (lambda one: one.kernel(8), ["--accept"], 0, ROSE, True),
-    (lambda one: one.kernel(1), [], 0, "PC004 global load sectors fell from 256 to 128: ", True),
-    (lambda one: one.launch(LAUNCH + OTHER), [], 0, "new: scale<float> <<<2, 256>>>", True),
+    (lambda one: one.kernel(1), [], 0, FELL, True),
+    (lambda one: one.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
     (lambda one: one.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
     (lambda one: one.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lambda one: one.lock("{", ""), [], 0, "ptxcount pin writes it anew", True),
+    (lambda one: one.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
+    (lambda one: one.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
     (lambda one: None, [], 0, "", False),
 ]
 
 
 @pytest.mark.parametrize(("change", "words", "code", "said", "written"), PINS)
-def test_pin(
-    change: Callable[[Repository], object],
-    words: list[str],
-    code: int,
-    said: str,
-    written: bool,
-    repository: Repository,
-) -> None:
-    """It says what changes, and writes no count that rose unless that is accepted."""
+def test_pin(change: Change, words: list[str], code: int, said: str, written: bool, repository: Repository) -> None:
+    """It says what changes, and writes no count that rose unless that is accepted; on a full disk it writes nothing."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
     before = lock.read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if written:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+        try:
+            full = repository.run("pin", *words)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert full[0] == 2
+        assert full[1][-1] == "ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"
+        assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (before, [])
     found, lines = repository.run("pin", *words)
     assert (found, said in "\n".join(lines), bool(lines)) == (code, True, bool(said)), lines
     assert (lock.read_text() != before) == written
-    assert code or repository.run("check", "--exact") == (0, [])
-
-
-#: Limits of the launch, or behind the line, and what is said.
-LIMITS = [
-    ("load_sectors_per_request = 8", ""),
-    ("load_sectors_per_request = 7.9", "PC001 load_sectors_per_request is 8, 7.9 are allowed"),
-    ('load_sectors_per_request = "1.5 x ideal"', "PC001 load_sectors_per_request is 8, 6 are allowed"),
-    ('store_sectors = "1 x ideal"', ""),
-    ("bank_conflicts = 0", ""),
-    ("thread_instructions = 9", "PC001 thread_instructions is "),
-    ("sectors <= 8", ""),
-    ("sectors <= 4", "PC002 sectors are 8, 4 are allowed"),
-    ("sectors <= 1.5 x ideal", "PC002 sectors are 8, 6 are allowed"),
-    ("sectors <= 2 x ideal", ""),
-    ("requests <= 31", "PC002 requests are 32, 31 are allowed"),
-    ("requests <= 32", ""),
-    ("lines <= 2", ""),
-    ("lines <= 1", "PC002 lines are 2, 1 are allowed"),
-    ("wavefronts <= 4", "PC007 wavefronts <= 4 binds nothing"),
-    ("stack_frame_bytes = 0", ""),
-]
-
-
-@pytest.mark.parametrize(("limit", "said"), LIMITS)
-def test_limit(limit: str, said: str, repository: Repository) -> None:
-    """Absolute, or relative to the ideal."""
-    if "<=" in limit:
-        repository.kernel(2, lambda text: text.replace("STRIDE];", f"STRIDE];  // ptxcount: {limit}"))
-    else:
-        (repository.folder / "ptxcount.toml").write_text(f"{LAUNCH}limits = {{ {limit} }}\n")
-    code, lines = repository.run("check")
-    assert code == bool(said)
-    line = 1 if "instructions" in limit else 6
-    assert not said or lines[0].startswith(f"scale.cu:{line}: {said}")
-
-
-def test_limit_of_shared_memory(repository: Repository) -> None:
-    """Of all kinds, or of one; the line is that which has most."""
-    turned = "__shared__ T s[256]; s[threadIdx.x] = n; __syncthreads();\n i += s[threadIdx.x * 2 % 256];"
-    repository.kernel(2, lambda text: text.replace("    if (i", f"{turned}\n    if (i"))
-    for name, each in (("bank_conflicts", 0.5), ("shared_load_bank_conflicts", 1)):
-        limits = f"limits = {{ {name} = 31, {name}_per_request = 0.4 }}"
-        (repository.folder / "ptxcount.toml").write_text(f"{LAUNCH}{limits}\n")
-        said = [line.partition(";")[0] for line in repository.run("check")[1] if "PC001" in line]
-        ends = [f"{name} is 32, 31 are allowed", f"{name}_per_request is {each}, 0.4 are allowed"]
-        assert said == [f"scale.cu:7: PC001 {end}" for end in ends]
-
-
-@pytest.mark.parametrize(("launch", "code", "said"), [
-    (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
-    (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
-    (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "ptxcount.toml, launch 1: "),
-    (LAUNCH + "limits = { load_sectors = nan }\n", 2, "limit load_sectors = nan: a finite number"),
-    (LAUNCH + "limits = { load_sectors = inf }\n", 2, "limit load_sectors = inf: a finite number"),
-    (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
-    (LAUNCH.replace("grid = 4", "grid = 8"), 2, "scale.cu:1: PC005 no counts are pinned: run ptxcount pin"),
-    (LAUNCH.replace("grid = 4", "grid = 8"), 2, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
-    (LAUNCH.replace("int32:1024", "int32:0"), 2, "scale.cu:1: PC009 it accesses no memory, so nothing is held"),
-    (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 2, "PC005 no counts are pinned"),
-    (LAUNCH + "cluster = [2]\n", 2, "PC005 no counts are pinned"),
-    (LAUNCH + 'name = "\\u001b[31m"\n', 2, "the name '\\x1b[31m' holds what cannot be printed"),
-    (LAUNCH + 'name = "x"\n' + LAUNCH + 'name = "x"\n', 2, "two launches have the name 'x'"),
-    (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
-    ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
-])  # fmt: skip
-def test_what_cannot_be_held(launch: str, code: int, said: str, repository: Repository) -> None:
-    """A wrong kernel does not hold; of what cannot be counted nothing is known."""
-    file = repository.folder / "ptxcount.toml"
-    file.write_text(launch) if launch else file.unlink()
-    found, lines = repository.run("check")
-    assert (found, said in "\n".join(lines)) == (code, True), lines
-
-
-GONE = ["ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…"]
+    assert code or repository.run("check") == (0, [])
 
 
 def test_init(repository: Repository) -> None:
-    """What it prints of several files are launches that count; also from pyproject.toml."""
+    """What it prints of several files are launches that count."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
     (repository.folder / "sum.cu").write_text(source)
     code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
     assert code == 0
-    text = "\n".join(lines).replace("int32:65536", "int32:1024")
-    (repository.folder / "ptxcount.toml").unlink()
-    (repository.folder / "pyproject.toml").write_text(text.replace("[[launch]]", "[[tool.ptxcount.launch]]"))
-    assert repository.run("pin")[1] == [f"ptxcount.lock: new: {n}" for n in ("phys::scale<float>", "sum")] + GONE
+    repository.launch("\n".join(lines).replace("int32:65536", "int32:1024"))
+    assert repository.run("pin")[1] == [
+        *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),
+        "ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…",
+    ]
     held = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
     assert [key[:55] for key in held] == [
         "scale.cu: phys::scale<float> <<<(256, 1, 1), (256, 1, 1",
@@ -257,34 +264,8 @@ def test_init(repository: Repository) -> None:
     ]
 
 
-@pytest.mark.parametrize(("line", "code", "said"), [
-    ("{code}  // ptxcount: ignore[rise] the data is small", 0, ""),
-    ("// ptxcount: ignore[PC003] the data is small\n{code}", 0, ""),
-    ("{code}  // ptxcount: ignore[rise]", 1, "PC007 a waiver needs a reason"),
-    ("{code}  // ptxcount: ignore[rise, bank-conflict] of use", 1, "PC007 ignore[bank-conflict] waives nothing"),
-    (
-        "{code}  // ptxcount: ignore[rises] of use",
-        2,
-        "PC009 LaunchError: scale.cu:6: ignore[rises]: one of limit, ",
-    ),
-    ("{code}  // ptxcount: sector < 4", 2, "PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"),
-    ("// ptxcount: sectors <= 8\n{code}", 1, "scale.cu:7: PC002 sectors are 32, 8 are allowed"),
-])  # fmt: skip
-def test_waiver(line: str, code: int, said: str, repository: Repository) -> None:
-    """It stands at the line or before it, names what it waives, and why; of no use it is told of."""
-    repository.kernel(
-        8, lambda text: text.replace("    if (i", line.format(code="    if (i").split("if (i")[0] + "if (i")
-    )
-    text = (repository.folder / "scale.cu").read_text().splitlines()
-    where = next(n for n, each in enumerate(text) if "STRIDE]" in each)
-    text[where] += line.partition("{code}")[2]
-    (repository.folder / "scale.cu").write_text("\n".join(text) + "\n")
-    found, lines = repository.run("check")
-    assert (found, said in "\n".join(lines)) == (code, True), lines
-
-
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is counted twice; what changes is: source, includes, launch, ptxcount, the compiler; not a limit."""
+    """Nothing is counted twice; what changes is: the PTX, whatever it is made of, launch, arrays, ptxcount, nvcc."""
     from ptxcount.gate import cache, counting
 
     counted: list[object] = []
@@ -302,82 +283,52 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
         repository.run("check")
         return bool(counted)
 
-    header, toml, stored = (repository.folder / name for name in ("stride.h", "ptxcount.toml", "in.npy"))
-    assert not changes(lambda: None)
-    first = repository.folder / "first" / "stride.h"
+    first, stored = repository.folder / "first" / "more.h", repository.folder / "in.npy"
     first.parent.mkdir()
-    header.write_text("")
-    assert changes(lambda: repository.launch(LAUNCH + 'flags = "-Ifirst -I ."\n'))
-    assert changes(lambda: repository.kernel(2, lambda text: f"#include <stride.h>\n{text}"))
-    assert not changes(lambda: (first.parent / "another.h").write_text(""))
-    assert changes(lambda: first.write_text(""))
-    assert changes(first.unlink)
-    first.write_text("")
-    header.unlink()
-    repository.launch(LAUNCH + 'flags = "-Ifirst"\n')
-    assert changes(lambda: repository.kernel(2, lambda text: f'#include "stride.h"\n{text}'))
-    assert changes(lambda: header.write_text(""))  # beside the source it comes before all folders
-    assert changes(first.unlink)
+    include = "#if __has_include(<more.h>)\n#include <more.h>\n#else\n#define MORE 0\n#endif\nnamespace"
+    flags = 'flags = "-Ifirst -I ."\n'  # with these nothing is compiled once only, see conftest
     assert not changes(lambda: None)
-    assert changes(lambda: header.write_text("// changed\n"))
-    assert changes(lambda: toml.write_text(toml.read_text().replace("random(1)", "random(2)")))
-    assert not changes(lambda: toml.write_text(toml.read_text() + "limits = { bank_conflicts = 0 }\n"))
+    assert changes(lambda: repository.launch(LAUNCH + flags))
+    assert changes(lambda: repository.kernel(2, ("namespace", include), ("int i =", "int i = MORE +")))
+    assert not changes(lambda: None)
+    assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
+    assert changes(lambda: first.write_text("#define MORE 2\n"))  # it comes first on the path
+    assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
+    assert changes(lambda: repository.kernel(2, ("namespace phys", "namespace")))
+    assert not changes(lambda: None)  # nvcc calls an anonymous namespace otherwise each time
+    assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
+    assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
     assert changes(lambda: monkeypatch.setattr(cache, "counter", lambda: "another"))
-    monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER")
-    assert changes(cache._compiler.cache_clear)
+    assert changes(lambda: monkeypatch.setattr(cache, "release", lambda: "another"))
+    assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
     np.save(stored, np.ones(8192, np.float32))
-    assert changes(lambda: toml.write_text(toml.read_text().replace("float32[8192]=random(2)", "@in.npy")))
+    assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
     assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
     assert not changes(lambda: None)
     assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
-    monkeypatch.setenv("CPATH", str(first.parent))
-    cache._compiler.cache_clear()
-    repository.launch(LAUNCH)
-    later = "#if __has_include(<later.h>)\n#include <later.h>\n#endif\n"
-    assert changes(lambda: repository.kernel(2, lambda text: later + text))
-    assert changes(lambda: (first.parent / "later.h").write_text(""))
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:
     """Of accesses that count otherwise than in a revision's lock file, wherever the text changed."""
 
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=somebody", "-c", "user.email=somebody"]
-        subprocess.run(["git", *who, *words], cwd=repository.folder, check=True, capture_output=True)
-
     def changed(*words: str) -> list[str]:
         return [line[:17] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
 
-    def begins(text: str) -> str:
-        return text.replace("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * 4 + blockIdx.x")
-
-    git("init", "-q")
-    git("add", "scale.cu", "ptxcount.toml")
-    git("commit", "-qm", "no lock file")
+    repository.git("init", "-q")
+    repository.git("add", "scale.cu", "ptxcount.toml")
+    repository.git("commit", "-qm", "no lock file")
     assert changed() == ["scale.cu:6: PC101"]
-    git("add", "ptxcount.lock")
-    git("commit", "-qm", "one")
+    repository.git("add", "ptxcount.lock")
+    repository.git("commit", "-qm", "one")
     assert [line[:17] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: PC101"]
     assert changed() == []
-    repository.kernel(2, lambda text: text.replace("2 * in", "3 * in"))
+    repository.kernel(2, ("2 * in", "3 * in"))
     assert changed() == []
-    repository.kernel(2, begins)  # another line than that of the access
+    index = "blockIdx.x * blockDim.x + threadIdx.x"
+    repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # another line than that of the access
     assert changed("--advise")[0][:14] == "scale.cu:6: PC"
     code, (said,) = repository.run("check", "--changed", "gone")
-    assert (code, "PC009 LaunchError: --changed gone: fatal: " in said) == (2, True)
-
-
-def _with_local_memory(text: str) -> str:
-    local = "float a[8]; for (int j = 0; j < 8; j++) a[(i + j) % 8] = j; out[i] = a[n % 8] + 2 * in[i * STRIDE];"
-    return text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", local)
-
-
-def test_local_memory(repository: Repository) -> None:
-    """An array that falls to local memory has a stack frame, and accesses of its own."""
-    repository.kernel(2, _with_local_memory)
-    code, lines = repository.run("check")
-    assert (code, "scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>" in lines) == (1, True), lines
-    assert any("PC003 local store requests rose from 0 to 256" in line for line in lines)
+    assert (code, "PC009 LaunchError: revision gone: fatal: " in said) == (2, True)
 
 
 def test_spills() -> None:
@@ -395,51 +346,25 @@ def test_spills() -> None:
     assert memory_of(ptx, "k", "", "compute_90") == memory_of("no PTX", "k", "", "sm_90") == []
 
 
-def test_old_lock(repository: Repository) -> None:
-    """A lock file that named no nvcc holds global and shared memory, and not what it knew nothing of."""
-    file = repository.folder / "ptxcount.lock"
-    held = json.loads(file.read_text())["launches"]
-    for lines in held.values():
-        lines.pop("scale.cu: __global__ void scale(T* out, const T* in, int n) {")
-    file.write_text(json.dumps(held))
-    repository.kernel(2, _with_local_memory)
-    assert repository.run("check", "--exact") == (0, [])
-    repository.launch(LAUNCH + 'name = "doubled"\n')
-    assert repository.run("check", "--exact") == (0, [])
-    repository.kernel(8, _with_local_memory)
-    rose = "scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; doubled"
-    assert repository.run("check") == (1, [rose])
-
-
 def test_commands_in_messages(repository: Repository) -> None:
     """They work as they are from where the gate was called."""
     (repository.folder / "ptxcount.lock").unlink()
-    above = repository.folder.parent
-    name = repository.folder.relative_to(above)
-    here, repository.folder = repository.folder, above
-    assert f"run ptxcount pin {name}, and" in repository.run("check", str(name))[1][0]
-    assert repository.run("pin", str(name))[0] == 0
+    name = repository.folder.name
+    here, repository.folder = repository.folder, repository.folder.parent
+    assert f"run ptxcount pin {name}, and" in repository.run("check", name)[1][0]
+    assert repository.run("pin", name)[0] == 0
     repository.folder = here
     repository.kernel(1)
-    repository.folder = above
-    assert f"ptxcount check --update {name} pins it" in repository.run("check", str(name))[1][0]
-
-
-def test_without_a_lock(repository: Repository) -> None:
-    """Nothing is pinned, so nothing is known; a broadcast makes up for no other access in a limit."""
-    (repository.folder / "ptxcount.lock").unlink()
-    many = " + ".join(f"in[{n}]" for n in range(16))
-    repository.kernel(8, lambda text: text.replace("2 * in[", f"{many} +\n2 * in["))
-    repository.launch(f'{LAUNCH}limits = {{ load_sectors_per_request = "1.1 x ideal" }}\n')
-    code, lines = repository.run("check")
-    assert (code, [line[:17] for line in lines]) == (2, ["scale.cu:7: PC001", "ptxcount.toml:1: "])
-    assert lines[0].endswith(" are allowed; at this line it is 32; scale<float>")
-    assert "PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock" in lines[1]
+    repository.folder = here.parent
+    assert (
+        f"{name}/scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin {name} holds it"
+        in (repository.run("check", name)[1][0])
+    )
 
 
 def test_control_characters(repository: Repository) -> None:
     """None reaches a terminal, or a file of another tool."""
-    repository.kernel(2, lambda text: text.replace("int i =", "in\x1b[31mt i ="))
+    repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif", "junit"):
         code, lines = repository.run("check", "--format", form)
         assert (code, any(not each.isprintable() for each in "".join(lines))) == (2, False)

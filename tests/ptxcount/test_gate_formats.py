@@ -1,9 +1,10 @@
-"""What `check` says as SARIF, JUnit and JSON, and `compare` as a comment; the fixture of pytest; the release."""
+"""What `check` says as SARIF, JUnit, JSON and annotations, and `compare` as Markdown; pytest's fixture; the release."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,90 +14,107 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ptxcount.command_line import main
-from tests.ptxcount.test_gate import KERNEL, LAUNCH, Repository, repository
+from tests.ptxcount.test_gate import KERNEL, LAUNCH, OTHER, Repository, repository
 
 __all__ = ["repository"]
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
-FORMATS = ("sarif", "json", "junit", "github")
 
 
-def _outputs(repository: Repository) -> dict[str, str]:
-    found = {}
-    for form in FORMATS:
-        repository.run("check", "--advise", "--format", form, "--output", str(repository.folder / form))
-        found[form] = (repository.folder / form).read_text(encoding="utf-8")
-    return found
+def _output(repository: Repository, form: str) -> str:
+    return "\n".join(repository.run("check", "--advise", "--format", form)[1])
 
 
-def test_places(repository: Repository) -> None:
-    """SARIF and JUnit say what failed, and where; of the annotations see `test_action`."""
-    repository.kernel(8)
-    outputs = _outputs(repository)
-    (run,) = json.loads(outputs["sarif"])["runs"]
-    places = [each["locations"][0]["physicalLocation"]["region"]["startLine"] for each in run["results"]]
-    assert ([each["ruleId"] for each in run["results"]], places) == (["PC003", "PC101"], [6, 6])
-    assert run["results"][0]["message"]["text"].endswith("; scale<float>")
-
-
-def test_junit(repository: Repository) -> None:
-    """A case a launch, whatever is said of it, and one for a file of which more is said."""
-    repository.kernel(8, lambda text: text.replace("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
-    repository.launch(LAUNCH + LAUNCH.replace("= 4", "= 2").replace("[[launch]]", '[[launch]]\nname = "half"'))
-    suite = ElementTree.fromstring(_outputs(repository)["junit"])
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "3")
-    cases = {case.get("name"): case.findtext("failure") for case in suite}
-    assert [*cases] == ["scale<float>", "half", "scale.cu"]
-    assert all(code in (cases[name] or "") for name, code in zip(cases, ("PC003", "PC005", "PC007"), strict=True))
-
-
-def test_addresses(repository: Repository) -> None:
-    """SARIF's are encoded."""
+def test_formats(repository: Repository) -> None:
+    """Each says what failed, and where, in a file whose name has to be encoded; schemas are those of these tools."""
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
-    repository.launch(LAUNCH.replace("scale.cu", "a b#%.cu"))
-    (run,) = json.loads(_outputs(repository)["sarif"])["runs"]
-    places = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]}
-    assert places == {"a%20b%23%25.cu", "ptxcount.lock"}
+    repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
+    half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
+    repository.launch(LAUNCH + half + LAUNCH.replace("scale.cu", "a b#%.cu"))
+    sarif = _output(repository, "sarif")
+    (run,) = json.loads(sarif)["runs"]
+    found = []
+    for each in run["results"]:
+        place = each["locations"][0]["physicalLocation"]
+        found.append((each["ruleId"], each["level"], place["artifactLocation"]["uri"], place["region"]["startLine"]))
+    assert found == [
+        ("PC003", "error", "scale.cu", 6),
+        ("PC101", "warning", "scale.cu", 6),
+        ("PC005", "error", "scale.cu", 1),
+        ("PC005", "error", "a%20b%23%25.cu", 1),
+        ("PC101", "warning", "a%20b%23%25.cu", 6),
+        ("PC007", "error", "scale.cu", 7),
+    ]
+    assert run["results"][0]["message"]["text"].endswith("; scale<float> (launch 1)")
+    assert {each["id"] for each in run["tool"]["driver"]["rules"]} == {code for code, *_ in found}
+
+    suite = ElementTree.fromstring(_output(repository, "junit"))
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "4")
+    cases = {case.get("name"): case for case in suite}
+    failures = {name: re.findall(r"PC\d+", case.findtext("failure", "")) for name, case in cases.items()}
+    first, third = "scale<float> (launch 1)", "scale<float> (launch 3)"
+    assert failures == {first: ["PC003"], "half": ["PC005"], third: ["PC005"], "scale.cu": ["PC007"]}
+    assert "PC101" in cases[first].findtext("system-out", "")
+
+    held = json.loads(_output(repository, "json"))
+    assert [(each["code"], each["level"], each["line"]) for each in held["findings"]] == [
+        (code, level, line) for code, level, _, line in found
+    ]
+    assert [(each["name"], each["totals"]["load_sectors"]) for each in held["launches"]] == [
+        (first, 1024), ("half", 512), (third, 1024)
+    ]  # fmt: skip
+    kinds = [line.partition(" file=")[0] for line in _output(repository, "github").splitlines()]
+    assert kinds == [f"::{level}" for _, level, *_ in found]
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(held, SCHEMA)
+    log = pytest.importorskip("pydantic_sarif.model").StaticAnalysisResultsFormatSarifVersion210JsonSchema
+    log.model_validate_json(sarif)
 
 
 def test_one_line_for_github(repository: Repository) -> None:
     """What nvcc says over many lines is one annotation."""
-    repository.kernel(2, lambda text: text.replace("int i =", "i ="))
+    repository.kernel(2, ("int i =", "i ="))
     code, (said,) = repository.run("check", "--format", "github")
     assert code == 2
     assert said.count("%0A") > 2
 
 
-@pytest.mark.parametrize("stride", [1, 8])
-def test_schemas(stride: int, repository: Repository) -> None:
-    """SARIF fits classes that are generated from the schema of 2.1.0; JSON its own schema."""
+THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
+#: What is written, and what is said of it.
+COMPARED = [
+    (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches count the same.",
+                 "scale<float>: scale.cu:6: global load sectors rose from 256 to 1024 (+300%)",
+                 "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
+    (1, LAUNCH, ["0 rose, 1 fell", "0 of 1 launches count the same.",
+                 "scale<float>: scale.cu:6: global load sectors fell from 256 to 128 (-50%)",
+                 "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
+    (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches count the same.", "new: `third`"]),
+    (2, THIRD, ["1 new, 1 gone", "0 of 1 launches count the same.", "new: `third`", "gone: scale.cu: phys::scale<"]),
+    # what fails is never the same, and what is missing then not gone: it may be the one that failed
+    (2, THIRD.replace('"scale.cu"', '"other.cu"'), [
+        "1 not counted", "0 of 1 launches count the same.", "not counted: `third`: LaunchError: "]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stride", "launch", "said"), COMPARED)
+def test_compare(stride: int, launch: str, said: list[str], repository: Repository) -> None:
+    """A title, and in a block of code what changed against the lock file of a revision."""
+    repository.git("init", "-q")
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "one")
+    same = ["### Memory transactions: same", "", "    1 of 1 launches count the same."]
+    assert repository.run("compare", "HEAD") == (0, same)
     repository.kernel(stride)
-    outputs = _outputs(repository)
-    log = pytest.importorskip("pydantic_sarif.model").StaticAnalysisResultsFormatSarifVersion210JsonSchema
-    log.model_validate_json(outputs["sarif"])
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(outputs["json"]), SCHEMA)
-
-
-def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table by launch and line, whose lines may have moved; with links."""
-    base, head = (repository.folder / name for name in ("base.json", "head.json"))
-    repository.run("check", "--format", "json", "--output", str(base))
-    assert main(["compare", str(base), str(base)]) == 0
-    assert "Memory transactions: same" in capsys.readouterr().out
-    repository.kernel(8, lambda text: f"// moved\n{text}")
-    repository.run("check", "--format", "json", "--output", str(head))
-    assert main(["compare", str(base), str(head), "--link", "https://example.org/blob/1234"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("<!-- coalescing-watch: ptxcount -->\n### Memory transactions: 1 rose, 0 fell\n")
-    assert "scale.cu&#58;7](https://example.org/blob/1234/scale.cu#L7) | <code>if " in said
-    assert said.rstrip().endswith("| global load sectors | 256 | **1024** | +300% |")
-    assert main(["compare", str(head), str(base)]) == 0
-    assert "### Memory transactions: 0 rose, 1 fell\n" in capsys.readouterr().out
-    base.write_text("{}")
-    assert main(["compare", str(base), str(head)]) == 2
-    assert capsys.readouterr().err.startswith(f"LaunchError: {base}: no 'version'; a file that ptxcount check --format")
+    repository.launch(launch)
+    code, (title, empty, *lines) = repository.run("compare", "HEAD")
+    assert (code, title, empty) == (0, f"### Memory transactions: {said[0]}", "")
+    expected = [f"    {each}" for each in said[1:]]
+    assert [line[: len(begins)] for line, begins in zip(lines, expected, strict=True)] == expected
+    repository.lock('"nvcc": "13', '"nvcc": "12')
+    repository.git("commit", "-qam", "another nvcc")
+    lines = repository.run("compare", "HEAD")[1]
+    assert lines[3] == "    Before, nvcc 12.0.88 compiled them, and now 13.0.88."
+    assert repository.run("compare", "gone") == (2, [])
 
 
 def test_fixture(repository: Repository) -> None:
@@ -109,8 +127,6 @@ def test_scale(ptxcount):
     words = ["out=float32[1024]", "in=float32[8192]", "n=int32:1024"]
     found = ptxcount("scale.cu", "scale<float>", 4, 256, words, flags="-DMORE", time_limit=60)
     assert found.loads.sectors_per_request == 8
-
-def test_type(ptxcount):
     with pytest.raises(LaunchError, match="float32 is needed"):
         ptxcount("scale.cu", "scale<float>", 4, 256, ["out=float64[1024]", "in=float32[8192]", "n=int32:1024"])
 """
@@ -119,7 +135,7 @@ def test_type(ptxcount):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", *plugin]
     done = subprocess.run(command, cwd=repository.folder, capture_output=True, text=True, env=clean)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_release(tmp_path: Path) -> None:

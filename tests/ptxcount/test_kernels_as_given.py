@@ -55,7 +55,7 @@ def test_a_file_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "phys::gather(T* __restrict__ out, const T* in, int n)  (line 6)" in out
     assert "filled(double* out, Point p)  (line 11)" in out
     command = next(line for line in out.splitlines() if "--entry filled" in line)
-    assert main([*shlex.split(command.strip())[1:], "--constant", "taps=float32[3]"]) == 0
+    assert main([*shlex.split(command.strip())[1:], "--variable", "taps=float32[3]"]) == 0
     command = next(line for line in out.splitlines() if "gather<float, 2>" in line)
     assert main(shlex.split(command.strip().replace("in=float32[65536]", "in=float32[131072]"))[1:]) == 0
 
@@ -85,7 +85,7 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     words = ["--entry", "filled", "--grid", "1", "--block", "32", "out=float64[32]", f"p={struct}"]
     page = tmp_path / "page.html"
     variable = f"taps=@{tmp_path / 'taps.npy'}"
-    assert main([str(file), *words, "--constant", variable, "--html", str(page)]) == 0
+    assert main([str(file), *words, "--variable", variable, "--html", str(page)]) == 0
     assert "p.y * taps[1];" in page.read_text()
     assert "http" not in page.read_text()
     assert "UnsetVariableError" not in capsys.readouterr().err
@@ -96,28 +96,17 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert out.tolist() == [5.0] * 32
 
 
-def test_ptx_by_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The only kernel needs no name; a file that is no PTX is refused."""
-    made = tmp_path / "made.txt"
-    made.write_text(compiled("__global__ void own(float* o) { o[threadIdx.x] = 1; }"))
-    words = ["--ptx", "--grid", "1", "--block", "32", "o=float32[32]"]
-    assert main([str(made), *words]) == 0
-    assert capsys.readouterr().out.startswith(f"own of {made}")
-    made.write_text("nothing")
-    assert main([str(made), *words]) == 1
-
-
 def test_fills() -> None:
     """Random ones by their seed, within bounds; integers are indices unless told otherwise."""
-    uniform: Any = argument("x=float32[1000]=random(1,-2,3)")
+    made: Any = argument
+    uniform = made("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
-    assert (uniform == argument("x=float32[1000]=random(1,-2,3)")).all()
-    indices: Any = argument("x=int32[1000]=random(7)")
+    assert (uniform == made("x=float32[1000]=random(1,-2,3)")).all()
+    indices = made("x=int32[1000]=random(7)")
     assert (indices.min() >= 0, indices.max() < 1000) == (True, True)
     for low, high, held in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
-        assert {*argument(f"x=int32[99]=random(1,{low},{high})").tolist()} == held
-    assert sorted(argument("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
-    assert argument("q=bytes:00ff").tobytes() == b"\x00\xff"
+        assert {*made(f"x=int32[99]=random(1,{low},{high})").tolist()} == held
+    assert sorted(made("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_files(tmp_path: Path) -> None:
     ("_Z5scalePf", "scale"),
     ("_ZL5scalePf", "scale"),
     ("_ZN3own5scaleIfEEvPT_S1_", "own::scale"),
-    ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::_GLOBAL__N__73a82065_4_f_cu__Z1ff::k2"),
+    ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::k2"),
     ("scale", "scale"),
     ("_Zebra", "_Zebra"),
 ])  # fmt: skip

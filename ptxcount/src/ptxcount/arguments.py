@@ -18,7 +18,8 @@ from .given import Argument, Described, Given, nbytes
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
-_BOUND = re.compile(r"(?P<name>[\w:]+=)(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
+_BOUND = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
+_BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: What an array may be filled with, and how many numbers that takes at least and at most.
@@ -28,21 +29,10 @@ _SHOWN = 60
 
 
 def arguments(words: Sequence[str], folder: Path | None = None) -> list[Given]:
-    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`, and these.
-
-    ============================================  =====================================================
-    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
-    ``name=surface:float32[64,64]=zeros``         a surface
-    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
-    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it, and
-                                                  ``"float32[64]"`` a pointer to an array
-    ``name={"*": {"n": "int32:7"}}``              a pointer to what follows; also within structs and lists
-    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
-    ============================================  =====================================================
-    """
+    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
     made: list[Given] = []
     for word in words:
-        made.append(_given(word, sum(map(nbytes, made)), folder))
+        made.append(argument(word, sum(map(nbytes, made)), folder))
     return made
 
 
@@ -54,24 +44,7 @@ def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Giv
     return dict(zip((word.partition("=")[0] for word in words), arguments(words, folder), strict=True))
 
 
-def _given(word: str, beside: int, folder: Path | None) -> Given:
-    """A texture and the like, a struct, or what `argument` knows."""
-    bound = _BOUND.fullmatch(word)
-    if bound is not None:
-        return _described(
-            bound["kind"], (bound["words"] or "").split(","), argument(bound["name"] + bound["rest"], beside, folder)
-        )
-    named = _NAMED.fullmatch(word)
-    value = named["value"] if named else word
-    if not value.startswith(("{", "[")):
-        return argument(word, beside, folder)
-    try:
-        return _members(json.loads(value), beside, folder)
-    except ValueError as error:
-        raise LaunchError(f"argument {_cut(word)}: {error}") from None
-
-
-def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument:
+def argument(word: str, beside: int = 0, folder: Path | None = None) -> Given:
     """A kernel argument from its description.
 
     ============================================  =====================================================
@@ -83,6 +56,13 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument
     ``name=@file.npy``                            what NumPy stored, in a file beside ``folder``
     ``name=float32:0.5``                          a scalar
     ``name=bytes:00ff10``                         the bytes of anything
+    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
+    ``name=surface:float32[64,64]=zeros``         a surface
+    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it, and
+                                                  ``"float32[64]"`` a pointer to an array
+    ``name={"*": {"n": "int32:7"}}``              a pointer to what follows; also within structs and lists
+    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
     ============================================  =====================================================
 
     Names may be left out of what is no array. Raises `LaunchError` for any other word, and `MemoryError` if it and the
@@ -90,32 +70,36 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word
-    array, scalar, shown = named and _ARRAY.fullmatch(value), _SCALAR.fullmatch(value), _cut(word)
     try:
-        if value.startswith("@") and named:
+        if value.startswith(("{", "[")):
+            return _members(json.loads(value), beside, folder)
+        if named and (bound := _BOUND.fullmatch(value)):
+            array = argument(f"{named['name']}={bound['rest']}", beside, folder)
+            return _described(bound["kind"], (bound["words"] or "").split(","), array)
+        if named and value.startswith("@"):
             return _loaded(Path(folder or "", value[1:]), beside)
-        if re.fullmatch(r"bytes:(?:[0-9a-fA-F]{2})+", value):
-            return np.void(bytes.fromhex(value[6:]))
+        if found := _BYTES.fullmatch(value):
+            return np.void(bytes.fromhex(found[1]))
+        if named and (found := _ARRAY.fullmatch(value)):
+            numbers = [float(n) for n in (found["numbers"] or "").split(",") if n.strip()]
+            shape = [int(n) for n in found["shape"].split(",")]
+            return _filled(found["fill"], numbers, shape, _dtype(found["dtype"]), beside)
+        if found := _SCALAR.fullmatch(value):
+            return _number(found["value"], _dtype(found["dtype"]))
     except (ValueError, OverflowError) as error:
-        raise LaunchError(f"argument {shown}: {error}") from None
-    if not array and not scalar:
-        example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
-        raise LaunchError(f"argument {shown}: neither an array, name=float32[64,64], nor a scalar, {example}")
-    name = (array or scalar)["dtype"]  # type: ignore[index]
-    dtype = _DTYPES.get(name)
-    if dtype is None:
-        raise LaunchError(f"argument {shown}: {name!r} is not a NumPy dtype of known size, such as float32")
-    try:
-        if array:
-            numbers = [float(n) for n in (array["numbers"] or "").split(",") if n.strip()]
-            return _filled(array["fill"], numbers, [int(n) for n in array["shape"].split(",")], dtype, beside)
-        return _number(scalar["value"], dtype)  # type: ignore[index]
-    except (ValueError, OverflowError) as error:
-        raise LaunchError(f"argument {shown}: not a {dtype.name}: {error}") from None
+        raise LaunchError(f"argument {_cut(word)}: {error}") from None
+    example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
+    raise LaunchError(f"argument {_cut(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
 
 
 def _cut(word: str) -> str:
     return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    if name not in _DTYPES:
+        raise ValueError(f"{name!r} is not a NumPy dtype of known size, such as float32")
+    return _DTYPES[name]
 
 
 def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], beside: int) -> Argument:
@@ -165,7 +149,7 @@ def _members(each: object, beside: int, folder: Path | None) -> Given:
         return [_members(member, beside, folder) for member in each]
     if not isinstance(each, str):
         raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {each!r}")
-    return _given(f"member={each}", beside, folder)
+    return argument(f"member={each}", beside, folder)
 
 
 def _described(kind: str, words: Sequence[str], array: object) -> Described:
@@ -179,8 +163,9 @@ def _described(kind: str, words: Sequence[str], array: object) -> Described:
 
     if not isinstance(array, np.ndarray):
         raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
-    known = {"filter": FILTERS, "address": ADDRESSES, "layout": LAYOUTS}
-    flags = ("normalized", "fractions")
+    known: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
+    for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
+        known |= {text: (option, text) for text in texts}
     options: dict[str, Any] = {}
     numbers: list[int] = []
     for word in filter(None, map(str.strip, words)):
@@ -188,13 +173,10 @@ def _described(kind: str, words: Sequence[str], array: object) -> Described:
             numbers.append(int(word))
         elif word.removeprefix("swizzle=").isdigit():
             options["swizzle"] = int(word[8:])
-        elif word in flags:
-            options[word] = True
-        elif option := next((name for name, texts in known.items() if word in texts), None):
-            options[option] = word
+        elif word in known:
+            options |= [known[word]]
         else:
-            allowed = ", ".join([*(text for texts in known.values() for text in texts), *flags])
-            raise LaunchError(f"{kind}: {word!r} is not known; {allowed}, swizzle=, and numbers are")
+            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(known)}, swizzle=, and numbers are")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:

@@ -8,9 +8,8 @@ A file alone lists its kernels, each with a command to begin with.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
@@ -28,19 +27,13 @@ from .options import dimensions, flags_of, joined_flags, printable
 from .overview import overview
 from .typed import checked
 
+#: Options that `count` takes as they are.
+_AS_GIVEN = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise LaunchError(message)
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, not {text[:60]!r}")
-        return int(text)
-
-    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,23 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
     )
-    parser.add_argument("--ptx", action="store_true", help="the file is PTX, whatever its name")
     parser.add_argument("--grid", type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
     parser.add_argument("--block", type=dimensions, metavar="X,Y,Z", help="threads of a block")
     parser.add_argument("--cluster", type=dimensions, metavar="X,Y,Z", help="blocks of a cluster (as in the source)")
     parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help="as nvcc's")
     parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
     parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
-    parser.add_argument(
-        "--dynamic-shared", type=_at_least(0), default=0, metavar="BYTES", help="dynamic shared memory (0)"
-    )
-    parser.add_argument(
-        "--step-limit",
-        type=_at_least(1),
-        default=STEP_LIMIT,
-        metavar="N",
-        help=f"instructions before a kernel is stopped ({STEP_LIMIT})",
-    )
+    parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (0)")
+    text = f"instructions before a kernel is stopped ({STEP_LIMIT})"
+    parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (no limit)")
     parser.add_argument(
         "--races",
@@ -99,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--variable",
-        "--constant",
         action="append",
         default=[],
         metavar="ARG",
@@ -113,53 +97,35 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(words: Sequence[str]) -> str:
     options = _parser().parse_intermixed_args(joined_flags(words))
-    source = _source(options.file, options.ptx)
-    if is_ptx(source) and (options.flags or options.arch or options.include):
+    file = options.file
+    if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
     flags = flags_of(options.include, options.flags)
     arch = options.arch or ARCH
     if options.grid is None and options.block is None and not options.words:
-        return overview(options.file, flags, arch)
+        return overview(file, flags, arch)
     missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
     if missing:
         raise LaunchError(f"the following arguments are required: {missing}")
-    made, entry = compiled(source, options.entry, flags, arch)
+    made, entry = compiled(file, options.entry, flags, arch)
     counters = count(
         made.ptx,
         entry,
         options.grid,
         options.block,
         checked(arguments(options.words), options.words, entry, made.files),
-        dynamic_shared=options.dynamic_shared,
-        step_limit=options.step_limit,
-        time_limit=options.time_limit,
-        races=options.races,
-        unwritten=options.unwritten,
         variables=variables(options.variable),
-        cluster=options.cluster,
+        **{name: getattr(options, name) for name in _AS_GIVEN},
     )
     # What PTX was made of is not known here: it names files, and could name any.
-    lines_of = listing.source_lines([] if is_ptx(source) else made.files)
-    title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
+    lines_of = listing.source_lines([] if is_ptx(file) else made.files)
+    title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     most = costs.text(counters, options.words, lines_of)
     parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
     text = "\n\n".join(filter(None, [*parts, "\n".join(map(str, counters.findings))]))
     if options.html:
         whole.write(options.html, listing.page(printable(text)))
     return listing.as_json(counters, lines_of) if options.json else text
-
-
-def _source(file: Path, ptx: bool) -> Path | str:
-    """A file, or the text of one that is PTX by another name."""
-    if not ptx or file.suffix == ".ptx":
-        return file
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror}") from None
-    if not is_ptx(text):
-        raise LaunchError(f"{file}: no line begins with .version, as in PTX")
-    return text
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -115,19 +115,18 @@ def count(
     >>> totals["load_requests"], totals["load_sectors"], float(x[3])
     (8, 32, 6.0)
     """
-    if step_limit < 1:
-        raise LaunchError(f"step limit {step_limit}: it must be positive")
-    if time_limit is not None and not time_limit > 0:
-        raise LaunchError(f"time limit {time_limit}: it must be positive, in seconds")
+    for name, limit in (("step", step_limit), ("time", time_limit)):
+        if limit is not None and not limit > 0:
+            raise LaunchError(f"{name} limit {limit}: it must be positive")
     given = adapted(source_or_ptx, entry, arguments, arch)
     flags = " ".join(filter(None, (given.flags, flags)))
-    made, name = compiled(given.source, given.entry, flags, arch)
+    made, entry_name = compiled(given.source, given.entry, flags, arch)
     threads = given.block if block is None else block
     if threads is None:
         raise LaunchError("block: the number of threads is needed")
     return run(
         made.ptx,
-        name,
+        entry_name,
         _extent("grid", grid),
         _extent("block", threads),
         given.arguments,
@@ -172,26 +171,26 @@ def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str =
 
 def qualified(source: Path | str, name: str) -> str:
     """A template's instance with the namespaces that the source declares the template in, if it does so once."""
-    if isinstance(source, Path) and not source.is_file():
-        raise LaunchError(f"{source}: no such file")
-    text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
     base, bracket, rest = name.partition("<")
-    found = {each.name for each in declarations(text) if f"::{each.name}".endswith(f"::{base}")}
+    found = {each.name for each in declarations(_text(source)) if f"::{each.name}".endswith(f"::{base}")}
     return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
 
 
 def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
-    if isinstance(source, Path) and not source.is_file():
-        raise LaunchError(f"{source}: no such file")
+    text = _text(source)
     if not is_ptx(source):
         return compilation(source, flags, arch, instances)
     if flags:
         raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
-    if isinstance(source, str):
-        return Compilation(source, [])
+    return Compilation(text, [source] if isinstance(source, Path) else [])
+
+
+def _text(source: Path | str) -> str:
     try:
-        return Compilation(source.read_text(encoding="utf-8", errors="replace"), [source])
+        return source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise LaunchError(f"{source}: no such file") from None
     except OSError as error:
         raise LaunchError(f"{source}: {error.strerror}") from None
 

@@ -86,7 +86,7 @@ def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> st
 _TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts", "useful_bytes")
 
 
-def lines(counters: LaunchCounters, lines_of: Lines) -> list[dict[str, Any]]:
+def lines(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> list[dict[str, Any]]:
     """The accesses of each source line as plain numbers, in the order of files and lines."""
     rows = []
     places = counters.by_line().items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
 from functools import lru_cache
 
 from .errors import LaunchError
@@ -35,63 +34,51 @@ def find_entry(ptx: str, name: str | None) -> str:
 
 def is_called(mangled: str, name: str) -> bool:
     """Whether a kernel may be called so: its C++ name, from any of its namespaces on, or less than all of it."""
-    full = demangled(mangled)
-    spellings = {source_name(mangled), full, spelled(full), spelled(full).partition("<")[0]}
-    parameters = full[len(full) - len(_parameters(full)) :]
-    spellings.add(spelled(full) + parameters)
+    full, name_alone = demangled(mangled), cpp_name(mangled)
+    spellings = {full, name_alone, name_alone + _parameters(full), source_name(mangled)}
     return any(f"::{_plain(each)}".endswith(f"::{_plain(name)}") for each in spellings)
 
 
 def cpp_name(mangled: str) -> str:
     """A kernel's C++ name without its parameters: ``phys::blur<float>``."""
-    return spelled(demangled(mangled))
+    full = demangled(mangled)
+    return split(full[: len(full) - len(_parameters(full))], " ")[-1]
 
 
 def source_name(mangled: str) -> str:
-    """A kernel's name in the source, without templates: ``own::scale`` of ``_ZN3own5scaleEPf``."""
-    rest = re.sub(r"^_ZN?", "", mangled)
-    parts: list[str] = []
-    nested = mangled.startswith("_ZN")
-    while rest != mangled and (nested or not parts) and (length := re.match(r"L?(\d{1,4})", rest)):
-        end = length.end() + int(length[1])
-        parts.append(rest[length.end() : end])
-        rest = rest[end:]
-    return "::".join(parts) or mangled
+    """A kernel's or a variable's name in the source, without templates: ``own::scale`` of ``_ZN3own5scaleEPf``."""
+    return cpp_name(mangled).replace("(anonymous namespace)::", "").partition("<")[0]
 
 
 @lru_cache(maxsize=1 << 14)
 def demangled(mangled: str) -> str:
-    """A name as C++ spells it, with parameters, by the C++ library that g++ needs; without that, `source_name`."""
+    """A name as C++ spells it, with parameters, by the C++ library that NumPy loads; as it is without that."""
     library = _library()
-    text = library(mangled) if library and mangled.startswith("_Z") else None
-    return text or source_name(mangled)
+    if library is None or not mangled.startswith("_Z"):
+        return mangled
+    status = ctypes.c_int()
+    made = library.__cxa_demangle(mangled.encode(), None, None, ctypes.byref(status))
+    text = ctypes.string_at(made).decode("utf-8", "replace") if made else mangled
+    library.free(made)
+    return text
 
 
 @lru_cache(maxsize=1)
-def _library() -> Callable[[str], str | None] | None:
+def _library() -> ctypes.CDLL | None:
     try:
-        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
-        free = ctypes.CDLL(None).free
+        library = ctypes.CDLL("libstdc++.so.6")
+        library.__cxa_demangle.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
     except (OSError, AttributeError):
         return None
-    demangle.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-
-    def call(mangled: str) -> str | None:
-        status = ctypes.c_int()
-        made = demangle(mangled.encode(), None, None, ctypes.byref(status))
-        text = ctypes.string_at(made).decode("utf-8", "replace") if made and status.value == 0 else None
-        free(made)
-        return text
-
-    return call
+    return library
 
 
 def parameter_types(mangled: str) -> list[str] | None:
     """The C++ types of a kernel's parameters; None for a name that does not say, as with ``extern "C"``."""
-    inside = _parameters(demangled(mangled))[1:-1]
-    if not mangled.startswith("_Z") or not _parameters(demangled(mangled)):
+    found = _parameters(demangled(mangled))
+    if not found:
         return None
-    return [] if inside in ("", "void") else split(inside)
+    return [] if found in ("()", "(void)") else split(found[1:-1])
 
 
 def split(text: str, separator: str = ",") -> list[str]:
@@ -114,11 +101,6 @@ def _parameters(full: str) -> str:
         if depth == 0:
             return full[place:] if full.endswith(")") and place else ""
     return ""
-
-
-def spelled(full: str) -> str:
-    """A demangled name without the type it returns and without parameters."""
-    return split(full[: len(full) - len(_parameters(full))], " ")[-1]
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the command lines of counting and of the gate share."""
+"""What the command lines of counting and of the gate share: options, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def flags_of(include: Sequence[str], flags: str) -> str:
 def printable(text: str) -> str:
     """A text that no terminal takes for a command: of what cannot be printed line ends and tabs remain."""
     return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
+def plain(name: object, longest: int = 240) -> str:
+    """A name in one line that no terminal takes for a command: names come from files of others, and may be long."""
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(name))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def joined_flags(words: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -27,16 +28,14 @@ _WHERE = {False: ("256", "256"), True: ("8,32", "32,8")}
 class Overview:
     """A kernel and a launch of it."""
 
-    #: The kernel as declared.
-    shown: str
+    #: As in the source, or as the compiler calls it.
+    declaration: Declaration
     #: Its name for ``--entry``.
     entry: str
-    #: Where it is declared.
-    line: int | None
     #: As on the command line.
     grid: str
     block: str
-    #: A description each; ``?`` where only a person knows.
+    #: A description each, a guess where only a person knows.
     arguments: list[str]
 
     def command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
@@ -53,35 +52,31 @@ def kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[Overview]:
     Raises as `launch.compilation_of`.
     """
     entries = parsed(compilation_of(file, flags, arch).ptx).entries
-    text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
-    declared = declarations(text)
-    sizes_of = {name: [each.size or 8 for each in entry.parameters] for name, entry in entries.items()}
-    found = [_declared(each, sizes_of) for each in declared]
-    names = {each.name for each in declared}
-    for mangled in entries:
-        if source_name(mangled) not in names:
-            kinds = parameter_types(mangled) or ["" for _ in sizes_of[mangled]]
-            sizes = sizes_of[mangled]
-            words = [_word(kind, f"p{n}", False, size) for n, (kind, size) in enumerate(zip(kinds, sizes, strict=True))]
-            shown = f"{cpp_name(mangled)}({', '.join(k or f'{s} bytes' for k, s in zip(kinds, sizes, strict=True))})"
-            found.append(Overview(shown, cpp_name(mangled), None, *_WHERE[False], words))
+    sizes = {name: [each.size or 8 for each in entry.parameters] for name, entry in entries.items()}
+    declared = declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
+    found = []
+    for one in declared:
+        made = next((each for each in entries if source_name(each) == one.name), None)
+        found.append(_overview(one, made, sizes[made] if made else []))
+    for made in entries:
+        if source_name(made) not in {each.name for each in declared}:
+            kinds = parameter_types(made) or [f"{size} bytes" for size in sizes[made]]
+            parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
+            found.append(_overview(Declaration(cpp_name(made), 0, [], parameters, False), made, sizes[made]))
     return found
 
 
-def _declared(one: Declaration, entries: dict[str, list[int]]) -> Overview:
+def _overview(one: Declaration, made: str | None, sizes: list[int]) -> Overview:
     given = [_template_argument(each) for each in one.template]
     types = {each.split()[-1].lstrip("."): value for each, value in zip(one.template, given, strict=True)}
-    made = [each for each in entries if source_name(each) == one.name]
     entry = one.name
     if one.template:
-        entry = cpp_name(made[0]) if made else f"{one.name}<{', '.join(given)}>"
-    sizes = entries[made[0]] if made else []
-    extents = sum(_is_extent(_instance(kind, types)) for kind, _ in one.parameters)
-    words = []
-    for place, (kind, name) in enumerate(one.parameters):
-        size = sizes[place] if place < len(sizes) else None
-        words.append(_word(_instance(kind, types), name, one.planar or extents > 1, size))
-    return Overview(str(one), entry, one.line, *_WHERE[one.planar], words)
+        entry = cpp_name(made) if made else f"{one.name}<{', '.join(given)}>"
+    parameters = [(_instance(kind, types), name) for kind, name in one.parameters]
+    planar = one.planar or (one.line > 0 and sum(_is_extent(kind) for kind, _ in parameters) > 1)
+    every = zip_longest(parameters, sizes[: len(parameters)])
+    words = [_word(kind, name, planar, size or 8) for (kind, name), size in every]
+    return Overview(one, entry, *_WHERE[one.planar], words)
 
 
 def _instance(kind: str, types: Mapping[str, str]) -> str:
@@ -98,8 +93,11 @@ def _template_argument(parameter: str) -> str:
 #: What an array is given as, by the type of a parameter that describes it.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
+#: Types of numbers; of one that is not known, by its bytes.
+_SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
-def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
+
+def _word(kind: str, name: str, planar: bool, size: int = 8) -> str:
     """An argument of a type, as a description."""
     kind = plain(kind)
     count, number = _SIZES[planar]
@@ -114,17 +112,16 @@ def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
         if vector:
             return f"{name}={TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
         return f"{name}={TYPES[base]}[{count}]" if base in TYPES else f"{name}=uint8[1048576]=zeros"
-    if not kind and size == 8:  # PTX says nothing of its type: most such parameters are pointers
+    if kind == "8 bytes":  # most such parameters are pointers
         return f"{name}=float32[262144]"
-    dtype = TYPES.get(base) or ("" if kind else {4: "int32", 2: "int16", 1: "int8"}.get(size or 0))
-    if not dtype:
-        return f"{name}=bytes:{'00' * (size or 8)}"
-    return f"{name}={dtype}:{number if _is_extent(kind) else '1'}"
+    if base not in _SCALARS:
+        return f"{name}=bytes:{'00' * size}"
+    return f"{name}={_SCALARS[base]}:{number if _is_extent(kind) else '1'}"
 
 
 def _is_extent(kind: str) -> bool:
     """Whether a parameter of this type may be the size of something."""
-    dtype = np.dtype(TYPES.get(plain(kind) or "int", "bool"))
+    dtype = np.dtype(_SCALARS.get(plain(kind), "bool"))
     return dtype.kind in "iu" and dtype.itemsize > 2
 
 
@@ -134,8 +131,12 @@ def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
     shown = "s" if len(found) != 1 else ""
     lines = [f"{file}: {len(found)} kernel{shown}"]
     for each in found:
-        place = "" if each.line is None else f"  (line {each.line})"
-        lines += ["", f"{each.shown}{place}", f"  {each.command(file, alone=len(found) == 1, flags=flags, arch=arch)}"]
+        place = f"  (line {each.declaration.line})" if each.declaration.line else ""
+        lines += [
+            "",
+            f"{each.declaration}{place}",
+            f"  {each.command(file, alone=len(found) == 1, flags=flags, arch=arch)}",
+        ]
     if found:
         lines += ["", "Sizes and numbers are guesses: put in yours. Arguments are described by: ptxcount --help"]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .counters import Access
+from .listing import WASTEFUL, is_wasteful
 from .names import demangled
 from .samples import Sample
 from .transactions import SECTOR, sectors
@@ -16,8 +17,6 @@ from .warps import Array
 
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
 ENOUGH_LANES = 8
-#: From this many times the sectors that it needs an access is wasteful.
-WASTEFUL = 1.5
 #: The part of the distances that must be the same for it to be called the distance.
 _MOST = 0.7
 
@@ -46,7 +45,7 @@ class Pattern:
     @property
     def wasteful(self) -> bool:
         """Whether the requests take far more sectors than the addresses, and all bytes, would fill."""
-        return self.excess >= WASTEFUL and self.access.sectors > WASTEFUL * self.access.ideal_sectors
+        return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
     def stride(self) -> int:

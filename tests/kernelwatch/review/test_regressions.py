@@ -17,7 +17,7 @@ from kernelwatch.review.regressions import standing
 from kernelwatch.show.regressions import main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
-from ptxcount.gate.markdown import LIMIT
+from kernelwatch.show.report import LIMIT
 from tests.commits import begin, commit
 from tests.stored import COUNT, TIME, Outcome, Suite, samples, write
 

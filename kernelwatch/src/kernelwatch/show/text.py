@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
-from ptxcount.gate.markdown import plain
+from ptxcount.options import plain
 
 __all__ = ["plain", "quantity", "short_flags", "word"]
 

@@ -26,29 +26,7 @@ def text(one: Pattern, every: Sequence[Pattern]) -> str:
     if found is None:
         return f"{head}: let a warp touch {BANKS} words behind each other"
     pitch, pad, left = found
-    text = f"{pad} bytes of padding behind every {_row(pitch, one, _tile(one, every))} would take"
-    return f"{head}: {text} {free + left / access.requests:.3g}"
-
-
-def _row(pitch: int, one: Pattern, tile: Sequence[Pattern]) -> str:
-    """So many bytes, and what they are by the addresses: a row that warps go along, or a distance of lanes."""
-    along = {abs(each.warp or 0) for each in tile if abs(each.lane or 0) == each.access.width}
-    along |= {start for each in tile for start in _starts(each)}
-    times = pitch // one.stride if one.stride and pitch % one.stride == 0 else 0
-    if pitch in along and times in (0, 1):
-        return f"row of {pitch} bytes"
-    distance = ", the distance of lanes," if times == 1 else f", {times} times the distance of lanes," if times else ""
-    return f"{pitch} bytes{distance}"
-
-
-def _starts(one: Pattern) -> set[int]:
-    """The distances within a request between lanes that begin a run of neighbouring elements."""
-    found = set()
-    for row, lanes in zip(one.rows, one.lanes, strict=True):
-        if lanes.all():
-            begin = np.r_[0, 1 + np.flatnonzero(np.diff(row) != one.access.width)]
-            found |= set(np.abs(np.diff(row[begin])).tolist()) if len(begin) <= 16 else set()
-    return found
+    return f"{head}: {pad} bytes of padding behind every {pitch} bytes would take {free + left / access.requests:.3g}"
 
 
 def _tile(one: Pattern, every: Sequence[Pattern]) -> list[Pattern]:

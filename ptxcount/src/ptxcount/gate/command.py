@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,20 +12,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from .. import whole
 from ..errors import LaunchError, PtxError
 from ..options import dimensions, flags_of, joined_flags, printable
 from ..overview import kernels
 from . import limits, pins, report
-from .cache import FOLDER, Cache, release
+from .cache import release
 from .counting import Counted, counts
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
-from .directives import Directives, Limit
+from .directives import Directives
 from .formats import FORMATS
 from .launches import FILE, launches
 
-#: A command in a message, which works as it is with the folder behind it.
-_COMMAND = re.compile(r"ptxcount (?:pin|check)(?: --\w+)?")
+#: A command in messages, which works as it is with the folder behind it.
+_PIN = "ptxcount pin"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -39,51 +37,46 @@ def _parser() -> argparse.ArgumentParser:
         "-I", "--include", action="append", default=[], metavar="DIR", help="look for includes there, too"
     )
     begin.add_argument("--flags", default="", metavar="FLAGS", help="options of nvcc, as --flags='-std=c++20'")
+    made = {}
     for name, text, codes in (
         ("pin", f"write the counts into {pins.FILE}, and say what changes",
          "Exit codes: 0, they are written; 1, a count rose, see --accept, or a kernel is wrong; 2"),
-        ("check", "hold limits and pinned counts", "Exit codes: 0, all holds; 1, it does not; 3, see --exact; 2"),
+        ("check", "hold limits and pinned counts", "Exit codes: 0, all holds; 1, it does not; 2"),
+        ("compare", f"what counts otherwise than in a revision's {pins.FILE}, as Markdown", "Exit codes: 0; 2"),
     ):  # fmt: skip
-        command = commands.add_parser(name, help=text, description=text, epilog=f"{codes}, it cannot be told.")
-        command.add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
-        command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
-        if name == "pin":
-            command.add_argument("--accept", action="store_true", help="write counts that rose, too")
-    command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: ptxcount/ADVICE.md")
-    command.add_argument(
+        made[name] = commands.add_parser(name, help=text, description=text, epilog=f"{codes}, it cannot be told.")
+        if name == "compare":
+            made[name].add_argument("revision", metavar="REVISION", help="of git, such as main")
+        made[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
+    made["pin"].add_argument("--accept", action="store_true", help="write counts that rose, too")
+    made["check"].add_argument(
+        "--advise", action="store_true", help="say what is wrong with accesses: ptxcount/ADVICE.md"
+    )
+    made["check"].add_argument(
         "--changed", metavar="REVISION", help=f"the same of accesses that count otherwise in its {pins.FILE}"
     )
-    command.add_argument("--update", action="store_true", help="pin what fell, if nothing fails")
-    command.add_argument("--exact", action="store_true", help="exit code 3 if a count fell")
-    command.add_argument("--format", choices=FORMATS, default="text")
-    command.add_argument("--output", type=Path, metavar="FILE", help="write there, and text to standard output")
-    side = commands.add_parser("compare", help="two results of check --format json, as Markdown")
-    side.add_argument("base", type=Path, metavar="BASE.json")
-    side.add_argument("head", type=Path, metavar="HEAD.json")
-    side.add_argument("--link", default="", metavar="URL", help="where head's files are shown")
+    made["check"].add_argument("--format", choices=FORMATS, default="text")
     return parser
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one of the commands; the exit code is 0 (held), 1 (not), 2 (cannot tell) or 3 (``--exact``: a count fell)."""
+    """Run one of the commands; the exit code is 0 (held), 1 (not) or 2 (cannot tell)."""
     options = _parser().parse_args(joined_flags(words))
+    commands = {"pin": _pin, "check": _check, "compare": _compare}
     try:
         if options.command == "init":
             print(printable("\n".join(_entries(file, options.include, options.flags) for file in options.files)))
-        elif options.command == "compare":
-            print(report.markdown(options.base, options.head, options.link), end="")
-        else:
-            with _within(options):
-                return _pin(options) if options.command == "pin" else _check(options)
+            return 0
+        with _within(options):
+            return commands[options.command](options)
     except BrokenPipeError:
         raise
     except (PtxError, OSError, MemoryError) as error:
         text = f"{type(error).__name__}: {error}"
-        if options.command not in ("init", "compare"):
+        if options.command in ("pin", "check"):
             return _say([Diagnostic(FILE, 1, "PC009", text)], [], options)
         sys.stderr.write(printable(f"{text}\n"))
         return 2
-    return 0
 
 
 @contextmanager
@@ -91,8 +84,6 @@ def _within(options: argparse.Namespace) -> Iterator[None]:
     """Be in the folder, where paths begin, those in nvcc's flags as well; what is said begins where the command was."""
     before, options.folder = Path.cwd(), options.folder.resolve()
     options.said = options.folder.relative_to(before) if options.folder.is_relative_to(before) else options.folder
-    if getattr(options, "output", None):
-        options.output = options.output.absolute()
     os.chdir(options.folder)
     try:
         yield
@@ -101,81 +92,71 @@ def _within(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _pin(options: argparse.Namespace) -> int:
-    given = launches(options.folder)
-    found = list(counts(given, Cache(options.folder, used=not options.no_cache)))
+    found = list(counts(launches(options.folder)))
     wrong = [each for each in found if isinstance(each, Diagnostic)]
     if wrong:
         return _say(wrong, [], options)
     counted = [each for each in found if isinstance(each, Counted)]
-    lock = _readable(options.folder)
+    try:
+        lock = pins.read(options.folder) or pins.Lock()
+    except LaunchError as error:
+        print(printable(str(error)))
+        lock = pins.Lock()
     what = [each for one in counted if lock.of(one) is not None for each in pins.compare(one, lock)]
     rose = any(each.code == "PC003" for each in what) and not options.accept
     if not rose:
         pins.write(options.folder, counted, release())
     _say([each if rose else replace(each, level="note") for each in what], [], options)
     if rose:
-        folder = "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
-        print(f"{pins.FILE} is as it was: ptxcount pin --accept{folder} writes counts that rose, too")
+        print(f"{pins.FILE} is as it was: {_PIN} --accept{_behind(options)} writes counts that rose, too")
         return 1
-    new = [f"new: {one.name}" for one in counted if lock.of(one) is None]
-    old = [f"gone: {each.launch}" for each in pins.gone(counted, lock)]
+    new = [f"new: {one.launch.label}" for one in counted if lock.of(one) is None]
     nvcc = [f"nvcc: {lock.nvcc} before, {release()} now"] if lock.nvcc not in ("", release()) else []
-    for text in (*new, *old, *nvcc):
+    for text in (*new, *(f"gone: {each}" for each in lock.gone(counted)), *nvcc):
         print(printable(f"{pins.FILE}: {text}"))
     return 0
 
 
-def _readable(folder: Path) -> pins.Lock:
-    """The lock file; an empty one if there is none, or none that is understood: it is written anew."""
-    try:
-        return pins.read(folder) or pins.Lock()
-    except LaunchError as error:
-        print(printable(str(error)))
-        return pins.Lock()
-
-
 def _check(options: argparse.Namespace) -> int:
-    given = launches(options.folder)
-    found: list[Diagnostic] = []
     lock = pins.read(options.folder)
     before = pins.since(options.changed) if options.changed else None
-    pairs = []
-    for launch, one in zip(given, counts(given, Cache(options.folder, used=not options.no_cache)), strict=True):
-        if isinstance(one, Diagnostic):
-            found.append(one)
-        else:
-            pairs.append((launch, one))
-    counted = [one for _, one in pairs]
+    every = list(counts(launches(options.folder)))
+    found = [each for each in every if isinstance(each, Diagnostic)]
+    counted = [each for each in every if isinstance(each, Counted)]
+    whole = not found
     directives = Directives(options.folder, (file for one in counted for file in one.files))
-    bound: set[Limit] = set()
-    for launch, one in pairs:
-        found += [*limits.of_launch(launch, one), *limits.of_lines(one, directives, bound)]
+    for one in counted:
+        found += [*limits.of_launch(one), *limits.of_lines(one, directives)]
         found += [] if lock is None else pins.compare(one, lock)
-        for each in one.warnings():
+        for each in one.warnings:
             if each.code < ADVICE or (options.advise and before is None):
                 found.append(each)
             elif before is not None and (there := _within_places(each, _changed(one, before))):
                 found.append(there)
-    lines = {(row["file"], row["line"] or 0) for one in counted for row in one.lines}
-    whole = len(pairs) == len(given)
     if whole:
-        found += directives.unbound(bound)
-        found += [] if lock is None else pins.gone(counted, lock)
-    kept = once(directives.waive(found, counted=lines if whole else set()))
+        found += directives.unbound()
+        gone = [] if lock is None else lock.gone(counted)
+        text = f"pinned, and in {FILE} no more: run {_PIN}"
+        found += [Diagnostic(pins.FILE, 1, "PC008", text, launch=each) for each in gone]
+    lines = {(row["file"], row["line"] or 0) for one in counted for row in one.lines if whole}
+    kept = once(directives.waive(found, counted=lines))
     if lock is None:
-        kept.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run ptxcount pin, and commit {pins.FILE}"))
+        kept.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release() or 'none'}: what differs may be its own"
         kept.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    code = _say(kept, counted, options)
-    if code == 0 and lock is not None and options.update:
-        pins.write(options.folder, counted, release())
-    return 3 if code == 0 and options.exact and any(each.code == "PC004" for each in kept) else code
+    return _say(kept, counted, options)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    lock = pins.since(options.revision)
+    print(report.markdown(list(counts(launches(options.folder))), lock, release()))
+    return 0
 
 
 def _changed(one: Counted, before: pins.Lock) -> set[tuple[str, int]]:
     """The lines of a launch that count otherwise than they did."""
-    found = pins.changes(one.lines, before.of(one) or {}, before.spaces)
+    found = pins.changes(one.lines, before.of(one) or {})
     return {place for each in found for place in (each.places or [(each.file, each.line)])}
 
 
@@ -193,38 +174,37 @@ def once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [*found.values()]
 
 
+def _behind(options: argparse.Namespace) -> str:
+    """The folder, as it stands behind a command."""
+    return "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
+
+
 def _say(found: list[Diagnostic], counted: list[Counted], options: argparse.Namespace) -> int:
     """Say what was found, from where the command was called; the exit code."""
-    form = getattr(options, "format", "text")
-    at = getattr(options, "said", Path())
-    where = "" if at == Path() else f" {shlex.quote(str(at))}"
     found = [
         replace(
             each,
-            file=(at / each.file).as_posix(),
-            message=printable(_COMMAND.sub(rf"\g<0>{where}", each.message)),
-            also=tuple(((at / file).as_posix(), line) for file, line in each.also),
+            file=(options.said / each.file).as_posix(),
+            message=printable(each.message.replace(_PIN, _PIN + _behind(options))),
+            also=tuple(((options.said / file).as_posix(), line) for file, line in each.also),
         )
         for each in found
     ]
-    text = FORMATS[form](found, counted)
-    if getattr(options, "output", None):
-        whole.write(options.output, text + "\n")
-        text = FORMATS["text"](found, counted)
+    text = FORMATS[getattr(options, "format", "text")](found, counted)
     if text:
         print(printable(text))
     return 2 if any(each.code in UNCLEAR for each in found) else int(any(each.level == "error" for each in found))
 
 
 def _entries(file: Path, include: Sequence[str], flags: str) -> str:
-    made = []
-    flags = flags_of(include, flags)
-    more = f"flags = {json.dumps(flags)}\n" if flags else ""
-    for each in kernels(file, flags):
-        words = "".join(f"    {json.dumps(word)},\n" for word in each.arguments)
-        grid, block = (list(dimensions(text)) for text in (each.grid, each.block))
-        head = f"[[launch]]  # {each.shown}\nfile = {json.dumps(file.as_posix())}\nkernel = {json.dumps(each.entry)}\n"
-        made.append(f"{head}grid = {grid}\nblock = {block}\narguments = [\n{words}]\n{more}")
-    if not made:
+    found, flags = kernels(file, flags_of(include, flags)), flags_of(include, flags)
+    if not found:
         raise LaunchError(f"{file}: no kernels")
-    return "\n".join(made)
+    lines = []
+    for each in found:
+        lines += [f"[[launch]]  # {each.declaration}", f"file = {json.dumps(file.as_posix())}"]
+        lines += [f"kernel = {json.dumps(each.entry)}"]
+        lines += [f"{name} = {[*dimensions(getattr(each, name))]}" for name in ("grid", "block")]
+        lines += ["arguments = [", *(f"    {json.dumps(word)}," for word in each.arguments), "]"]
+        lines += [f"flags = {json.dumps(flags)}"] * bool(flags) + [""]
+    return "\n".join(lines)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from ..arguments import arguments, variables
 from ..declarations import declarations
 from ..errors import KernelFaultError, PtxError
 from ..launch import compilation_of, compiled, count
-from ..listing import lines, source_lines
+from ..listing import lines, source_lines, text_of
 from ..names import cpp_name, find_entry, source_name
 from ..nvcc import Compilation, stop
 from ..typed import checked
-from . import advice
-from .cache import Cache
+from . import cache
+from .advice import advice
 from .diagnostics import Diagnostic
 from .launches import Launch
 from .machine_code import memory_of
@@ -30,45 +30,38 @@ from .machine_code import memory_of
 class Counted:
     """The counts of a launch, as plain numbers."""
 
-    #: The launch's file, what findings call it, and what the lock file does: its own name, or the description.
-    file: str
-    name: str
-    key: str
+    launch: Launch
     #: File, C++ name, grid, block and arguments.
     description: str
     #: As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
     totals: dict[str, int]
     #: As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     lines: list[dict[str, Any]]
-    #: The fields of warnings.
-    advice: list[dict[str, Any]]
+    #: The advice, and what the kernel did that it should not.
+    warnings: list[Diagnostic]
     #: The files of the folder that it was compiled from.
     files: list[str]
 
-    def warnings(self) -> list[Diagnostic]:
-        """The advice, and what the kernel did that it should not."""
-        return [
-            Diagnostic(**{**each, "launch": self.name, "also": tuple((file, line) for file, line in each["also"])})
-            for each in self.advice
-        ]
+    @property
+    def key(self) -> str:
+        """What the lock file calls it: its own name, or the description."""
+        return self.launch.name or self.description
 
 
 _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
 
-def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Diagnostic]:
+def counts(launches: Sequence[Launch]) -> Iterator[Counted | Diagnostic]:
     """The counts of each launch, or why there are none: PC006, the kernel is wrong, or PC009."""
     _once.cache_clear()  # files may have changed since the last command of this process
-    held = [cache.read(each) for each in launches]
-    _compile(_recipe(each) for each, there in zip(launches, held, strict=True) if there is None)
-    for launch, there in zip(launches, held, strict=True):
+    _compile(map(_recipe, launches))
+    for launch in launches:
         try:
-            fields = there or _counted(launch, cache)
-            one = Counted(launch.file, launch.label, launch.name or fields["description"], **fields)
+            one = _counted(launch)
             accesses = any(access["ptx_line"] for row in one.lines for access in row["accesses"])
-            yield one if accesses else Diagnostic(one.file, 1, "PC009", _IDLE, launch=one.name)
+            yield one if accesses else Diagnostic(launch.file, 1, "PC009", _IDLE, launch=launch.label)
         except KernelFaultError as error:
-            where = _below(Path(error.source.file or launch.file), launch.folder.resolve())
+            where = _below(error.source.file or launch.file, launch.folder)
             yield Diagnostic(where, error.source.line or 1, "PC006", error.what, launch=launch.label)
         except (PtxError, OSError, MemoryError) as error:
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
@@ -107,10 +100,40 @@ def _compile(recipes: Iterable[_Recipe]) -> None:
             raise
 
 
-def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
-    """The fields of `Counted`, which the cache keeps. Raises as `ptxcount.count`."""
+def _counted(launch: Launch) -> Counted:
+    """The counts of a launch at the lines of today's source. Raises as `ptxcount.count`."""
     made, name = _once(_recipe(launch))
     entry = name or find_entry(made.ptx, launch.kernel)
+    held = cache.kept(launch, made.ptx, lambda: _counts(launch, made, entry))
+    lines_of = source_lines(made.files)
+    rows = [row | {"text": text_of(row["file"], row["line"], lines_of)} for row in held["lines"]]
+    files = [_below(each, launch.folder) for each in made.files if each.resolve().is_relative_to(launch.folder)]
+    if held["machine"]:
+        rows.append(_declaration(entry, files, launch.folder) | {"accesses": held["machine"]})
+
+    def place(file: str | None, line: int | None) -> tuple[str, int]:
+        return _below(file or launch.file, launch.folder), line or 1
+
+    warnings = []
+    for code, text, places in held["warnings"]:
+        first, *others = (place(*each) for each in places)
+        warnings.append(Diagnostic(*first, code, text, "warning", launch.label, tuple(others)))
+    more = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
+    more += [f"cluster={launch.cluster}"] if launch.cluster else []
+    words = ", ".join([*launch.arguments, *filter(None, more)])
+    extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
+    return Counted(
+        launch,
+        f"{launch.file}: {cpp_name(entry)} <<<{extents}>>> ({words})",
+        held["totals"] | {f"{each['space']}_{each['kind']}_bytes": each["bytes"] for each in held["machine"]},
+        [row | {"file": place(row["file"], None)[0]} for row in rows],
+        warnings,
+        files,
+    )
+
+
+def _counts(launch: Launch, made: Compilation, entry: str) -> dict[str, Any]:
+    """What the cache keeps: all that follows from the PTX, and names files as that does."""
     given = checked(arguments(launch.arguments, launch.folder), launch.arguments, entry, made.files)
     counters = count(
         made.ptx,
@@ -122,43 +145,19 @@ def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
         variables=variables(launch.variables, launch.folder),
         cluster=launch.cluster,
     )
-    rows = lines(counters, source_lines(made.files))
-    root, source = launch.folder.resolve(), launch.folder / launch.file
-    for row in rows:
-        row["file"] = _below(Path(row["file"] or source), root)
-    files = [_below(each, root) for each in made.files if each.resolve().is_relative_to(root)]
-    machine = memory_of(made.ptx, entry, launch.flags, launch.arch)
-    if machine:
-        rows.append({**_place(entry, files, root), "accesses": machine})
-    more = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
-    more += [f"cluster={launch.cluster}"] if launch.cluster else []
-    words = ", ".join([*launch.arguments, *filter(None, more)])
-    extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
-
-    def place(file: str | None, line: int | None) -> tuple[str, int]:
-        return _below(Path(file or source), root), line or 1
-
-    said = []
-    for each in advice.advice(counters, given, launch.arguments):
-        also = tuple(place(*other) for other in each.places if other != each.place)
-        said.append(Diagnostic(*place(*each.place), each.code, each.text, "warning", also=also))
-    said += [
-        Diagnostic(*place(one.source.file, one.source.line), "PC006", one.message, "warning")
-        for one in counters.findings
-        if one.code != "printf"
-    ]
-    fields = {
-        "description": f"{launch.file}: {cpp_name(entry)} <<<{extents}>>> ({words})",
-        "totals": counters.totals() | {f"{each['space']}_{each['kind']}_bytes": each["bytes"] for each in machine},
-        "lines": rows,
-        "advice": [asdict(each) for each in said],
-        "files": files,
+    wrong = [each for each in counters.findings if each.code != "printf"]
+    return {
+        "totals": counters.totals(),
+        "lines": lines(counters),
+        "machine": memory_of(made.ptx, entry, launch.flags, launch.arch),
+        "warnings": [
+            *advice(counters, given, launch.arguments),
+            *(("PC006", each.message, [(each.source.file, each.source.line)]) for each in wrong),
+        ],
     }
-    cache.write(launch, made.files, fields)
-    return fields
 
 
-def _place(entry: str, files: list[str], root: Path) -> dict[str, Any]:
+def _declaration(entry: str, files: list[str], root: Path) -> dict[str, Any]:
     """The line that declares a kernel; the first of its file where none is seen."""
     for file in files:
         text = (root / file).read_text(encoding="utf-8", errors="replace")
@@ -168,6 +167,6 @@ def _place(entry: str, files: list[str], root: Path) -> dict[str, Any]:
     return {"file": files[0] if files else "", "line": 1, "text": ""}
 
 
-def _below(path: Path, root: Path) -> str:
-    path = path.resolve()
+def _below(file: Path | str, root: Path) -> str:
+    path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

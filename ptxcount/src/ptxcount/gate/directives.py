@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import LaunchError
 from .diagnostics import CODES, Diagnostic
@@ -19,8 +19,7 @@ _WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
 _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code in CODES}}
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """What a line may cost: a number, or that many times the ideal."""
 
     file: str
@@ -30,8 +29,7 @@ class Limit:
     relative: bool
 
 
-@dataclass(frozen=True)
-class Waiver:
+class Waiver(NamedTuple):
     """Codes that are not said of a line, and why."""
 
     file: str
@@ -42,23 +40,24 @@ class Waiver:
 
 
 class Directives:
-    """The directives of files; ``waivers`` are all, in their order."""
+    """The directives of files, and which of the limits are ``bound`` to an access."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
-        self.waivers: list[Waiver] = []
+        self.bound: set[Limit] = set()
+        self._waivers: list[Waiver] = []
         self._limits: dict[tuple[str, int], list[Limit]] = {}
         for file in dict.fromkeys(files):
             self._read(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
 
-    def unbound(self, bound: set[Limit]) -> Iterator[Diagnostic]:
-        """The limits that no counted access is bound by."""
-        for each in (each for limits in self._limits.values() for each in limits if each not in bound):
-            text = f"{each.name} <= {each.number:g} binds nothing: no counted access of that kind is at its line"
-            yield Diagnostic(each.file, each.line, "PC007", text)
-
     def limits(self, file: str, line: int | None) -> list[Limit]:
         """The limits of a line."""
         return self._limits.get((file, line or 0), [])
+
+    def unbound(self) -> Iterator[Diagnostic]:
+        """The limits that no counted access is bound by."""
+        for each in (each for limits in self._limits.values() for each in limits if each not in self.bound):
+            text = f"{each.name} <= {each.number:g} binds nothing: no counted access of that kind is at its line"
+            yield Diagnostic(each.file, each.line, "PC007", text)
 
     def waive(self, findings: Iterable[Diagnostic], *, counted: set[tuple[str, int]]) -> Iterator[Diagnostic]:
         """The findings that no waiver takes away, and waivers without a reason, and those of no use.
@@ -67,12 +66,14 @@ class Directives:
         """
         needed = set()
         for finding in findings:
-            found = [each for each in self.waivers if (each.file, each.holds_for) == (finding.file, finding.line)]
-            mine = {(each, finding.code) for each in found if finding.code in each.codes}
+            place = (finding.file, finding.line)
+            mine = {
+                (w, finding.code) for w in self._waivers if (w.file, w.holds_for) == place and finding.code in w.codes
+            }
             needed |= mine
             if not mine:
                 yield finding
-        for each in self.waivers:
+        for each in self._waivers:
             useless = [CODES[code] for code in each.codes if (each, code) not in needed]
             if not each.reason:
                 yield Diagnostic(each.file, each.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason")
@@ -88,14 +89,13 @@ class Directives:
             holds_for = next(code, number)
             waiver = _WAIVER.fullmatch(match[1])
             if waiver:
-                self.waivers.append(Waiver(file, number, holds_for, _codes(waiver[1], file, number), waiver[2]))
+                self._waivers.append(Waiver(file, number, holds_for, _codes(waiver[1], file, number), waiver[2]))
                 continue
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
-                    raise LaunchError(
-                        f"{file}:{number}: {word!r}: sectors <= 4 or ignore[bank-conflict] reason is known"
-                    )
+                    known = "sectors <= 4 or ignore[bank-conflict] reason is known"
+                    raise LaunchError(f"{file}:{number}: {word!r}: {known}")
                 made = Limit(file, number, limit[1], float(limit[2]), bool(limit[3]))
                 self._limits.setdefault((file, holds_for), []).append(made)
 

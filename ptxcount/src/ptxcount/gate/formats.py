@@ -37,30 +37,40 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _json(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
-    launches = [{name: getattr(each, name) for name in ("file", "name", "key", "totals", "lines")} for each in counted]
+    launches = [
+        {
+            "file": each.launch.file,
+            "name": each.launch.label,
+            "key": each.key,
+            "totals": each.totals,
+            "lines": each.lines,
+        }
+        for each in counted
+    ]
     found = [{**asdict(each), "name": CODES[each.code]} for each in findings]
     return json.dumps({"version": VERSION, "findings": found, "launches": launches}, indent=1)
 
 
 def _sarif(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
-    codes = sorted({each.code for each in findings})
-    rules = [{"id": code, "name": CODES[code], "shortDescription": {"text": _words(code)}} for code in codes]
+    rules = [
+        {"id": code, "name": CODES[code], "shortDescription": {"text": f"{code} {CODES[code].replace('-', ' ')}"}}
+        for code in sorted({each.code for each in findings})
+    ]
     driver = {"name": "ptxcount", "semanticVersion": version("ptxcount"), "rules": rules}
     return json.dumps(
         {
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "results": [_result(each, codes) for each in findings]}],
+            "runs": [{"tool": {"driver": driver}, "results": [_result(each) for each in findings]}],
         },
         indent=1,
     )
 
 
-def _result(finding: Diagnostic, codes: list[str]) -> dict[str, Any]:
+def _result(finding: Diagnostic) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,
-        "ruleIndex": codes.index(finding.code),
         "level": finding.level,
         "message": {"text": finding.text},
         "locations": [{"physicalLocation": place}],
@@ -69,7 +79,7 @@ def _result(finding: Diagnostic, codes: list[str]) -> dict[str, Any]:
 
 def _junit(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
     """A test case for each launch, and for each file of which more is said; what does not fail is its output."""
-    files = {one.name: one.file for one in counted}
+    files = {one.launch.label: one.launch.file for one in counted}
     for each in findings:
         files.setdefault(each.launch or each.file, each.file)
     suite = ElementTree.Element("testsuite", name="ptxcount", tests=str(len(files)))
@@ -85,10 +95,6 @@ def _junit(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
             output.text = "\n".join(str(each) for each in said if each.level != "error")
     suite.set("failures", str(len(suite.findall(".//failure"))))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
-
-
-def _words(code: str) -> str:
-    return f"{code} {CODES[code].replace('-', ' ')}"
 
 
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[Counted]], str]] = {

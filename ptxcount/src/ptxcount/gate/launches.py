@@ -1,10 +1,10 @@
-"""Launches as ``ptxcount.toml`` has them, or ``[tool.ptxcount]`` in ``pyproject.toml``."""
+"""Launches as ``ptxcount.toml`` has them."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -51,21 +51,17 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 def launches(folder: Path) -> list[Launch]:
     """The launches that a folder's file lists; `LaunchError` if there is none, or an entry is not understood."""
-    table: Any = None
-    for name in (FILE, "pyproject.toml"):
-        path = folder / name
-        if path.is_file():
-            try:
-                table = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (ValueError, OSError) as error:
-                raise LaunchError(f"{path}: {error}") from None
-            table = table if name == FILE else table.get("tool", {}).get("ptxcount")
-        if table is not None:
-            entries = table.get("launch")
-            if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
-                raise LaunchError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
-            return _labelled(path, [_launch(path, place, entry) for place, entry in enumerate(entries, 1)])
-    raise LaunchError(f"no {FILE} and no [tool.ptxcount] in pyproject.toml; ptxcount init FILE.cu prints entries")
+    path = folder / FILE
+    try:
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LaunchError(f"no {FILE}; ptxcount init FILE.cu prints entries") from None
+    except ValueError as error:
+        raise LaunchError(f"{path}: {error}") from None
+    entries = table.get("launch")
+    if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
+        raise LaunchError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
+    return _labelled(path, [_launch(path, place, entry) for place, entry in enumerate(entries, 1)])
 
 
 def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
@@ -76,36 +72,23 @@ def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
     for name in ("file", "grid", "block"):
         if name not in entry:
             raise LaunchError(f"{where}: {name} is needed")
+    if not entry.get("name", "").isprintable():
+        raise LaunchError(f"{where}: the name {entry['name']!r} holds what cannot be printed")
     given = {name: entry[name] if isinstance(entry[name], list) else [entry[name]] for name in ("grid", "block")}
     extents = {name: extent + [1] * (3 - len(extent)) for name, extent in given.items()}
     return Launch(folder=path.parent, **{**entry, **extents})
 
 
-#: What tells launches apart, the shortest first: the kernel, its grid and block, its place in the file.
-_LABELS: tuple[Callable[[int, Launch], str], ...] = (
-    lambda place, one: one.name or one.kernel or Path(one.file).stem,
-    lambda place, one: f"{_LABELS[0](place, one)} <<<{_extent(one.grid)}, {_extent(one.block)}>>>",
-    lambda place, one: f"{_LABELS[1](place, one)} (launch {place})",
-)
-
-
 def _labelled(path: Path, given: list[Launch]) -> list[Launch]:
-    """The launches with labels, each the shortest that no other launch has; `LaunchError` for a name given twice."""
-    twice = [name for name, times in Counter(each.name for each in given).items() if name and times > 1]
+    """The launches with labels: name or kernel, and the place in the file where several have that one.
+
+    Raises `LaunchError` for a name given twice.
+    """
+    twice = next((name for name, times in Counter(one.name for one in given).items() if name and times > 1), None)
     if twice:
-        raise LaunchError(f"{path}: two launches have the name {twice[0]!r}; give each its own")
-    strange = next((each.name for each in given if not each.name.isprintable()), "")
-    if strange:
-        raise LaunchError(f"{path}: the name {strange!r} holds what cannot be printed")
-    options = [[label(place, one) for label in _LABELS] for place, one in enumerate(given, 1)]
-    times = Counter(text for texts in options for text in dict.fromkeys(texts))
+        raise LaunchError(f"{path}: two launches have the name {twice!r}; give each its own")
+    labels = [one.name or one.kernel or Path(one.file).stem for one in given]
     return [
-        replace(one, label=next((text for text in texts if times[text] == 1), texts[-1]))
-        for one, texts in zip(given, options, strict=True)
+        replace(one, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
+        for place, (one, label) in enumerate(zip(given, labels, strict=True), 1)
     ]
-
-
-def _extent(numbers: list[int]) -> str:
-    """``(32, 8)`` as 32x8."""
-    used = max((place for place, number in enumerate(numbers, 1) if number != 1), default=1)
-    return "x".join(map(str, numbers[:used]))

@@ -10,8 +10,7 @@ from typing import Any
 from ..errors import LaunchError
 from .counting import Counted
 from .diagnostics import Diagnostic
-from .directives import Directives, Limit
-from .launches import Launch
+from .directives import Directives
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
@@ -20,14 +19,14 @@ _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_)(\w+)")
 _NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
 
 
-def of_launch(launch: Launch, one: Counted) -> Iterator[Diagnostic]:
+def of_launch(one: Counted) -> Iterator[Diagnostic]:
     """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = dict(one.totals)
     totals["bank_conflicts"], together = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
         for name in ("bank_conflicts", "requests")
     )
-    for name, limit in launch.limits.items():
+    for name, limit in one.launch.limits.items():
         count, per = name.removesuffix("_per_request"), name.endswith("_per_request")
         match = _COUNT.fullmatch(count)
         what, amount = match.groups() if match else ("", count)
@@ -39,11 +38,11 @@ def of_launch(launch: Launch, one: Counted) -> Iterator[Diagnostic]:
         value, most = totals[count] / requests, _most(name, limit, None if ideal is None else ideal / requests)
         if value > most:  # said where most is, or most of what is above the ideal
             beside = isinstance(limit, str)
-            text, file, line = f"{name} is {value:g}, {most:g} are allowed", one.file, 1
+            text, file, line = f"{name} is {value:g}, {most:g} are allowed", one.launch.file, 1
             if places and (match or count == "bank_conflicts"):
                 file, line, here, _, requests = max(places, key=lambda each: each[2] - beside * each[3])
                 text += f"; at this line it is {here / max(requests, 1):g}" if per else ""
-            yield Diagnostic(file, line, "PC001", text, launch=one.name)
+            yield Diagnostic(file, line, "PC001", text, launch=one.launch.label)
 
 
 def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int]:
@@ -71,22 +70,20 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-def of_lines(one: Counted, directives: Directives, bound: set[Limit]) -> Iterator[Diagnostic]:
-    """The limits that stand in the source, at the lines that this launch executes; those of use join ``bound``."""
+def of_lines(one: Counted, directives: Directives) -> Iterator[Diagnostic]:
+    """The limits that stand in the source, at the lines that this launch executes: of each line the worst access."""
     for row in one.lines:
         for limit in directives.limits(row["file"], row["line"]):
-            name = limit.name
-            if name not in _NAMES or (limit.relative and not _NAMES[name]):
+            name, ideal_name = limit.name, _NAMES.get(limit.name)
+            if ideal_name is None or (limit.relative and not ideal_name):
                 raise LaunchError(f"{row['file']}:{row['line']}: limit {name!r}: one of {', '.join(_NAMES)}")
-            value, ideal = 0.0, 1.0
-            for access in row["accesses"]:
-                if not access.get("wavefronts" if name == "bank_conflicts" else name):
-                    continue
-                bound.add(limit)
+            asked = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
+            directives.bound |= {limit} if asked else set()
+            costs = []
+            for access in asked:
                 requests = access["requests"] if name in ("sectors", "lines", "wavefronts") else 1
-                least = access[_NAMES[name]] / requests if limit.relative else 1.0
-                if least and access[name] / requests / least > value / ideal:
-                    value, ideal = access[name] / requests, least
-            if value > limit.number * ideal:
+                costs.append((access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0))
+            value, ideal = max(costs, key=lambda each: each[0] / each[1] if each[1] else 0, default=(0.0, 1.0))
+            if ideal and value > limit.number * ideal:
                 text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed"
-                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=one.name)
+                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=one.launch.label)
