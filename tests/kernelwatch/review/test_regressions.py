@@ -15,9 +15,9 @@ from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.regressions import standing
 from kernelwatch.show.regressions import main
+from kernelwatch.show.report import LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
-from kernelwatch.show.report import LIMIT
 from tests.commits import begin, commit
 from tests.stored import COUNT, TIME, Outcome, Suite, samples, write
 
