@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,19 @@ Suite = dict[str, dict[str, dict[str, Outcome]]]
 BASE, HEAD = "b" * 40, "c" * 40
 
 TIME, COUNT = "time_x.X.time_back_to_back", "track_counted.X.track_sectors"
+
+#: A machine, and the record of a run there.
+MACHINE = "gpu"
+RUN = {
+    "started": "2026-01-02T03:04:05+00:00",
+    "ended": "2026-01-02T03:05:05+00:00",
+    "commits": [HEAD],
+    "gpu": "a GPU",
+    "peak_bytes_per_second": 1e12,
+    "before": {"driver": "580.1"},
+    "after": {"driver": "580.1", "throttle_reasons": []},
+    "skipped": [],
+}
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
@@ -73,6 +86,18 @@ def write(
         results.save(str(folder))
     write_json(str(folder / "benchmarks.json"), known, Benchmarks.api_version)
     return root
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file and what it holds."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def changed(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a JSON document."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def documents(folder: Path) -> dict[str, Any]:

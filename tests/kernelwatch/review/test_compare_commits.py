@@ -16,8 +16,7 @@ from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
-from tests.incoming import changed
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, reviewed, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, changed, pair, reviewed, write
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.show import report, terminal, text
 from kernelwatch.show.commands import FORMATS
 from kernelwatch.show.commands import compare as main
-from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_groups import count, time
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write
+from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
 HOSTILE = [

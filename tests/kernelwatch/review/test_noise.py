@@ -12,9 +12,8 @@ from kernelwatch import suite
 from kernelwatch.review.noise import FEWEST, Noise, narrowed, noise
 from kernelwatch.store.noise import LONG
 from kernelwatch.store.results import History
-from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_evidence import KERNEL, _lines, _noted, apart, run
-from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
+from tests.stored import BASE, HEAD, RUN, TIME, Suite, reviewed, samples, write
 
 #: Changes by noise alone, and the threshold that they make.
 NARROWED = [

@@ -17,7 +17,6 @@ from kernelwatch.instrument import prebuild
 from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import nvcc_call
-from tests.gpu_kernels.test_sweep import HISTORY
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +32,6 @@ def test_all_and_no_others(found: dict[str, Any]) -> None:
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
         for name, (_, sweep) in suite.current().benchmarks.items()
     }
-
-
-def test_versions_are_those_of_the_stored_history(found: dict[str, Any]) -> None:
-    """A protocol that did not change keeps its number; times began anew with the measuring process (CHANGELOG.md)."""
-    anew = dict.fromkeys((suite.Kind.TIMED, suite.Kind.CONTROL), 1)
-    expected = {
-        name: int(HISTORY[name]["version"]) + anew.get(suite.current().benchmarks[name][0], 0) for name in HISTORY
-    }
-    assert {name: int(found[name].version) for name in HISTORY} == expected
 
 
 def test_each_says_what_it_is(found: dict[str, Any]) -> None:

@@ -14,8 +14,7 @@ from asv.results import iter_results_for_machine_and_hash
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, reading, record
 from kernelwatch.store.folders import CommitFiles
-from tests.incoming import MACHINE, RUN, contents
-from tests.stored import BASE, COUNT, TIME, Outcome, write
+from tests.stored import BASE, COUNT, MACHINE, RUN, TIME, Outcome, contents, write
 
 ENVIRONMENT = "python3.11"
 NAN = float("nan")

@@ -14,8 +14,9 @@ from kernelwatch.project import ROOT
 from kernelwatch.store import models, reading, record
 from kernelwatch.store.folders import machines
 from kernelwatch.store.results import History
-from tests.incoming import MACHINE, RESULT, RUN, arrived, changed
-from tests.stored import BASE, COUNT, HEAD, TIME
+from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Suite, changed, samples, write
+
+RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +27,14 @@ def told_anew() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Results of two commits of one machine."""
-    return arrived(tmp_path)[0]
+    """Results of two commits of one machine, and a record of their run."""
+    whole: Suite = {
+        commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
+        for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
+    }
+    results = write(tmp_path, whole) / "results"
+    (results / MACHINE / record.FILE).write_text(json.dumps(RUN) + "\n", encoding="utf-8")
+    return results
 
 
 def _row(document: Any, column: str, value: Any) -> None:
