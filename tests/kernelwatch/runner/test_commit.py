@@ -141,7 +141,7 @@ def test_what_is_asked(what: str, tmp_path: Path) -> None:
     assert ([*task.rounds.values()], [*task.places.values()], task.benchmarks) == (rounds, places, benchmarks)
     assert task.versions == {group: "3" if group == "time_a.A" else "1" for group in task.places}
     assert task.lines == (str(tmp_path) if has_lines else "")
-    assert task.stored.commit == "c" * 40
+    assert task.commit == "c" * 40
     some = {name: [f"'{'xyz'[place]}'" for place in places[0]] for name in benchmarks} if len(places[0]) < 3 else {}
     assert lines[record.FILE][0].get("selected", {}) == some
 

@@ -14,7 +14,7 @@ from kernelwatch.benchmarks import base
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.runner import counts
-from kernelwatch.runner.messages import Configuration, Entry, Stored, Task
+from kernelwatch.runner.messages import Configuration, Entry, Task
 from kernelwatch.store import record
 
 COPY = "track_counted.OffsetCopy"
@@ -24,9 +24,9 @@ SECTORS = f"{COPY}.track_load_sectors"
 PLACES = list(range(48, 54))
 
 
-def _task(stored: Stored | None = None, version: str = "1", **places: list[int]) -> Task:
+def _task(stored: Any = None, version: str = "1", commit: str = "", **places: list[int]) -> Task:
     groups = {name.replace("__", "."): each for name, each in places.items()}
-    return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or Stored())
+    return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
 def _told(task: Task) -> tuple[list[Configuration], list[Any]]:
@@ -63,7 +63,7 @@ def test_reuse(executed: list[str]) -> None:
 
     def again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         executed.clear()
-        ones, differences = _told(_task(Stored({COPY: entries}, commit), version, track_counted__OffsetCopy=PLACES))
+        ones, differences = _told(_task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES))
         return len(executed), len(differences), sorted(bool(one.reused) for one in ones), [one.numbers for one in ones]
 
     numbers = [one.numbers for one in first]

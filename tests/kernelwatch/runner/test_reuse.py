@@ -16,7 +16,7 @@ from asv.util import write_json
 
 from kernelwatch import suite
 from kernelwatch.runner import commit, reuse
-from kernelwatch.runner.messages import Configuration, Difference, Entry, Stored
+from kernelwatch.runner.messages import Configuration, Difference, Entry, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
@@ -44,8 +44,8 @@ def _ones(count: int) -> list[Configuration]:
     ]
 
 
-def _known(places: Sequence[int]) -> Stored:
-    return Stored({"time_a.A": {f"f{place}": Entry(f"c{place}", {"b": place}) for place in places}})
+def _known(places: Sequence[int]) -> Task:
+    return Task(stored={"time_a.A": {f"f{place}": Entry(f"c{place}", {"b": place}) for place in places}})
 
 
 @pytest.mark.parametrize(("known", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
@@ -72,7 +72,7 @@ def test_share(known: Sequence[int], checks: int) -> None:
 def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
     """If one differs by more than its threshold, or cannot be measured, nothing is reused; its own are not foreign."""
     ones, known = _ones(120), _known(range(119))
-    for entry in known.entries["time_a.A"].values():
+    for entry in known.stored["time_a.A"].values():
         entry.threshold = threshold
     known.commit = "c5"
     differences = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
@@ -136,7 +136,7 @@ def entries(tmp_path: Path) -> Entries:
 
     def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, Entry]:
         groups = groups or {NAME: [TIME, RATIO]}
-        (of_group,) = reuse.known(tmp_path / "gpu", ENVIRONMENT, commit, groups, {NAME: 2}).entries.values()
+        (of_group,) = reuse.known(tmp_path / "gpu", ENVIRONMENT, commit, groups, {NAME: 2}).values()
         return of_group
 
     return found

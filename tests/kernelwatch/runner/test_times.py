@@ -18,7 +18,7 @@ from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.runner import counts, times
-from kernelwatch.runner.messages import Configuration, Difference, Entry, Step, Stored, Task
+from kernelwatch.runner.messages import Configuration, Difference, Entry, Step, Task
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
 
@@ -86,11 +86,11 @@ def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(
-        stored: Stored | None = None, rounds: int = 2, benchmarks: tuple[str, ...] = (TIME, RATIO), **more: Any
+        stored: dict[str, Entry] | None = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **more: Any
     ) -> Any:
         del gpu.launched[:]
         places = more.get("places", [0, 1, 2, 3])
-        task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, stored or Stored())
+        task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, {GROUP: stored or {}}, "c1")
         said: list[Any] = []
         with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
             times.send_all(task, said.append, address)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
         return msgspec.structs.replace(found, samples=tuple(each * factor for each in found.samples))
 
     monkeypatch.setattr(times.Times, "_measured", look)
-    again, others = told(Stored({GROUP: entries}, "c1"), places=[0, 1])
+    again, others = told(entries, places=[0, 1])
     differences = [each for each in others if isinstance(each, Difference)]
     assert len(differences) == (not reused)
     assert all(each.ratio is None or each.ratio == pytest.approx(looks[1]) for each in differences)
@@ -174,7 +174,7 @@ def test_no_device(gpu: FakeGpu) -> None:
     """Every time is skipped for one reason."""
     said: list[Any] = []
     gpu.contexts = 0
-    task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2}, Stored())
+    task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
     with pytest.MonkeyPatch.context() as patch:
 
         def require() -> None:

@@ -21,7 +21,7 @@ from asv.util import datetime_to_js_timestamp
 
 from kernelwatch.command import one_line
 from kernelwatch.runner import reuse
-from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Stored, Task
+from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.record import RunRecord
@@ -117,21 +117,21 @@ class Commit:
             for group, names in wanted.items()
         }
         firsts = {group: self.groups[group][0] for group in wanted}
-        commit, known = self.results.commit_hash, Stored(commit=self.results.commit_hash)
+        commit, reused = self.results.commit_hash, dict[str, list[str]]()
         if may_reuse(self.options):
             reused = {
                 group: list(dict.fromkeys([firsts[group], *names]))
                 for group, names in wanted.items()
                 if not group.startswith(f"{COMPILED}.")
             }
-            known = reuse.known(self.folder, self.results.env_name, commit, reused, rounds)
         is_counted = any(group.startswith(f"{COUNTED}.") for group in wanted)
         return Task(
             places={group: sorted(set().union(*map(self._chosen, names))) for group, names in wanted.items()},
             benchmarks=[name for names in wanted.values() for name in names],
             versions={group: self.benchmarks._all_benchmarks[first]["version"] for group, first in firsts.items()},
             rounds=rounds,
-            stored=known,
+            stored=reuse.known(self.folder, self.results.env_name, commit, reused, rounds) if reused else {},
+            commit=commit,
             lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )
 

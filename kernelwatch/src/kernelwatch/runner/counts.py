@@ -76,7 +76,7 @@ def counted(task: Task, send: Sender) -> None:
             known = found.get(str(launch))
             one.fingerprint = f"{known}-{task.versions[one.group]}" if known else ""
         ones = [one for one, _, _ in wanted]
-        for difference in reuse.decide(ones, task.stored, measure):
+        for difference in reuse.decide(ones, task, measure):
             send(difference)
         rest = [one for one in ones if not one.numbers]
         left = (launches[id(one)] for one in rest if str(launches[id(one)]) not in done)

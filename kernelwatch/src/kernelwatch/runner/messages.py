@@ -25,13 +25,8 @@ class Entry(msgspec.Struct):
     run: int = 0
 
 
-class Stored(msgspec.Struct):
-    """What a run knows of earlier ones."""
-
-    #: Group -> fingerprint -> what is stored.
-    entries: dict[str, dict[str, Entry]] = {}
-    #: The commit that is measured. Numbers that are its own are not called reused.
-    commit: str = ""
+#: What a run knows of earlier ones: group -> fingerprint -> what is stored.
+Entries = dict[str, dict[str, Entry]]
 
 
 class Task(msgspec.Struct):
@@ -44,8 +39,9 @@ class Task(msgspec.Struct):
     #: Group -> the version of its benchmarks, and how often a time is measured.
     versions: dict[str, str] = {}
     rounds: dict[str, int] = {}
-    #: What earlier runs measured.
-    stored: Stored = msgspec.field(default_factory=Stored)
+    #: What earlier runs measured, and the commit that is measured: numbers that are its own are not called reused.
+    stored: Entries = {}
+    commit: str = ""
     #: The machine's folder, with the source lines that are known; none are counted without it.
     lines: str = ""
     #: The commit's place among those that are measured in turns, if nothing is wanted but the jobs of what is timed.

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelwatch.runner.messages import Configuration, Difference, Entry, Stored
+from kernelwatch.runner.messages import Configuration, Difference, Entries, Entry, Task
 from kernelwatch.store import reading, record, rows
 from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default
@@ -25,7 +25,7 @@ SHARE = 0.02
 
 def known(
     folder: Path, environment: str, commit: str, groups: Mapping[str, Sequence[str]], rounds: Mapping[str, int]
-) -> Stored:
+) -> Entries:
     """Return what a machine measured at other commits, and the counted numbers of this one, the newest last.
 
     The times of a commit that is measured again are measured.
@@ -56,7 +56,7 @@ def known(
         return {params: value for params, value in numbers.items() if value is not None and value == value}
 
     runs = {run["run"]: run for run in record.read(folder.parent, folder.name) if "run" in run}
-    entries: dict[str, dict[str, Entry]] = {group: {} for group in groups}
+    entries: Entries = {group: {} for group in groups}
     lines = record.read(folder.parent, folder.name, record.FINGERPRINTS_FILE)
     for place, line in reversed(list(enumerate(lines))):
         run, origin = runs.get(line.get("run"), {}), line["commit"]
@@ -76,7 +76,7 @@ def known(
                     continue
                 if not is_timed or _is_alike(found, run, first, params, rounds[group]):
                     entries[group][fingerprint] = found
-    return Stored(entries, commit)
+    return entries
 
 
 def _is_alike(entry: Entry, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
@@ -97,7 +97,7 @@ class Check(NamedTuple):
 
 
 def decide(
-    ones: Sequence[Configuration], stored: Stored, measure: Callable[[Sequence[Check]], Sequence[float | None]]
+    ones: Sequence[Configuration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
 ) -> list[Difference]:
     """Give configurations their stored numbers, if those that are measured all the same agree; return what does not.
 
@@ -106,7 +106,7 @@ def decide(
     """
     known: dict[str, list[Check]] = {}
     for one in ones:
-        if entry := stored.entries.get(one.group, {}).get(one.fingerprint):
+        if entry := task.stored.get(one.group, {}).get(one.fingerprint):
             known.setdefault(one.group, []).append(Check(one, entry))
     checks = [check for group in known.values() for check in chosen(group)]
     differences = [
@@ -117,7 +117,7 @@ def decide(
     if not differences:
         measured = {id(check.one) for check in checks}
         for one, entry in (check for group in known.values() for check in group if id(check.one) not in measured):
-            one.reused = entry.commit if entry.commit != stored.commit else ""
+            one.reused = entry.commit if entry.commit != task.commit else ""
             one.numbers = entry.values
     return differences
 

@@ -91,7 +91,7 @@ class Times:
         for one, launch, sweep in wanted:
             self._launches[_key(one)] = launch, sweep
             self._identify(one, launch)
-        for difference in reuse.decide(ones, self._task.stored, self._check):
+        for difference in reuse.decide(ones, self._task, self._check):
             self._send(difference)
         for one in ones:
             if one.numbers:
