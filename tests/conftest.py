@@ -70,7 +70,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
 _LONGEST = (
     "tests/kernelwatch/test_strangers.py",
-    "tests/site/test_browser.py",
+    "tests/site/test_pages.py",
     "tests/gpu_kernels/test_catalog_executed.py",
     "tests/gpu_kernels/test_growth.py",
     "tests/kernelwatch/review/test_six_commits.py",

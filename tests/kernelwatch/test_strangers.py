@@ -20,11 +20,9 @@ from typing import NamedTuple
 import asv
 import pytest
 
-from gpu_kernels import KERNELS, MIXED
 from kernelwatch.store import folders, record
 from tests.faults.test_orphans import processes
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made
-from tests.site import browser
 from tests.stored import documents
 
 
@@ -115,23 +113,6 @@ def test_asvs_pages_and_ours(one: tuple[Stranger, Seen]) -> None:
         index.unlink(missing_ok=True)
         done = project.run("kernelwatch", "site")
         assert (done.returncode, done.stdout) == (0, "Written: html/watch/index.html\n")
-
-
-@pytest.mark.browser
-def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
-    """Every page is drawn and says what is known of the stranger's kernel; none names one of this suite."""
-    stranger, seen = one
-    foreign = rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels', 'lecture'])})\b"
-    known = {
-        "kernel": stranger.spoiled[0][0], "commit": seen.commits[2][:8], "subject": "across rows", "foreign": foreign,
-    }  # fmt: skip
-    site = str(seen.project.path / "html" / "watch")
-    environment = {"SITE": site, "KNOWN": json.dumps(known), "CHROMIUM": str(browser.CHROMIUM)}
-    command = ["node", "--test", "strangers.js"]
-    done = subprocess.run(
-        command, cwd=browser.HERE, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:

@@ -1,59 +1,79 @@
-// Every page renders: served or as a file, in both themes, on narrow and wide screens, accessibly.
+// Every page in a browser: what is drawn, how it fits and follows choices, and what it refuses.
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('fs');
 const { test } = require('node:test');
 const { pathToFileURL } = require('url');
-const { known, here, visit, go, drawn, accessible } = require('./check.js');
-const { PROJECT_PAGES } = require('./pages.js');
+const { known, here, visit, go, drawn, accessible, fits, seen } = require('./check.js');
 
-/* How each page is looked at, one after the other: widths, themes. */
-const LOOKS = [[1920, 'light'], [390, 'dark']];
+const [first, second] = known.commits;
+const HOSTILE = encodeURIComponent(known.hostile);
 
-for (const [name, [address, expected]] of Object.entries(PROJECT_PAGES)) {
-    test(`${name} renders, served and as a file, on any width, in both themes, accessibly`, () => visit(async function (page) {
+/* Every page, and what is there once it is drawn; of each kind of commit page one is enough. */
+const PAGES = {
+    'index.html': '.overview table',
+    'commit.html': 'tbody tr',
+    [`commit.html#${second.slice(0, 8)}`]: '.lead',
+    'bandwidth.html': '.project-chart svg.plot',
+    'history.html': '.project-chart svg.plot',
+    'transactions.html': '.project-chart svg.plot',
+};
+for (const [address, expected] of Object.entries(PAGES)) {
+    test(`${address} renders, served and as a file, on any width, in both themes, accessibly`, visit(async function (page) {
         await page.goto(`${pathToFileURL(process.env.SITE)}/${address}`);
         await page.locator(expected).first().waitFor();
         await page.goto(here.site + address);
         await page.locator(expected).first().waitFor();
-        for (const [width, colorScheme] of LOOKS) {
+        for (const [width, colorScheme] of [[1920, 'light'], [390, 'dark']]) {
             const turn = Number(await page.evaluate(() => document.documentElement.dataset.drawn || 0));
-            const narrower = page.viewportSize().width !== width;
             await page.emulateMedia({colorScheme});
             await page.setViewportSize({width, height: 900});
-            await drawn(page, narrower ? turn : 0);
+            await drawn(page, turn);
             await fits(page);
             await accessible(page);
-            assert.equal(
-                await page.evaluate(() => getComputedStyle(document.body).backgroundColor),
-                colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
+            const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+            assert.equal(paper, colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
+            assert.doesNotMatch(await page.locator('main').innerText(), /n\/a|NaN|undefined|None|null/);
         }
     }));
 }
 
-/* Nothing of a page sticks out. */
-async function fits(page) {
-    const overflow = await page.evaluate(() => Math.max(
-        document.documentElement.scrollWidth - window.innerWidth,
-        ...[...document.querySelectorAll('main :is(select, svg, p, button)')].filter(
-            (part) => part.closest('.project-table, .listing') === null).map((part) => part.getBoundingClientRect().right - window.innerWidth)));
-    assert.ok(overflow <= 0, `${overflow} pixels stick out`);
-}
-
-test('what no run stored is said to be missing, with the command that makes it', () => visit(async function (page) {
-    for (const [address, text] of [
-        ['bandwidth.html#machine=partial-gpu', /How much that cache holds was not stored/],
-        ['bandwidth.html#machine=partial-gpu', /^Not measured at this commit: .*; Stride copy, DRAM; .*What else was is on the page History/],
-    ]) {
-        await go(page, here.site + address);
-        await page.getByText(text).first().waitFor();
-        assert.equal(await page.locator(':is(.change, .boundary)').count(), 0);
+/* Pages of charts whose texts and marks are compared with golden ones. */
+const [TIME, COPIES, LOADED, SPILLED] = ['time_kernel.Blur.time_back_to_back', 'track_control.Blur.track_copy_ratio',
+    'track_counted.Blur.track_sectors_loaded', 'track_compiled.Compiled.track_spill_bytes'];
+const ALL = encodeURIComponent('all, a line each');
+const CHARTS = [
+    'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
+    `history.html#benchmark=${TIME}`,
+    `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64`,
+    `history.html#benchmark=${TIME}&p-w=${ALL}&unit=%25%20of%20theoretical%20peak`,
+    `history.html#machine=every%20machine&benchmark=${LOADED}`,
+    `history.html#benchmark=${COPIES}&axis=logarithmic`,
+    `history.html#machine=no-gpu-x86_64&benchmark=${SPILLED}&p-arch=sm_80&p-kernel=${ALL}&axis=logarithmic`,
+];
+test('charts have their golden texts', visit(async function (page) {
+    const found = {};
+    for (const address of CHARTS) {
+        await go(page, address);
+        found[decodeURIComponent(address)] = await seen(page);
     }
+    fs.writeFileSync(process.env.CHARTS, JSON.stringify(found));
 }));
 
-for (const name of ['commits', 'bandwidth', 'history', 'transactions']) {
-    test(`${name}: every choice goes into the address, keeps the focus, and survives a reload`, () => visit(async (page) => {
-        await go(page, here.site + PROJECT_PAGES[name][0]);
+test('a mark of a chart says at the pointer what it is', visit(async function (page) {
+    await go(page, 'bandwidth.html');
+    const bar = page.locator('.bar rect').first();
+    await bar.scrollIntoViewIfNeeded();
+    const {x, y, width, height} = await bar.boundingBox();
+    await page.mouse.move(x + width - 1, y + height / 2);
+    const tip = (await page.locator('[aria-label=tip] text').allTextContents()).join(' ').replaceAll('\u200b', '');
+    assert.match(tip, /^flip, .*: 0\.33 GB\/s, 32\.8 % of peak/);
+}));
+
+for (const name of ['commit', 'bandwidth', 'history', 'transactions']) {
+    test(`${name}: every choice goes into the address, keeps the focus, and survives a reload`, visit(async (page) => {
+        await go(page, `${name}.html`);
         const keys = await page.locator('main select').evaluateAll((found) => found.map((one) => one.name));
         assert.ok(keys.length > 0);
         const others = ['machine', ...name === 'history' ? ['benchmark'] : []]; // bring other choices with them
@@ -61,29 +81,71 @@ for (const name of ['commits', 'bandwidth', 'history', 'transactions']) {
             const select = page.locator(`select[name="${key}"]`);
             const now = await select.inputValue();
             const options = await select.locator('option').evaluateAll((found) => found.map((one) => one.value));
-            const value = options.reverse().find((option) => option !== now);
-            if (value !== undefined) {
+            const other = options.find((one) => one !== now);
+            if (other !== undefined) {
                 await select.focus();
-                await select.selectOption(value);
-                await page.waitForFunction(([one, wanted]) => new URLSearchParams(location.hash.slice(1)).get(one) === wanted, [key, value]);
-                await page.waitForFunction((id) => document.activeElement.id === id, `choice-${key}`);
+                await select.selectOption(other);
+                await page.waitForFunction(([id, value]) => document.getElementById(id)?.value === value &&
+                    document.activeElement.id === id, [`choice-${key}`, other]);
             }
         }
-        const address = page.url();
-        const kept = new URLSearchParams(new URL(address).hash.slice(1));
+        const address = page.url().slice(here.site.length);
+        const kept = new URLSearchParams(new URL(page.url()).hash.slice(1));
         keys.forEach((key) => assert.ok(kept.has(key), `${key} is not in ${address}`));
-        const shown = () => page.locator('main').innerText();
-        const before = await shown();
+        const before = await page.locator('main').innerText();
         await go(page, address);
-        assert.equal(await shown(), before);
+        assert.equal(await page.locator('main').innerText(), before);
         await go(page, `${address}&machine=nowhere`.replace(/machine=[^&]*&/, ''));
         await page.getByText(/^No machine nowhere here/).waitFor();
-        await page.goBack();
     }));
 }
 
-test('charts follow the width of the window', () => visit(async function (page) {
-    await go(page, `${here.site}bandwidth.html`);
+/* What is chosen on Commits -> how many of its rows are shown, and what each says. */
+const FILTERS = {
+    '': [7, /./], 'machine=nvidia-h200': [6, /H200/], 'show=worse&machine=nvidia-h200': [4, /slower|broken|mixed/], 'kernel=sharpen': [2, /[Ss]harpen/],
+    'show=acknowledged': [1, /it keeps a row/], 'kernel=turn&show=worse': [1, /turn is slower in 1, faster in 1 of 2 times/],
+};
+test('commits are filtered', visit(async function (page) {
+    for (const [query, [count, text]] of Object.entries(FILTERS)) {
+        await go(page, `commit.html#${query}`);
+        const rows = await page.locator('#rows tr:not([hidden])').allTextContents();
+        assert.equal(rows.length, count, query);
+        rows.forEach((row) => assert.match(row, text));
+        assert.match(await page.locator('caption').first().textContent(), new RegExp(`^${count} commit`));
+    }
+}));
+
+test("a commit's first digits lead to its page, others are told", visit(async function (page) {
+    await page.goto(`${here.site}commit.html#${second.slice(0, 6)}`);
+    await page.waitForURL(`${here.site}commit/${second}.html`);
+    await go(page, 'commit.html#0123456789');
+    await page.getByText('No measured commit begins so').waitFor();
+}));
+
+test('overview: a sparkline leads to its History, a mark to its commit, by keyboard', visit(async function (page) {
+    for (const [link, address] of [['a', /history\.html#/], ['a.mark', `**/commit/${second}.html`]]) {
+        await go(page, '');
+        await page.locator('tr', {hasText: known.kernel}).first().locator('td').first().locator(link).first().focus();
+        await page.keyboard.press('Enter');
+        await page.waitForURL(address);
+    }
+}));
+
+test('every link of a page to another is there', visit(async (page) => {
+    const found = new Set();
+    for (const address of ['', 'commit.html', `commit/${second}.html`]) {
+        await go(page, address);
+        (await page.locator('a').evaluateAll((all) => all.map((one) => new URL(one.href.baseVal ?? one.href, location.href).href.replace(/#.*/, ''))))
+            .forEach((link) => found.add(link));
+    }
+    assert.ok(found.size >= 12);
+    for (const link of found) {
+        assert.equal((await page.request.head(link)).status(), 200, link);
+    }
+}));
+
+test('charts follow the width of the window', visit(async function (page) {
+    await go(page, 'bandwidth.html');
     const width = () => page.locator('main svg.plot').first().getAttribute('width').then(Number);
     const before = await width();
     await page.setViewportSize({width: 500, height: 700});
@@ -91,12 +153,7 @@ test('charts follow the width of the window', () => visit(async function (page) 
     assert.ok(await width() < before);
 }));
 
-test("a commit's first digits lead to its page", () => visit(async function (page) {
-    await page.goto(`${here.site}commit.html#740a78`);
-    await page.waitForURL(`${here.site}commit/740a7872b13f3fc74408f59cea51df6a85d996d9.html`);
-}));
-
-test('the policy stops other hosts and scripts in the page', () => visit(async function (page) {
+test('the policy stops other hosts and scripts in the page', visit(async function (page) {
     await page.goto(`${here.site}bandwidth.html`);
     const [fetched, ran] = await page.evaluate(async function () {
         const violations = [];
@@ -113,23 +170,21 @@ test('the policy stops other hosts and scripts in the page', () => visit(async f
     return false;
 }));
 
-test('hostile names stay text', () => visit(async function (page) {
-    const name = encodeURIComponent(known.hostile);
+test('hostile names stay text', visit(async function (page) {
     for (const [address, least] of [
-        ['index.html', 0], [`commit/${known.hostile_commit}.html`, 2], ['commit.html', 1],
-        [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2],
-        [`history.html#machine=${name}&benchmark=track_compiled.Compiled.track_spill_bytes`, 2],
-        [`bandwidth.html#machine=${encodeURIComponent('<img src=x onerror="window.attacked=1">')}&p-kernel=${name}`, 1],
+        ['index.html', 1], [`commit/${second}.html`, 2], ['commit.html', 1],
+        [`bandwidth.html#machine=${HOSTILE}`, 2], [`history.html#machine=${HOSTILE}&benchmark=${SPILLED}`, 2],
+        [`bandwidth.html#machine=${encodeURIComponent('<img src=x onerror="window.attacked=1">')}&p-kernel=${HOSTILE}`, 1],
     ]) {
-        await go(page, here.site + address);
+        await go(page, address);
         assert.equal(await page.locator('main img').count(), 0, address);
         assert.equal(await page.evaluate(() => window.attacked), undefined, address);
         const shown = await page.locator('body').textContent();
-        assert.ok(shown.split(known.hostile.slice(0, 12)).length > least, `${address}: ${shown.slice(0, 2000)}`);
+        assert.ok(shown.split(known.hostile.slice(2, 12)).length > least, `${address}: ${shown.slice(0, 2000)}`);
     }
 }));
 
-test('without a script or a piece of its data a page says so', () => visit(async function (page) {
+test('without a script or a piece of its data a page says so', visit(async function (page) {
     await page.route('**/data/values/**', (route) => route.abort());
     await page.goto(`${here.site}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
@@ -137,4 +192,21 @@ test('without a script or a piece of its data a page says so', () => visit(async
     await page.goto(`${here.site}history.html`);
     await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
     return false;
+}));
+
+/* What the pages share, with facts made up: what is asked, and the answer. */
+const SHARED = {
+    'the newest commit with half as many values as any': [() => fullest(
+        [30, 29, 15, 14].map((each) => ({has: [4], values: [each]})), [{id: 4}]).values, [15]],
+    'numbers in titles have their names': [() => titled('Blur', 'by w', {h: '64', size: '2x3', dtype: 'int8'}), 'Blur, by w, h 64, 2x3, int8'],
+    'places by size': [() => placesOf(['10x10', '9', '2x3'].map((n) => ({params: {n}, value: 1})), 'n'), ['2x3', '9', '10x10']],
+    'what was picked, or else what tells most': [() => fixedAt(
+        {axes: {w: [], h: []}, chosen: {w: '1', h: '2'}}, ['w', 'h', 'dtype'], {w: '3', h: '4'}, [{params: {w: '3', h: '2'}, value: 1}]),
+    {w: '3', h: '2'}],
+};
+test('what the pages share', visit(async function (page) {
+    await go(page, 'bandwidth.html');
+    for (const [what, [ask, answer]] of Object.entries(SHARED)) {
+        assert.deepEqual(await page.evaluate(`(${ask})()`), answer, what);
+    }
 }));

@@ -10,16 +10,14 @@ from functools import cache, partial
 from typing import Any
 
 from kernelwatch import suite
-from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Group, groups, mean
+from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits, kept
-from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import TIMED, History, kind
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
@@ -32,10 +30,7 @@ COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "note
 _ROWS, _LARGEST = 12, math.log(10)
 
 #: What a group says of times, where it has none.
-_UNTIMED = {"flags": "", "timed": False, "times": 0, "means": [], "elsewhere": False, "accepted": [], "largest": ""}
-
-#: Verdicts on a time that is another one.
-_JUDGED = (Verdict.SLOWER, Verdict.FASTER)
+_UNTIMED = {"flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": ""}
 
 
 def changes(history: History, repo: Any) -> list[dict[str, Any]]:
@@ -66,7 +61,6 @@ def _change(history: History, head: str, known: Callable[[str], consecutive.Meas
         "new": step.new,
         "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
         "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
-        "recompiled": _recompiled(Cubins(history.folder, history.compiler), step.previous, head),
         "source": commits.changed_lines(repo, base, head, kernels) if base and found else [],
         "between": {each: commits.between(repo, each, head) for each in sorted(bases)},
         "groups": found,
@@ -108,11 +102,12 @@ def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
-    changed = [row for row in group.times if row.judgement.verdict in (*_JUDGED, Verdict.ACKNOWLEDGED)]
+    changed = [
+        row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
+    ]
     changed = changed or [*group.numbers] or [*group.times]
     largest = max(changed, key=lambda row: (row.judgement.verdict in RISES, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
-    means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
     evidence = sorted(group.evidence, key=lambda each: not each.startswith("machine code"))
@@ -123,7 +118,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         **counted(group.counts),
         "timed": timed,
         "times": len(group.times),
-        "means": [percent(ratio) for ratio in means if ratio],
+        "mean": percent(group.ratio) if group.ratio else "",
         "configurations": configurations(group) if timed else told,
         "size": min(largest.size, _LARGEST),
         "elsewhere": group.elsewhere,
@@ -188,15 +183,3 @@ def counted(counts: Mapping[str, int]) -> dict[str, Any]:
             return {**own, "verdict": "mixed" if both else worse if own[worse] else better}
     words = ("undecided", "repaired", "acknowledged", "noted")
     return {**own, "verdict": next((word for word in words if own[word]), "same")}
-
-
-def _recompiled(cubins: Cubins, base: str, head: str) -> dict[str, list[str]]:
-    """The kernels of which both commits have cubins -> the architectures for which some of these differ."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for arch in cubins.archs:
-        for name, runs in cubins.runs([base, head], arch).items():
-            hashes = dict(runs)
-            if hashes.get(0) and hashes.get(1, "the same"):
-                archs = found[Launch.parse(name).kernel]
-                archs += [arch] if 1 in hashes and arch not in archs else []
-    return dict(sorted(found.items()))

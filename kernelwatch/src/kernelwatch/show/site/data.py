@@ -147,7 +147,6 @@ def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
     ]
     last = (timed or environments)[-1]
     run = history.timed_run_of(last)
-    before, after = run.get("before", {}), run.get("after", {})
     gpus: dict[str, list[int]] = defaultdict(list)
     for benchmark in (name for name in measured if kind(name) == TIMED):
         for uuid in history.gpus(*environments, benchmark=benchmark):
@@ -156,8 +155,7 @@ def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
         "commit": commit,
         "date": last.date,
         "branch": history.graph.branches[commit],
-        "driver": after.get("driver"),
-        "l2_bytes": after.get("l2_bytes") or before.get("l2_bytes"),
+        "driver": run.get("after", {}).get("driver"),
         **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
         "has": [ids[name] for name in measured],
         "values": [sum(value is not None for value in each) for each in measured.values()],

@@ -116,14 +116,12 @@ def _said(group: _Group) -> str:
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
-    means = [mean.lstrip("+-") for mean in group["means"]]
-    count = group["slower"] + group["faster"]
-    part = f" in {count} of {plural(group['times'], 'time')}" if count < group["times"] else ""
-    if word == "mixed" and len(means) == 2:
-        slower = plural(group["slower"], "time")
-        return f"{kernel} is {means[0]} slower in {slower}, {means[1]} faster in {group['faster']}"
-    if means and word in ("slower", "faster"):
-        return f"{kernel} is {means[0]} {word}{part}"
+    counts = {each: group[each] for each in ("slower", "faster") if group[each]}
+    if group["timed"] and sum(counts.values()) == group["times"] and word in counts:
+        return f"{kernel} is {group['mean'].lstrip('+-')} {word}"
+    if group["timed"] and counts:
+        parts = ", ".join(f"{each} in {count}" for each, count in counts.items())
+        return f"{kernel} is {parts} of {plural(group['times'], 'time')}, {group['mean']} in the mean"
     told = [each for each in group["evidence"] if not each.startswith("machine code")][: 2 if word == "mixed" else 1]
     return f"{kernel}: {', '.join(told) or group['configurations']}"
 

@@ -13,44 +13,24 @@ page(async function (chosen, display) {
     }
     const machine = index.machines[name];
     const commit = chosen.commit(machine, timed);
-    const others = othersOf(index, name, commit, timed);
-    const with_ = chosen.pick('with', 'Compared with', [{value: '', label: 'nothing'}, ...others]);
-    const other = others.find(({value}) => value === with_);
     const values = await valuesAt(machine, commit, timed);
-    const before = other && await valuesAt(other.machine, other.commit, timed);
     const all = timed.map((benchmark) => ({benchmark, found: points(benchmark, values).filter(({value}) => value !== null)}));
-    const swept = all.filter(({benchmark}) => !benchmark.in_l2 && !benchmark.plain_copy);
+    const swept = all.filter(({benchmark}) => !benchmark.plain_copy);
     const picks = picked(chosen, swept.map(({benchmark}) => benchmark).filter((one) => commitsWith(machine, [one]).length > 0));
-    const scale = chosen.pick('scale', 'Scale of lines', ['linear', LOG]);
     chosen.show();
     const gpus = gpusOf(commit, timed);
     paragraph(display, facts(commit, gpus));
-    noticeGpus(display, index, [...gpus, ...other && other.machine === machine ? gpusOf(other.commit, timed) : []]);
+    noticeGpus(display, index, gpus);
     const missing = swept.filter(({found}) => found.length === 0).map(({benchmark}) => benchmark.family);
     if (missing.length > 0) {
         paragraph(display, `Not measured at this commit: ${missing.join('; ')}. What else was is on the page History.`);
     }
-    const cached = (wanted) => all.filter(({benchmark}) => benchmark[wanted]).flatMap(({found}) => found);
     const context = {
-        index, picks, scale, l2: commit.l2_bytes, cached: cached('in_l2'), copied: cached('plain_copy'),
+        index, picks, copied: all.filter(({benchmark}) => benchmark.plain_copy).flatMap(({found}) => found),
         peak: commit.peak_bytes_per_second && commit.peak_bytes_per_second / 1e9,
-        other: other && {name: other.name, points: (benchmark) => points(benchmark, before)},
     };
     swept.filter(({found}) => found.length > 0).forEach((one) => figures(display, context, one));
 });
-
-/* What a commit can be compared with: others of its machine, newest first, and the other machines' newest that have most. */
-function othersOf(index, name, commit, timed) {
-    const commits = commitsWith(index.machines[name], timed).toReversed().filter((one) => one !== commit);
-    const machines = Object.keys(index.machines).filter((other) => other !== name && commitsWith(index.machines[other], timed).length > 0);
-    return [
-        ...commits.map((one) => ({
-            value: short(one), label: `${short(one)}, ${day(one)}`, name: `commit ${short(one)}`, machine: index.machines[name], commit: one})),
-        ...machines.map((other) => ({
-            value: other, label: index.machines[other].short, name: index.machines[other].short, machine: index.machines[other],
-            commit: fullest(commitsWith(index.machines[other], timed), timed)})),
-    ];
-}
 
 /* The values that figures show: flags, the dtype of kernels, and one of each further axis. The choices are those of a machine:
    whatever commit is looked at, they stay. */
@@ -66,97 +46,66 @@ function picked(chosen, swept) {
     ]);
 }
 
-/* What a benchmark's charts and tables show of a point, and of what `beside` compares it with. */
-function shownOf({peak, scale, other}, benchmark, found) {
+/* Bars by kernel, or by dtype where there is one place; and lines along the places. */
+function figures(display, {index, picks, copied, peak}, {benchmark, found}) {
+    const {along, own} = benchmark;
     const isNear = found.some((point) => rate(point) > 0.1 * peak); // else all would lie on the axis
     const percent = (value) => value === null || peak === null ? null : (100 * value / peak).toFixed(1);
     const [unit, of] = benchmark.computes ? ['GFLOP/s', gflops] : ['useful GB/s', rate];
-    const told = (what, value) => `${what}: ${digits(value)} ${unit.replace('useful ', '')}` +
-        (benchmark.computes || peak === null ? '' : `, ${percent(value)} % of peak`);
-    const axis = benchmark.computes || peak === null || !isNear ? {scale} : {scale, top: peak, share: '% of theoretical peak'};
     const works = benchmark.flops.some(isValue);
-    const past = other ? other.points(benchmark) : [];
-    const old = (point) => where(past, point.params)[0] || {value: null};
-    const columns = (beside) => ({
-        headers: ['µs', 'GB/s', '% of peak', ...works ? ['GFLOP/s'] : [],
-            ...beside ? [`${beside.name}, ${unit.replace('useful ', '')}`] : [], ...other ? ['ratio'] : []],
-        cells: (point, value) => [
-            (point.value * 1e6).toFixed(1), digits(rate(point)), percent(rate(point)), ...works ? [digits(gflops(point))] : [],
-            ...beside ? [digits(value)] : [], ...other ? [old(point).value && (old(point).value / point.value).toFixed(3)] : []],
-    });
-    const before = other && {name: other.name, of: (point) => of({...point, value: old(point).value})};
-    return {measure: {unit, of, told, axis}, columns, before};
-}
-
-/* Bars by kernel, or by dtype where there is one place; and lines along the places. */
-function figures(display, context, {benchmark, found}) {
-    const {along, own} = benchmark;
-    const shown = shownOf(context, benchmark, found);
-    const values = benchmark.lines === null ? [''] : measured(found, benchmark.lines);
-    const every = values.map((value) => ({
-        name: label(context.index, benchmark, value || benchmark.kernel), key: value === '' ? {} : {[benchmark.lines]: value},
+    const shown = {
+        measure: {
+            unit, of,
+            told: (what, value) => `${what}: ${digits(value)} ${unit.replace('useful ', '')}` +
+                (benchmark.computes || peak === null ? '' : `, ${percent(value)} % of peak`),
+            axis: benchmark.computes || peak === null || !isNear ? {} : {top: peak, share: '% of theoretical peak'},
+        },
+        headers: ['µs', 'GB/s', '% of peak', ...works ? ['GFLOP/s'] : []],
+        cells: (point) => [
+            (point.value * 1e6).toFixed(1), digits(rate(point)), percent(rate(point)), ...works ? [digits(gflops(point))] : []],
+    };
+    const every = (benchmark.lines === null ? [''] : measured(found, benchmark.lines)).map((value) => ({
+        name: label(index, benchmark, value || benchmark.kernel), key: value === '' ? {} : {[benchmark.lines]: value},
     }));
     const places = along === null ? [] : placesOf(found, along);
-    const at = (axes) => fixedAt(benchmark, axes.filter((axis) => axis !== benchmark.lines), context.picks, found);
+    const at = (axes) => fixedAt(benchmark, axes.filter((axis) => axis !== benchmark.lines), picks, found);
     if (ofKernels(benchmark) || places.length < 2) {
-        overKernels(display, context, shown, benchmark, found, every, at([...own, 'dtype']));
+        overKernels(display, copied, shown, benchmark, found, every, at([...own, 'dtype']));
     }
     if (places.length > 1) {
-        overPlaces(display, context, shown, benchmark, found, every, at([...own, 'dtype', 'flags'].filter((axis) => axis !== along)));
+        overPlaces(display, copied, shown, benchmark, found, every, at([...own, 'dtype', 'flags'].filter((axis) => axis !== along)), places);
     }
 }
 
 /* Bars of the kernels, one a flag set, with the copy of as many bytes as the ceiling. */
-function overKernels(display, {copied}, {measure, columns, before}, benchmark, found, every, fixed) {
+function overKernels(display, copied, {headers, ...shown}, benchmark, found, every, fixed) {
     const here = where(found, fixed);
     const places = every.filter(({key}) => where(here, key).length > 0);
     const copies = places.map(({key}) => copied.find(
         ({params}) => Object.entries(params).every(([axis, value]) => ({...fixed, ...key})[axis] === value)));
-    const ceilings = copies.map((copy) => copy === undefined || measure.of !== rate ? null : rate(copy)); // it computes nothing
+    const ceilings = copies.map((copy) => copy === undefined || shown.measure.of !== rate ? null : rate(copy)); // it computes nothing
     const flags = 'flags' in benchmark.axes ? measured(here, 'flags') : [benchmark.title];
-    const shown = columns(before);
     sweep(display, bars, {
-        title: titled(benchmark.family, fixed), note: benchmark.note, measure, places, ceilings, cells: shown.cells,
-        lines: flags.map((name) => ({
-            name, points: 'flags' in benchmark.axes ? where(here, {flags: name}) : here, beside: before && before.of})),
-        headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', 'flags', ...shown.headers],
-        besideName: before && before.name,
-        ceilingName: isValue(ceilings[0]) ? measure.told(COPY, ceilings[0]) : `${COPY} of the same size`,
+        ...shown, title: titled(benchmark.family, fixed), note: benchmark.note, places, ceilings,
+        lines: flags.map((name) => ({name, points: 'flags' in benchmark.axes ? where(here, {flags: name}) : here})),
+        headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', 'flags', ...headers],
+        ceilingName: isValue(ceilings[0]) ? shown.measure.told(COPY, ceilings[0]) : `${COPY} of the same size`,
     });
 }
 
-/* Lines along the places, one a kernel or a dtype, and one for the copy; dashed the commit that is compared with, or else the
-   same from the L2 cache. */
-function overPlaces(display, {copied, cached, l2}, {measure, columns, before}, benchmark, found, every, fixed) {
+/* Lines along the places, one a kernel or a dtype, and one for the copy. */
+function overPlaces(display, copied, {headers, ...shown}, benchmark, found, every, fixed, places) {
     const {along} = benchmark;
     const here = where(found, fixed);
-    const places = placesOf(found, along);
-    const inCache = (point) => where(cached, point.params)[0];
-    const beside = before || (here.some(inCache)
-        ? {name: 'from the L2 cache', of: (point) => inCache(point) === undefined ? null : measure.of(inCache(point))} : undefined);
-    const drawn = every.map(({name, key}) => ({name, points: where(here, key), beside: beside && beside.of}));
-    if (ofKernels(benchmark) && measure.of === rate) {
-        drawn.push({name: COPY, points: where(copied, {dtype: fixed.dtype})});
-    }
-    const bytesAt = (place) => where(here, {[along]: place})[0]?.usefulBytes ?? 0;
-    const grows = bytesAt(places[0]) !== bytesAt(places.at(-1)); // along a stride, every launch moves as many
-    const outside = l2 === null || !grows ? -1 : places.findIndex((place) => bytesAt(place) > l2);
-    const shown = columns(beside);
+    const copy = ofKernels(benchmark) && shown.measure.of === rate ? [{name: COPY, points: where(copied, {dtype: fixed.dtype})}] : [];
     sweep(display, lines, {
-        title: titled(benchmark.family, `by ${along}`, fixed), measure, lines: drawn, cells: shown.cells,
-        note: grows ? `${benchmark.note} ${ofCache(l2, outside > 0)}`.trim() : benchmark.note,
+        ...shown, title: titled(benchmark.family, `by ${along}`, fixed),
+        lines: [...every.map(({name, key}) => ({name, points: where(here, key)})), ...copy],
+        note: `${benchmark.note} ${benchmark.in_l2 ? 'Rates from the L2 cache may exceed the peak, which is that of DRAM.'
+            : 'Every launch finds its data in DRAM. Small sizes move too few bytes to fill the GPU.'}`.trim(),
         places: places.map((place) => ({name: place, key: {[along]: place}})),
-        headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', along, ...shown.headers],
-        besideName: beside && beside.name,
-        boundary: outside > 0 ? {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`} : undefined,
+        headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', along, ...headers],
     });
-}
-
-function ofCache(l2, isMarked) {
-    return 'Every launch finds its data in DRAM: the buffers rotate through three times the L2 cache.' + (l2 === null
-        ? ' How much that cache holds was not stored with the run that measured this commit, so it is not marked.'
-        : isMarked ? ' Left of the mark, all that a launch moves would fit into that cache.' : '') +
-        ' Small sizes move too few bytes to fill the GPU. Rates from the L2 cache may exceed the peak, which is that of DRAM.';
 }
 
 function facts({gpu, driver, nvcc, peak_bytes_per_second: peak}, gpus) {

@@ -40,39 +40,36 @@ const noArrow = {labelArrow: 'none'};
 const isValue = (value) => value !== null && value !== undefined;
 
 /* The marks of an axis that says the share of `top` in %. */
-const shares = (top, scale) => (scale === LOG ? [1, 2, 5, 10, 20, 50, 100] : [0, 20, 40, 60, 80, 100]).map((part) => part * top / 100);
+const shares = (top) => d3.range(0, 101, 20).map((part) => part * top / 100);
 
 /* The axis of values, from 0 unless `fitted` to them or logarithmic; up to `top`, where there is one, as rates from the L2 cache
    exceed the peak of DRAM. */
 function extent({top, fitted, scale}, values) {
     if (scale === LOG) {
         const positive = values.filter((value) => value > 0);
-        return {type: 'log', nice: top === undefined, domain: [d3.min(positive), top || d3.max(positive)], clamp: true};
+        return {type: 'log', nice: true, domain: [d3.min(positive), d3.max(positive)], clamp: true};
     }
     return top === undefined ? {zero: !fitted, nice: true} : {domain: [0, d3.max([top, ...values])]};
 }
 
 /* Lines over places that stand side by side, such as sizes or commits.
    spec: xTitle, yTitle, places (texts), top, fitted and scale (as of `extent`), share: what a second axis says of the share of `top`,
-   series: [{name, values, titles, beside, hollow}] by place; `beside` is what a line is compared with, drawn dashed, and besideName
-   what that is; `hollow` whether a mark is, and hollowName why; changes: [{place, title}], marked by a line from top to bottom, and
-   changesName; boundary: {before, name}, a line before the place of that index. */
+   series: [{name, values, titles, hollow}] by place; `hollow` whether a mark is, and hollowName why; changes: [{place, title}],
+   marked by a line from top to bottom, and changesName. */
 function lines(container, spec) {
-    const {places, scale, top, share, changes = [], boundary} = spec;
-    const points = spec.series.flatMap(({name, values, titles, beside = [], hollow = []}) => places.map((_, place) => ({
-        series: name, place, value: values[place], title: titles[place], beside: beside[place] ?? null, hollow: hollow[place] === true})));
+    const {places, scale, top, share, changes = []} = spec;
+    const points = spec.series.flatMap(({name, values, titles, hollow = []}) => places.map((_, place) => ({
+        series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true})));
     const room = Math.max(1, container.clientWidth - 120) / places.length;
     const widest = CHARACTER * d3.max(places, (place) => place.length);
     const turned = widest > room;
     const step = turned ? Math.ceil(14 / room) : 1; // texts that would stand too close are left out
-    const y = extent(spec, points.flatMap(({value, beside}) => [value, beside]).filter(isValue));
-    const lowest = scale === LOG ? y.domain[0] : 0;
+    const y = extent(spec, points.map(({value}) => value).filter(isValue));
     const line = {x: 'place', stroke: 'series', z: 'series'};
     const dot = {x: 'place', y: 'value', symbol: 'series', r: 4};
     const [hollow, full] = [true, false].map((wanted) => points.filter((one) => one.hollow === wanted));
     draw(container, spec, SYMBOLS, [
         ...hollow.length > 0 ? [['○', '', spec.hollowName]] : [],
-        ...points.some(({beside}) => beside !== null) ? [['┅', '', spec.besideName]] : [],
         ...changes.length > 0 ? [['│', 'change', spec.changesName]] : [],
     ], {
         height: 340 + (turned ? widest / 1.5 : 0),
@@ -85,16 +82,11 @@ function lines(container, spec) {
                 tickFormat: (at) => places[at], tickRotate: turned ? -45 : 0, label: spec.xTitle, labelAnchor: 'center', ...noArrow,
             }),
             Plot.axisY({label: spec.yTitle, ...noArrow, ...few(scale)}),
-            share === undefined ? null : Plot.axisY(shares(top, scale).filter((value) => value >= lowest), {
+            share === undefined ? null : Plot.axisY(shares(top), {
                 anchor: 'right', label: share, tickFormat: (value) => plain(100 * value / top), ...noArrow,
             }),
             Plot.ruleX(changes, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),
             Plot.dot(changes, {x: 'place', frameAnchor: 'top', symbol: d3.symbolTriangle, fill: 'var(--change)', className: 'change-flag'}),
-            boundary === undefined ? null : [
-                Plot.ruleX([boundary.before - 0.5], {strokeDasharray: '1 3', strokeWidth: 1.5, className: 'boundary'}),
-                Plot.text([boundary.name], {x: boundary.before - 0.5, frameAnchor: 'top', dy: -12}),
-            ],
-            Plot.line(points, {y: 'beside', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
             Plot.line(points, {y: 'value', ...line, strokeWidth: 2, className: 'line'}),
             Plot.dot(full, {...dot, fill: 'series', className: 'mark'}),
             Plot.dot(hollow, {...dot, stroke: 'series', fill: 'var(--paper)', className: 'mark hollow'}),
@@ -104,22 +96,18 @@ function lines(container, spec) {
 }
 
 /* Groups of horizontal bars: names of kernels are long, and stand above their group on any width.
-   spec: xTitle, top, share, series and besideName (as of `lines`), places (texts), each a group, ceilings: a value or null by group,
-   each a line across its group, and ceilingName: what they are. */
+   spec: xTitle, top, share, series (as of `lines`), places (texts), each a group, ceilings: a value or null by group, each a line
+   across its group, and ceilingName: what they are. */
 function bars(container, spec) {
     const {places, top: given, share, ceilings = []} = spec;
-    const points = spec.series.flatMap(({name, values, titles, beside = []}) => places.map((group, at) => ({
-        series: name, group, value: values[at], title: titles[at], beside: beside[at] ?? null,
-    })));
-    const values = points.filter(({value}) => value !== null);
-    const before = points.filter(({beside}) => beside !== null);
+    const values = spec.series.flatMap(({name, values: own, titles}) => places.map((group, at) => ({
+        series: name, group, value: own[at], title: titles[at],
+    }))).filter(({value}) => value !== null);
     const limits = ceilings.map((value, at) => ({value, group: places[at]})).filter(({value}) => isValue(value));
-    const top = given || d3.max([...values.flatMap(({value, beside}) => [value, beside]), ...ceilings]) || 1;
+    const top = given || d3.max([...values.map(({value}) => value), ...ceilings]) || 1;
     const inside = ({value}) => value > 0.85 * top;
     const text = {fy: 'group', x: 'value', y: 'series', text: ({value}) => digits(value), className: 'value'};
-    draw(container, spec, [d3.symbolSquare], [
-        ...limits.length > 0 ? [['┇', '', spec.ceilingName]] : [], ...before.length > 0 ? [['┃', '', spec.besideName]] : [],
-    ], {
+    draw(container, spec, [d3.symbolSquare], limits.length > 0 ? [['┇', '', spec.ceilingName]] : [], {
         height: places.length * (26 + 17 * spec.series.length) + 84,
         marginLeft: 12, marginRight: 28, marginTop: share === undefined ? 20 : 44, marginBottom: 40,
         x: {domain: [0, top], nice: given === undefined},
@@ -133,9 +121,7 @@ function bars(container, spec) {
             }),
             Plot.tickX(limits, {fy: 'group', x: 'value', strokeDasharray: '5 4', strokeWidth: 1.5, className: 'ceiling'}),
             Plot.barX(values, {fy: 'group', y: 'series', x: 'value', fill: 'series', className: 'bar'}),
-            Plot.tickX(before, {fy: 'group', y: 'series', x: 'beside', strokeWidth: 3, className: 'before'}),
-            Plot.text(values.filter((one) => !inside(one)), {
-                ...text, x: ({value, beside}) => Math.max(value, beside), textAnchor: 'start', dx: 5}),
+            Plot.text(values.filter((one) => !inside(one)), {...text, textAnchor: 'start', dx: 5}),
             Plot.text(values.filter(inside), {...text, textAnchor: 'end', dx: -5, fill: 'var(--paper)'}),
             Plot.text(places, {
                 fy: (group) => group, text: (group) => group, frameAnchor: 'top-left', dx: 3, dy: 4, monospace: true,

@@ -1,28 +1,25 @@
 // The figure of a sweep: what was measured of some lines, kernels or dtypes, at each of some places, and its table.
 'use strict';
 
-/* What charts draw of some lines, {name, points, beside} each, at some places, {name, key} each: those that have a value anywhere.
-   `measure` has what is shown of a point, `of(point)`, and how the pointer tells it, `told(what, value)`; `beside(point)` is what a
-   value is compared with. */
+/* What charts draw of some lines, {name, points} each, at some places, {name, key} each: those that have a value anywhere. `measure`
+   has what is shown of a point, `of(point)`, and how the pointer tells it, `told(what, value)`. */
 function seriesOf(lines, places, measure) {
-    return lines.map(function ({name, points, beside}) {
+    return lines.map(function ({name, points}) {
         const at = places.map(({key}) => where(points, key)[0] || null);
         const values = at.map((point) => point && measure.of(point));
-        return {
-            name, at, values, beside: at.map((point) => point && beside ? beside(point) : null),
-            titles: values.map((value, row) => value === null ? null : measure.told(`${places[row].name}, ${name}`, value)),
-        };
+        const titles = values.map((value, row) => value === null ? null : measure.told(`${places[row].name}, ${name}`, value));
+        return {name, at, values, titles};
     }).filter(({values}) => values.some(isValue));
 }
 
 /* Draw `chart`, bars or lines, and beside it a table with a row a value. spec: title, note, places, lines, measure with its unit and
-   axis, headers, the cells of a point and what it is compared with, and what the chart knows besides. */
+   axis, headers, the cells of a point, and what the chart knows besides. */
 function sweep(display, chart, {title, note, places, lines: drawn, measure, headers, cells, ...spec}) {
     const series = seriesOf(drawn, places, measure);
     if (series.length === 0) {
         return;
     }
-    const row = (one, at, ...names) => one.at[at] === null ? [] : [[...names, ...cells(one.at[at], one.beside[at])]];
+    const row = (one, at, ...names) => one.at[at] === null ? [] : [[...names, ...cells(one.at[at])]];
     const rows = chart === bars
         ? places.flatMap(({name}, at) => series.flatMap((one) => row(one, at, name, one.name)))
         : series.flatMap((one) => places.flatMap(({name}, at) => row(one, at, one.name, name)));

@@ -20,18 +20,17 @@ page(async function (chosen, display) {
         dtype: pick('dtype', 'Dtype of the kernels', metrics.filter(({benchmark}) => ofKernels(benchmark))),
         flags: pick('flags', 'Flags', metrics),
     };
-    const scale = chosen.pick('scale', 'Scale of lines', ['linear', LOG]);
     chosen.show();
     paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A request is one ' +
         'load or store of one warp; a sector is 32 bytes, a line of the L1 cache 128.');
     Object.values(Object.groupBy(metrics, ({benchmark}) => benchmark.family)).sort(
         ([one], [other]) => ofKernels(other.benchmark) - ofKernels(one.benchmark)).forEach(
-        (columns) => counts(display, index, columns, picks, scale));
+        (columns) => counts(display, index, columns, picks));
 });
 
 /* Of the metrics of a sweep bars by kernel, or by dtype where there is one place, in a chart for each unit that tells of requests;
    else lines of the first metric along the places. The table has all. */
-function counts(display, index, columns, picks, scale) {
+function counts(display, index, columns, picks) {
     const {benchmark, found, what} = columns[0];
     const {along, own} = benchmark;
     const steps = along === null ? [] : placesOf(found, along);
@@ -41,7 +40,7 @@ function counts(display, index, columns, picks, scale) {
     const values = (benchmark.lines === null ? [null] : measured(found, benchmark.lines)).map((value) => ({
         name: label(index, benchmark, value || benchmark.kernel), key: value === null ? {} : {[benchmark.lines]: value}}));
     const measure = (unit) => ({
-        unit, of: ({value}) => value, told: (name, value) => `${name}: ${digits(value)} ${unit}`, axis: {scale}});
+        unit, of: ({value}) => value, told: (name, value) => `${name}: ${digits(value)} ${unit}`});
     const whats = columns.map((one) => one.what);
     const cells = ({params}) => columns.map((one) => digits(where(one.found, params)[0]?.value ?? null));
     if (isAlong) {

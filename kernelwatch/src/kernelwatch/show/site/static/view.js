@@ -80,19 +80,4 @@ function figure(display, title, note, draw, made) {
     display.append(element('section', {}, element('h2', {textContent: title}), element('p', {textContent: note}),
         element('div', {className: 'project-figure'}, chart, made)));
     draw(chart);
-    chart.append(downloads(title, made));
 }
-
-/* A button that saves a figure's table as CSV. */
-function downloads(title, made) {
-    const save = function () {
-        const url = URL.createObjectURL(new Blob([csv(made.querySelector('table'))], {type: 'text/csv'}));
-        element('a', {href: url, download: `${title.replace(/[^\w.-]+/g, '-').toLowerCase()}.csv`}).click();
-        setTimeout(() => URL.revokeObjectURL(url), 1000);
-    };
-    return element('p', {className: 'project-downloads'}, element(
-        'button', {type: 'button', textContent: 'CSV', ariaLabel: `CSV of ${title}`, onclick: save}));
-}
-
-const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell === '–' ? '' : cell;
-const csv = ({rows}) => [...rows].map(({cells}) => [...cells].map(({textContent}) => quoted(textContent)).join(',') + '\n').join('');

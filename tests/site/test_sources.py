@@ -1,0 +1,70 @@
+"""What each source line costs, as runs stored it: what the page Transactions reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelwatch import suite
+from kernelwatch.counting import source_lines
+from kernelwatch.counting import transactions as counting
+from kernelwatch.instrument import fingerprint
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import transactions
+from kernelwatch.store import folders, record
+from kernelwatch.toolchain import nvcc_call
+
+
+def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel is there, with shares of all that it moves; what no run has counted says so, and is not compiled."""
+    monkeypatch.setattr(nvcc_call, "directly", pytest.fail)
+    monkeypatch.setattr(counting, "count", pytest.fail)
+    for results in (ROOT / "results", tmp_path):
+        shown = {source["kernel"]: source for source in transactions.sources(results)}
+        assert set(shown) == set(suite.current().kernels())
+        for source in shown.values():
+            expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
+            assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (
+                pytest.approx(expected[0]),
+                expected[1],
+            )
+    assert not any(source["lines"] for source in shown.values())
+
+
+def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
+    """Counted anew they are the same, of each source that a run counted; counted once, nothing is added."""
+    counted = list(source_lines.missing(tmp_path))
+    # A remark of counters before 2026-11-26.
+    stored = {
+        key: one.text.replace("; requests may be split", "") for key, one in source_lines.read(ROOT / "results").items()
+    }
+    texts = {line["key"]: line["text"] for line in counted}
+    known = texts.keys() & stored.keys()
+    assert 2 * len(known) > len(texts)
+    assert {key: texts[key] for key in known} == {key: stored[key] for key in known}
+    (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
+    assert list(source_lines.missing(tmp_path)) == counted[:1]
+
+
+#: Counters and texts of one key, by machines, where today's counter is "new" -> the text that is read.
+READ = {
+    "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
+    "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
+    "a later one that says otherwise": ({"a": [("new", "right"), ("new", "wrong")], "b": [("new", "wrong")]}, "right"),
+    "none of today": ({"a": [("old", "wrong"), ("older", "right"), ("older", "wrong")]}, "right"),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), READ.values(), ids=READ)
+def test_lines_of_todays_counter_are_read(
+    files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever machine has them; of one counter the first, and without any of today's the one that came last."""
+    monkeypatch.setattr(fingerprint, "VERSION", "new")
+    for machine, entries in files.items():
+        lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
+        (tmp_path / machine).mkdir()
+        folders.append(tmp_path / machine / record.LINES_FILE, *lines)
+    assert source_lines.read(tmp_path)["k"].text == expected
