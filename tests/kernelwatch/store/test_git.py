@@ -30,8 +30,8 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
     """One and its newest commit; and another one, which the caller's variables name."""
     theirs, own = begin(tmp_path / "theirs"), begin(tmp_path / "own")
-    commit(theirs, {"file": "theirs", "ptxcount.lock": '{"theirs": {}}'})
-    commit(own, {"file": "1\n", "ptxcount.lock": '{"own": {}}'})
+    commit(theirs, {"file": "theirs", "ptxcount.lock": '{"nvcc": "", "launches": {"theirs": {}}}'})
+    commit(own, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
     newest = commit(own, {"file": "2\n"})
     git.text(own, "config", "color.ui", "always")
     for name, path in {
