@@ -133,9 +133,7 @@ def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_PARTINGS", 0)
     touch = SharedMemory._touch
     monkeypatch.setattr(
-        SharedMemory,
-        "_touch",
-        lambda self, k, a, w, on, r, whole=False, values=(): touch(self, k, a, w, on, r, True, values),
+        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
     )
 
 

@@ -43,32 +43,27 @@ class SharedMemory:
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
         """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
-        shape, rows, threads, offsets, alike = self._touch("load", address, size * count, active, report)
+        where, index = self._touch("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
-        if alike:
-            index = self._places(offsets, size)
+        if where is None:
             return [data[index + k if k else index] for k in range(count)]
-        index = (rows * self._stride + offsets) // size
-        results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
+        results = [np.zeros(self._shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
-            result[rows, threads] = data[index + k]
+            result[where] = data[index + k]
         return results
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
-        width = size * len(values)
-        shape, rows, threads, offsets, alike = self._touch("store", address, width, active, report, values=values)
+        where, index = self._touch("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
-        index = self._places(offsets, size) if alike else (rows * self._stride + offsets) // size
         for k, value in enumerate(values):
-            data[index + k if k else index] = value if alike else spread(value, shape)[rows, threads]
+            data[index + k if k else index] = value if where is None else spread(value, self._shape)[where]
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
         """Check an atomic access; as `ArrayMemory.atomic`."""
-        _, rows, _, offsets, _ = self._touch("atomic", address, size, active, report, whole=True)
-        index = (rows * self._stride + offsets) // size
+        _, index = self._touch("atomic", address, size, 1, active, report, whole=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
     def expand(self) -> None:
@@ -120,26 +115,24 @@ class SharedMemory:
             self.expand()
         self.races.warp_barrier(warps)
 
-    def _places(self, offsets: Array, size: int) -> Array:
-        """The places of one row of offsets in every block."""
-        return np.asarray(np.arange(self._shape[0])[:, None] * (self._stride // size) + offsets // size)
-
     def _touch(
         self,
         kind: str,
         address: Value,
-        width: int,
+        size: int,
+        count: int,
         active: Array,
         report: Report,
+        *,
         whole: bool = False,
         values: Sequence[Array] = (),
-    ) -> tuple[tuple[int, int], Array, Array, Array, bool]:
-        """Check an access and record it; a store with its values.
+    ) -> tuple[tuple[Array, Array] | None, Array]:
+        """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
-        Returns the shape of the chunk, then blocks, threads and offsets as lists of active threads; or, where all
-        blocks do the same (the last item), one row of offsets that stands for every block.
+        Returns blocks and threads of the active threads, and the first element of each; or, where all blocks do the
+        same, None and the elements of (blocks, threads).
         """
-        row = dense(address)
+        row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
         distant = self._cluster > 1 and bool((row > _WITHIN).any())
         alike = active.size == 1 and row.shape[0] == 1 and not whole and not distant
@@ -149,77 +142,48 @@ class SharedMemory:
         else:
             rows, threads = np.nonzero(spread(active, self._shape))
             offsets = spread(row, self._shape)[rows, threads]
-        owners = rows
+            self.expand()
+        where, owners = None if alike else (rows, threads), rows
         if distant:
             rank, offsets = offsets >> RANK_BITS, offsets & _WITHIN
             owners = np.where(rank > 0, rows // self._cluster * self._cluster + rank - 1, rows)
 
-        outside = (offsets < 0) | (offsets > self._size - width)
+        def fail(error: Any, at: int, text: str, *other: Source) -> None:
+            report(error, (int(rows[at]), int(threads[at])), text.format(int(offsets[at])), int(offsets[at]), *other)
+
+        outside, crooked = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
         if outside.any():
-            at = int(outside.argmax())
-            text = f"{width} bytes at {int(offsets[at])} of {self._size} bytes of shared memory"
-            report(OutOfBoundsError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
-        crooked = (offsets & (width - 1)) != 0
+            fail(
+                OutOfBoundsError, int(outside.argmax()), f"{width} bytes at {{}} of {self._size} bytes of shared memory"
+            )
         if crooked.any():
-            at = int(crooked.argmax())
-            text = f"shared address {int(offsets[at])} is not a multiple of {width} bytes"
-            report(MisalignedError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
-        if not alike:
-            self.expand()
-        stored = self._stored(values, rows, threads, offsets, alike) if values and self._policy != "strict" else None
-        self._watch(kind, owners, threads, offsets, width, alike, report, stored, distant=distant)
-        return self._shape, rows, threads, offsets + (owners - rows) * self._stride, alike
-
-    def _stored(self, values: Sequence[Array], rows: Array, threads: Array, offsets: Array, alike: bool) -> Stored:
-        size = values[0].itemsize
-        index = self._places(offsets, size) if alike else ((rows * self._stride + offsets) // size)[None, :]
-        several = [
-            spread(value, self._shape) if alike else spread(value, self._shape)[rows, threads][None, :]
-            for value in values
-        ]
-        return Stored(self._data.reshape(-1).view(unsigned(size)), index, several, len(self._written) == 1)
-
-    def _watch(
-        self,
-        kind: str,
-        rows: Array,
-        threads: Array,
-        offsets: Array,
-        width: int,
-        alike: bool,
-        report: Report,
-        stored: Stored | None,
-        *,
-        distant: bool = False,
-    ) -> None:
-        """What was written, and by whom: a read of what was not, and a race within a block, are reported."""
-        blocks = self._shape[0]
+            fail(MisalignedError, int(crooked.argmax()), f"shared address {{}} is not a multiple of {width} bytes")
+        first = np.arange(blocks)[:, None] if alike else owners
+        index = np.asarray(first * (self._stride // size) + offsets // size)
+        stored = None
+        if values and self._policy != "strict":
+            full = [spread(value, self._shape) for value in values]
+            each = full if where is None else [value[where][None, :] for value in full]
+            data = self._data.reshape(-1).view(unsigned(size))
+            stored = Stored(data, index if alike else index[None, :], each, len(self._written) == 1)
         if alike and len(self._written) > 1:  # the blocks have parted before: look at each
-            rows = np.arange(blocks).repeat(len(threads))
+            owners = rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
         units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)
-        flat = rows[:, None] * self._written.shape[1] + units
-        written = self._written.reshape(-1)
-
-        def fail(error: Any, at: int, text: str, *other: Source) -> None:
-            text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
-            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]), *other)
-
+        flat, written = owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
+        what = f"{kind} of {width} bytes at shared address {{}}"
         if kind == "store":
             written[flat] = True
         elif not (known := written[flat]).all():
-            fail(UninitializedReadError, int(known.all(axis=1).argmin()), "")
+            fail(UninitializedReadError, int(known.all(axis=1).argmin()), what)
             written[flat] = True
         unwatched = distant or self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
-        source = getattr(report, "source", Source(0))
-        race = None if unwatched else self.races.touch(kind, rows, threads, units, source, stored)
-        if race is not None:
-            fail(
-                SharedRaceError,
-                race[0],
-                f", also touched by thread number {race[1]} of the block since the last barrier",
-                race[2],
-            )
+        if not unwatched:
+            race = self.races.touch(kind, owners, threads, units, getattr(report, "source", Source(0)), stored)
+            if race is not None:
+                text = f", also touched by thread number {race[1]} of the block since the last barrier"
+                fail(SharedRaceError, race[0], what + text, race[2])
+        return where, index
 
 
 class LocalMemory:
