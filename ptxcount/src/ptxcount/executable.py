@@ -12,9 +12,9 @@ import numpy as np
 from .bind import bind
 from .bind_block import Barrier, barrier_of
 from .binding import Step
-from .chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER, Chunk
+from .chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from .errors import LaunchError, Source, UnsupportedInstructionError
-from .flow import End, Flow, analyse, end_of
+from .flow import End, Flow, analyse
 from .global_races import reached
 from .lowering import lowered
 from .merging import Neighbours, neighbours
@@ -107,12 +107,8 @@ def _bound(entry: Entry) -> list[Step]:
     steps = [bind(each) for each in code]
     read = {name for each in code for name in each.reads}
     for place, each in enumerate(code):
-        if (
-            each.opcode == "atom"
-            and each.writes
-            and read.isdisjoint(each.writes)
-            and isinstance(each.operands[0], Register)
-        ):
+        unread = each.opcode == "atom" and each.writes and read.isdisjoint(each.writes)
+        if unread and isinstance(each.operands[0], Register):
             code[place] = replace(each, operands=(SINK, *each.operands[1:]))
             steps[place] = bind(code[place])
     return steps
@@ -129,24 +125,21 @@ def laid_out(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, i
 
 def _code(entry: Entry, flow: Flow, bound: list[Step]) -> Iterator[Code]:
     for block in flow.blocks:
-        instructions = entry.instructions[block.start : block.stop]
-        ends = [end_of(entry, instruction) for instruction in instructions]
-        last_use: dict[str, int] = {}
-        for index, instruction in enumerate(instructions):
-            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.outliving, index)
-        last, end = (instructions[-1], ends[-1]) if instructions else (None, End.LEAVE)
-        guard = last.guard if last and end.is_jump else None
+        instructions, steps = entry.instructions[block.start : block.stop], bound[block.start : block.stop]
+        last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.LEAVE)
+        guard = last.guard if last and jumps else None
+        if last and jumps:
+            steps[-1] = lambda chunk: None  # where threads go is the schedule's
+        uses = ((name, index) for index, one in enumerate(instructions) for name in one.reads | one.writes)
         dead: list[list[str]] = [[] for _ in instructions]
-        for name, index in last_use.items():
+        for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
             if guard is None or name != guard.name:
                 dead[index].append(name)
-        steps = tuple(
-            (instruction, _nothing if ends[index].is_jump else step, tuple(dead[index]))
-            for index, (instruction, step) in enumerate(zip(instructions, bound[block.start : block.stop], strict=True))
-        )
         source = last.source if last else Source(0)
-        barrier = _barrier(last) if last and end is End.BARRIER else None
-        yield Code(steps, tuple(block.successors), end, guard, source, barrier)
+        barrier = _barrier(last) if last and block.end is End.BARRIER else None
+        yield Code(
+            list(zip(instructions, steps, dead, strict=True)), block.successors, block.end, guard, source, barrier
+        )
 
 
 def _barrier(instruction: Instruction) -> Barrier | None:
@@ -154,7 +147,3 @@ def _barrier(instruction: Instruction) -> Barrier | None:
     with suppress(UnsupportedInstructionError):
         return barrier_of(instruction)
     return None
-
-
-def _nothing(chunk: Chunk) -> None:
-    """The step of a jump: where threads go is the schedule's."""

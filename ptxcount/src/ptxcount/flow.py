@@ -28,11 +28,6 @@ class End(Enum):
     LEAVE = "leave"
     BARRIER = "barrier"
 
-    @property
-    def is_jump(self) -> bool:
-        """Whether the last instruction does nothing but end the block."""
-        return self in (End.BRANCH, End.LEAVE)
-
 
 @dataclass
 class BasicBlock:
@@ -40,6 +35,7 @@ class BasicBlock:
 
     start: int
     stop: int
+    end: End
     successors: list[int] = field(default_factory=list)
 
 
@@ -62,7 +58,7 @@ def _target(entry: Entry, instruction: Instruction) -> int | None:
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
 
-def end_of(entry: Entry, instruction: Instruction) -> End:
+def _end_of(entry: Entry, instruction: Instruction) -> End:
     """How a basic block ends with an instruction: it goes on, unless this is a jump or a barrier of the thread block.
 
     A jump that is not supported (``brx.idx``, or a branch to nowhere) goes on as well: its step refuses every thread
@@ -85,18 +81,19 @@ def analyse(entry: Entry) -> Flow:
     Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
     code = entry.instructions
-    ends = [end_of(entry, instruction) for instruction in code]
+    ends = [_end_of(entry, instruction) for instruction in code]
     targets = {index: _target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
     starts = {0, len(code), *(place for place in targets.values() if place is not None)}
     starts |= {index + 1 for index, end in enumerate(ends) if end is not End.GO_ON or code[index].opcode == "trap"}
     ordered = sorted(starts)
-    blocks = [BasicBlock(start, stop) for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]
+    blocks = [BasicBlock(start, stop, ends[stop - 1] if stop > start else End.LEAVE)
+              for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]  # fmt: skip
     at = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks[:-1]):
-        last = block.stop - 1
-        if code[last].guard or not (ends[last].is_jump or code[last].opcode == "trap"):
+        last = code[block.stop - 1]
+        if last.guard or not (block.end in (End.BRANCH, End.LEAVE) or last.opcode == "trap"):
             block.successors.append(index + 1)
-        target = targets.get(last)
+        target = targets.get(block.stop - 1)
         if target is not None:
             block.successors.append(at[target])
     order = _weak_topological(entry, [block.successors for block in blocks])

@@ -45,9 +45,9 @@ class Code:
     """A basic block as steps, each with the registers that nobody reads afterwards, and how it ends."""
 
     #: Its instructions, what they do, and which registers die there.
-    steps: tuple[tuple[Instruction, Step, tuple[str, ...]], ...]
+    steps: list[tuple[Instruction, Step, list[str]]]
     #: The blocks that follow: the next one, then the target of a branch.
-    successors: tuple[int, ...]
+    successors: list[int]
     #: How it ends.
     end: End
     #: The predicate of a branch or of leaving.
