@@ -27,7 +27,8 @@ SECTOR = 32
 LINE = 128
 BANKS = 32
 WORD = 4
-#: Addresses of a block's threads, for each kind of block, that are remembered.
+_EVERYONE = np.ones((1, 1), bool)
+#: Addresses of requests that are remembered.
 _MOST_KNOWN = 1 << 11
 #: Rules further apart than this in the grouping of blocks are counted block by block.
 _PERIOD = BANKS * WORD
@@ -172,46 +173,52 @@ def totals(rules: Rules, address: Value, active: Array, shape: tuple[int, int], 
     """
     blocks, threads = shape
     split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
-    exists = None if threads % LANES == 0 else lanes_by_warp(np.ones((1, 1), bool), threads)
     on = occupancy(active, shape)
     lanes = on.lanes
     if split is None:
         whole = dense(address)
         rows = by_warp(spread(whole.view(f"i{whole.itemsize}"), shape), threads)
         if lanes is None:
-            tables = rules(rows.reshape(-1, LANES), None, width)
-        else:
-            some = spread(on.warps, rows.shape[:2])
-            tables = rules(rows[some], spread(lanes, rows.shape)[some], width)
-        return [int(each.sum()) for each in tables]
+            return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), None, width)]
+        some = spread(on.warps, rows.shape[:2])
+        return [int(table.sum()) for table in rules(rows[some], spread(lanes, rows.shape)[some], width)]
     residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     moved = columns - columns.min() // _PERIOD * _PERIOD
-    whole = (residues[:, None, None] + moved).astype(np.int64, copy=False)
-    known = _known if whole.size <= _MOST_KNOWN else _known.__wrapped__
-    tables = known(rules, width, whole.tobytes(), whole.shape, threads)
+    exists = lanes_by_warp(_EVERYONE, threads) if threads % LANES else None
+
+    def of_kinds() -> list[Array]:
+        """What each kind of block has for each of its warps."""
+        every = None if exists is None else spread(exists, (len(residues), *moved.shape))
+        tables = _counted(rules, residues[:, None, None] + moved, every, width)
+        return [table.reshape(len(residues), -1) for table in tables]
+
     if lanes is None or active.size == 1:
-        return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tables]
-    of_block = spread(kind, (blocks,))
-    lanes = spread(lanes, (blocks, *lanes.shape[1:]))
-    every = (lanes if exists is None else lanes | ~exists).all(axis=2)
-    found = [int(table[of_block][every].sum()) for table in tables]
-    block, warp = np.nonzero(on.warps & ~every)
+        return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in of_kinds()]
+    of_block, lanes = spread(kind, (blocks,)), spread(lanes, (blocks, *moved.shape))
+    full = (lanes if exists is None else lanes | ~exists).all(axis=2)
+    block, warp = np.nonzero(on.warps & ~full)
+    found = []
     if len(block):
-        rows = residues[of_block[block]][:, None] + columns[warp]
-        rest = rules(rows, lanes[block, warp], width)
-        found = [one + int(other.sum()) for one, other in zip(found, rest, strict=True)]
-    return found
+        tables = _counted(rules, residues[of_block[block]][:, None] + moved[warp], lanes[block, warp], width)
+        found.append([int(table.sum()) for table in tables])
+    if not found or full.any():
+        found.append([int(table[of_block][full].sum()) for table in of_kinds()])
+    return [sum(each) for each in zip(*found, strict=True)]
+
+
+def _counted(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Sequence[Array]:
+    """Rules for each request; loops come to the same few again and again."""
+    addresses = addresses.astype(np.int64, copy=False)
+    if addresses.size <= _MOST_KNOWN:
+        return _known(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())
+    return rules(addresses.reshape(-1, LANES), None if lanes is None else lanes.reshape(-1, LANES), width)
 
 
 @lru_cache(maxsize=1 << 10)
-def _known(rules: Rules, width: int, addresses: bytes, shape: tuple[int, int, int], threads: int) -> list[Array]:
-    """What each kind of block has for each of its warps: loops come to the same patterns again and again."""
-    whole = np.frombuffer(addresses, np.int64).reshape(shape)
-    lanes = None
-    if threads % LANES:
-        lanes = spread(lanes_by_warp(np.ones((1, 1), bool), threads), shape).reshape(-1, LANES)
-    return [table.reshape(shape[:2]) for table in rules(whole.reshape(-1, LANES), lanes, width)]
+def _known(rules: Rules, width: int, addresses: bytes, lanes: bytes | None) -> Sequence[Array]:
+    rows = np.frombuffer(addresses, np.int64).reshape(-1, LANES)
+    return rules(rows, None if lanes is None else np.frombuffer(lanes, bool).reshape(-1, LANES), width)
 
 
 def _alike(residues: Array) -> tuple[Array, Array, Array]:
