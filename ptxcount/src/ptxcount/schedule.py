@@ -152,7 +152,7 @@ class Schedule:
             self._stop(index, code, active)
         elif code.guard is None:
             if code.end is not End.LEAVE:
-                self._join(self._waiting, code.successors[-1], active)
+                self._join(code.successors[-1], active)
         else:
             return self._branch(index, code.guard, active)
         return []
@@ -178,7 +178,7 @@ class Schedule:
             if mine.any():
                 self._come.append(_Come(key, mine, index if barrier.waits else None))
         if not barrier.waits:
-            self._join(self._waiting, code.successors[0], active)
+            self._join(code.successors[0], active)
 
     def _release(self) -> bool:
         """Let go whoever waits at a barrier to which all have come that it waits for; whether there are any.
@@ -214,8 +214,8 @@ class Schedule:
         self._chunk.shared.barrier(full)
         self._chunk.order(full)
         for each in come:
-            if each.at is not None and each.threads.any():
-                self._join(self._waiting, self._code[each.at].successors[0], each.threads)
+            if each.at is not None:
+                self._join(self._code[each.at].successors[0], each.threads)
         return True
 
     def _expect_one_place(self, here: list[_Come]) -> None:
@@ -256,10 +256,13 @@ class Schedule:
 
     def _part_threads(self, index: int, active: Array, taken: Array) -> None:
         code, on, off = self._code[index], active & taken, active & ~taken
-        if off.any():
-            self._join(self._waiting, code.successors[0], EVERYONE if off.all() else off)
-        if code.end is End.BRANCH and on.any():
-            self._join(self._waiting, code.successors[-1], EVERYONE if on.all() else on)
+        if not np.count_nonzero(off):  # the same mask: what is known of it stays known
+            on = active
+        elif not np.count_nonzero(on):
+            off = active
+        self._join(code.successors[0], off)
+        if code.end is End.BRANCH:
+            self._join(code.successors[-1], on)
 
     def _part(self, index: int, rows: Array, taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
@@ -267,12 +270,13 @@ class Schedule:
         part._part_threads(index, EVERYONE, taken)
         return part
 
-    @staticmethod
-    def _join(place: dict[int, Array], index: int, threads: Array) -> None:
-        if index in place:
-            threads = place[index] | threads
-            threads = EVERYONE if threads.all() else threads
-        place[index] = threads
+    def _join(self, index: int, threads: Array) -> None:
+        """Let threads, if there are any, wait for a block of code."""
+        if index in self._waiting:
+            threads = self._waiting[index] | threads
+        count = np.count_nonzero(threads)
+        if count:
+            self._waiting[index] = EVERYONE if count == threads.size else threads
 
 
 def _any(masks: list[Array]) -> Array:

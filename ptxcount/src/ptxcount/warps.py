@@ -72,7 +72,7 @@ class Occupancy:
         self.active, self.shape, self.lanes = active, shape, None
         if active.size > 1 or threads % LANES:
             self.lanes = lanes_by_warp(active, threads)
-        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else np.asarray(self.lanes.any(axis=2))
+        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else np.logical_or.reduce(self.lanes, 2)
         self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
         self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 
