@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,38 +61,41 @@ class Commit:
     #: Whether it is the checkout's: pages show the source lines of today's kernels.
     is_head: bool
 
-    #: Class and place -> what became of the configuration; class -> seconds that it took.
+    #: Class -> place -> what became of the configuration; class -> seconds that it took.
     heard: defaultdict[str, dict[int, Configuration]] = field(default_factory=lambda: defaultdict(dict))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
+    @cached_property
+    def wanted(self) -> dict[str, list[str]]:
+        """Class -> those of its benchmarks that are wanted."""
+        every = {group: [name for name in names if name in self.benchmarks] for group, names in self.groups.items()}
+        return {group: names for group, names in every.items() if names}
+
     def measure(self, process: AbstractContextManager[CommitProcess]) -> None:
         """Measure, and add the results."""
-        wanted = {group: [name for name in names if name in self.benchmarks] for group, names in self.groups.items()}
-        wanted = {group: names for group, names in wanted.items() if names}
-        task = self._task(wanted)
+        task = self._task()
         for name in task.benchmarks:
             texts, chosen = rows.texts(self.benchmarks[name]["params"]), self._chosen(name)
             selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
             self.record.begin(name, datetime_to_js_timestamp(self.began), selected)
         counts = {group: len(places) for group, places in task.places.items()}
-        progress = Progress(counts, task.rounds, wanted, shows_all=bool(self.options.get("show_stderr")))
+        progress = Progress(counts, task.rounds, self.wanted, shows_all=bool(self.options.get("show_stderr")))
         try:
             with process as child:
                 self._refuse_other_axes(child.discovery)
                 child.ask(task)
-                self._listen(child, wanted, progress)
+                self._listen(child, progress)
                 problem = child.problem or "nothing was heard of it"
         except PackageError as error:
             problem = str(error)
         for group, places in task.places.items():
-            texts = rows.texts(self.benchmarks[wanted[group][0]]["params"])
-            for place in (each for each in places if each not in self.heard[group]):
+            texts = rows.texts(self.benchmarks[self.wanted[group][0]]["params"])
+            for place in sorted({*places} - self.heard[group].keys()):
                 params = texts[place].replace("'", "")
-                failed = Configuration(group=group, place=place, params=params, failed=problem)
-                self._hear(failed, wanted[group], progress)
+                self._hear(Configuration(group=group, place=place, params=params, failed=problem), progress)
         progress.end()
-        for group, names in wanted.items():
+        for group, names in self.wanted.items():
             for name in names:
                 self._add(name, self.heard[group], self.seconds[group] / len(names))
 
@@ -107,59 +111,58 @@ class Commit:
             if any(known.get(name, {}).get(key) != then[key] for key in ("params", "version")):
                 raise PackageError(f"{name} was changed since the run began; run again")
 
-    def _task(self, wanted: Mapping[str, list[str]]) -> Task:
+    def _task(self) -> Task:
         """Return what the commit's process is asked for."""
         asked = self.options.get("attribute") or {}
+        every, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
+        firsts = {group: self.groups[group][0] for group in self.wanted}
         rounds = {
-            group: 1
-            if self.options.get("quick")
-            else max(int(asked.get("rounds", self.benchmarks[name].get("rounds", 1))) for name in names)
-            for group, names in wanted.items()
+            group: max(int(asked.get("rounds", every[name].get("rounds", 1))) for name in names)
+            for group, names in self.wanted.items()
         }
-        firsts = {group: self.groups[group][0] for group in wanted}
-        commit, reused = self.results.commit_hash, dict[str, list[str]]()
-        if may_reuse(self.options):
-            reused = {
-                group: list(dict.fromkeys([firsts[group], *names]))
-                for group, names in wanted.items()
-                if not group.startswith(f"{COMPILED}.")
-            }
-        is_counted = any(group.startswith(f"{COUNTED}.") for group in wanted)
+        rounds = dict.fromkeys(rounds, 1) if self.options.get("quick") else rounds
+        reused = {  # a time is always there, which others are about; what is compiled lies in the cache
+            group: list(dict.fromkeys([firsts[group], *names]))
+            for group, names in self.wanted.items()
+            if may_reuse(self.options) and not group.startswith(f"{COMPILED}.")
+        }
+        is_counted = any(group.startswith(f"{COUNTED}.") for group in self.wanted)
         return Task(
-            places={group: sorted(set().union(*map(self._chosen, names))) for group, names in wanted.items()},
-            benchmarks=[name for names in wanted.values() for name in names],
-            versions={group: self.benchmarks._all_benchmarks[first]["version"] for group, first in firsts.items()},
+            places={group: sorted(set().union(*map(self._chosen, names))) for group, names in self.wanted.items()},
+            benchmarks=[name for names in self.wanted.values() for name in names],
+            versions={group: every[first]["version"] for group, first in firsts.items()},
             rounds=rounds,
             stored=reuse.known(self.folder, self.results.env_name, commit, reused, rounds) if reused else {},
             commit=commit,
             lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )
 
-    def _listen(self, child: CommitProcess, wanted: Mapping[str, list[str]], progress: Progress) -> None:
+    def _listen(self, child: CommitProcess, progress: Progress) -> None:
         """Take what the commit's process says."""
         last = time.monotonic()
         for message in child.messages():
+            if isinstance(message, Step | Configuration):
+                now = time.monotonic()
+                self.seconds[message.group] += now - last
+                last = now
             match message:
-                case Step() | Configuration():
-                    now = time.monotonic()
-                    self.seconds[message.group] += now - last
-                    last = now
-                    if isinstance(message, Step):
-                        progress.begin(message.group, message.place)
-                    else:
-                        self._hear(message, wanted[message.group], progress)
+                case Step():
+                    progress.begin(message.group, message.place)
+                case Configuration():
+                    self._hear(message, progress)
                 case Difference():
-                    ratio, found = message.ratio, "could not be measured"
-                    if ratio is not None:
+                    found = "could not be measured"
+                    if (ratio := message.ratio) is not None:
                         found = f"is {ratio:.4f} times the stored number"
                     what = f"{one_line(message.configuration)}, whose machine code and conditions are the same,"
                     log.warning(f"everything is measured: {what} {found}")
                 case Line():
                     self.record.source_lines.append(message.line)
 
-    def _hear(self, one: Configuration, names: list[str], progress: Progress) -> None:
+    def _hear(self, one: Configuration, progress: Progress) -> None:
         """Take what became of a configuration."""
         self.heard[one.group][one.place] = one
+        names = self.wanted[one.group]
         self.record.heard.append((one, [name for name in names if one.place in self._chosen(name)]))
         progress.note(one)
 
