@@ -15,7 +15,7 @@ import pytest
 from asv.console import log
 
 from gpu_kernels import KERNELS
-from kernelwatch import home, scratch
+from kernelwatch import home
 from kernelwatch.instrument import machine
 from kernelwatch.runner import compiler, run
 from kernelwatch.toolchain import cache
@@ -85,7 +85,7 @@ def test_no_folder(folder: Path) -> None:
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
     assert vars(run.machine_of({"machine": "m"}, None)) == machine.stable("m", None)
-    with scratch.of_a_run() as own:
+    with run.scratch_folder() as own:
         assert (os.environ["HOME"] == str(own)) == has_none
     assert not list(Path.cwd().iterdir())
 

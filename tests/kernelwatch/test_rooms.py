@@ -15,7 +15,7 @@ from kernelwatch.project import ROOT
 ROOMS = (
     "errors home mortal",
     "command project",
-    "scratch settings",
+    "settings",
     "toolchain",
     "kernel",
     "store",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -20,7 +21,7 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import commits, compiler, process, run
+from kernelwatch.runner import commit, commits, compiler, process, run
 from kernelwatch.runner.commit import Commit
 from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.process import PackageError
@@ -93,6 +94,7 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     told, warned = list[str](), list[str]()
     monkeypatch.setattr(log, "error", told.append)
     monkeypatch.setattr(log, "warning", warned.append)
+    monkeypatch.setattr(commit, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     results, lines = measured(Child(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
@@ -109,7 +111,7 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         f"everything is measured: time_a.A(x), {same}, is 1.2500 times the stored number",
         f"everything is measured: time_a.A(y), {same}, could not be measured",
     ]
-    assert math.isclose(results[TIME]["duration"], results[RATIO]["duration"])
+    assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 
 
 def test_a_number_that_is_missing(tmp_path: Path) -> None:

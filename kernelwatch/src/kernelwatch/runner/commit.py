@@ -27,7 +27,7 @@ from kernelwatch.runner.process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import rows
-from kernelwatch.store.record import COMPILED, COUNTED
+from kernelwatch.store.record import COUNTED
 
 #: Digits of a sample that are kept: finer than the clock's ticks.
 DIGITS = 8
@@ -121,18 +121,16 @@ class Commit:
             for group, names in self.wanted.items()
         }
         rounds = dict.fromkeys(rounds, 1) if self.options.get("quick") else rounds
-        reused = {  # a time is always there, which others are about; what is compiled lies in the cache
-            group: list(dict.fromkeys([firsts[group], *names]))
-            for group, names in self.wanted.items()
-            if may_reuse(self.options) and not group.startswith(f"{COMPILED}.")
-        }
+        # A time is always there, which others are about.
+        asked_of = {group: list(dict.fromkeys([firsts[group], *names])) for group, names in self.wanted.items()}
+        known = may_reuse(self.options) and reuse.known(self.folder, self.results.env_name, commit, asked_of, rounds)
         is_counted = any(group.startswith(f"{COUNTED}.") for group in self.wanted)
         return Task(
             places={group: sorted(set().union(*map(self._chosen, names))) for group, names in self.wanted.items()},
             benchmarks=[name for names in self.wanted.values() for name in names],
             versions={group: every[first]["version"] for group, first in firsts.items()},
             rounds=rounds,
-            stored=reuse.known(self.folder, self.results.env_name, commit, reused, rounds) if reused else {},
+            stored=known or {},
             commit=commit,
             lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from asv import environment as environments
 from asv.benchmarks import Benchmarks
@@ -23,7 +24,7 @@ from asv.results import Results, get_filename
 from asv.runner import run_benchmarks
 from asv.util import ProcessError, UserError
 
-from kernelwatch import scratch
+from kernelwatch import home, mortal, project
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.runner import commits, compiler, process
@@ -61,7 +62,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with (
         folders.alone(results),
-        scratch.of_a_run() as folder,
+        scratch_folder() as folder,
         _measuring(device) as facts,
     ):
         for place, commit in enumerate(in_turns):
@@ -74,6 +75,17 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return Run(conf, repo, machine_of(options, device), options, results, folder, facts).measure(chosen, several)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give this run and its processes a temporary folder, in which their home is if they have none."""
+    with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
+        names = {"TMPDIR": folder, mortal.RUN: str(os.getpid()), project.VARIABLE: str(ROOT)}
+        if not home.is_there():
+            names["HOME"] = folder  # pip needs one
+        with mock.patch.object(tempfile, "tempdir", folder), mock.patch.dict(os.environ, names):
+            yield Path(folder)
 
 
 def machine_of(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
