@@ -1,17 +1,20 @@
 """The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
 
-`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it listens, and ends when its standard
-input is closed. It serves the jobs of one commit, or of several that are measured in turns. It ends when a job of
-another commit comes, when an error occurs on the device, or when a job takes too long. `running` then starts the next
-process.
+`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it can answer, and ends when its
+standard input is closed. What serves is a process that it forks, and that alone initialises CUDA. It serves the jobs of
+one commit, or of several that are measured in turns. It ends when a job of another commit comes, when an error occurs
+on the device, or when a job takes too long. Then the next one is forked.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -37,9 +40,6 @@ from kernelwatch.project import ROOT
 
 #: Seconds that the process may take to end.
 PATIENCE = 20.0
-
-#: The name of its socket, in a folder of its own.
-_SOCKET = "measuring"
 
 
 class Companions:
@@ -138,98 +138,51 @@ def _at_most(seconds: float, expired: Any) -> Iterator[None]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Answer until standard input ends, or this process should not go on."""
+    """Serve by one process after the other, until standard input ends or one never begins."""
     parser = argparse.ArgumentParser("python -m kernelwatch.instrument.measuring", description=__doc__)
-    parser.add_argument("address", type=Path, help="path of the Unix socket")
+    parser.add_argument("address", type=Path, help="path of the Unix socket, in a folder of its own")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
-    parser.add_argument("--companions", type=Path, help="folder of jobs that take turns with those asked for")
     options = parser.parse_args(words)
-    threading.Thread(target=_end_with_input, args=(options.address.parent,), daemon=True).start()
-    options.address.unlink(missing_ok=True)  # of the process before
+    fork, run = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
+    with Listener(str(options.address), "AF_UNIX") as listener, suppress(EOFError):
+        while not select.select([run], [], [], 0)[0]:  # nothing is written there, but its end can be read
+            here, there = fork.Pipe(duplex=False)
+            process = fork.Process(target=_serve, args=(listener, options, there, run))
+            process.start()
+            there.close()
+            print(json.dumps(here.recv()), flush=True)
+            process.join()
+    shutil.rmtree(options.address.parent, ignore_errors=True)
+
+
+def _serve(listener: Listener, options: argparse.Namespace, began: Any, run: int) -> None:
+    """Answer until the run ends, or this process should not go on."""
+    threading.Thread(target=_end_with, args=(run,), daemon=True).start()
     others = throttling.processes(machine.nvml())
     server: Server | None = None
     try:
         session = Session(throttling.watch())
         ready = device.ready(fingerprint.conditions(machine.volatile()))
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
-        server = Server(session, ready, options.limit, options.companions)
+        server = Server(session, ready, options.limit, options.address.parent)
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}
-    with Listener(str(options.address), "AF_UNIX") as listener:
-        print(json.dumps(facts), flush=True)
-        goes_on = True
-        while goes_on:
-            with suppress(OSError, EOFError, MeasuringError), listener.accept() as connection:
-                line = Line(connection)
-                if server is None:
-                    line.send(problem)
-                else:
-                    goes_on = server.answer(line)
+    began.send(facts)
+    goes_on = True
+    while goes_on:
+        with suppress(OSError, EOFError, MeasuringError), listener.accept() as connection:
+            line = Line(connection)
+            if server is None:
+                line.send(problem)
+            else:
+                goes_on = server.answer(line)
     os._exit(0)  # a device on which something went wrong may not let this process end by itself
 
 
-def _end_with_input(folder: Path) -> None:
-    """End as the run does, however that ends, and take the socket's folder along."""
-    sys.stdin.read()
-    shutil.rmtree(folder, ignore_errors=True)
+def _end_with(run: int) -> None:
+    """End this process as the run does, however that ends."""
+    os.read(run, 1)
     os._exit(0)
-
-
-class _Keeper:
-    """Keeps one measuring process running, and starts the next when one has ended.
-
-    Its socket lies in a folder of its own, which is removed where no process begins. `facts` takes what the first
-    process says of the device.
-    """
-
-    def __init__(self, folder: Path, facts: dict[str, Any], limit: float) -> None:
-        self._folder, self._limit = folder, limit
-        self._ending = threading.Lock()
-        self._is_over = False
-        self._process = self._start()
-        self._thread = threading.Thread(target=self._keep, args=(facts,), daemon=True)
-        self._thread.start()
-
-    def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "kernelwatch.instrument.measuring", str(self._folder / _SOCKET)),
-                *("--limit", str(self._limit), "--companions", str(self._folder)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            start_new_session=True,  # a Ctrl-C is for the run, which ends it
-        )
-
-    def _keep(self, facts: dict[str, Any]) -> None:
-        """Start a process where one has ended, unless that one never began."""
-        has_begun = True
-        while has_begun and not self._is_over:
-            with self._process as process:  # waits for its end
-                assert process.stdout is not None
-                line = process.stdout.readline()
-                has_begun = bool(line)
-                if line and not facts:
-                    facts.update(json.loads(line))
-                process.stdout.read()
-            with self._ending:
-                if has_begun and not self._is_over:
-                    self._process = self._start()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def end(self) -> None:
-        """End the process."""
-        with self._ending:
-            self._is_over = True
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._thread.join(PATIENCE)
-        if self._thread.is_alive():  # the driver does not answer: the run is over all the same
-            self._process.kill()
-            self._thread.join()
 
 
 @contextmanager
@@ -245,14 +198,34 @@ def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
         return
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     folder = Path(tempfile.mkdtemp())
-    keeper = _Keeper(folder, facts, limit)
-    os.environ[ADDRESS] = str(folder / _SOCKET)
-    try:
-        yield facts
-    finally:
-        del os.environ[ADDRESS]
-        keeper.end()
-        shutil.rmtree(folder, ignore_errors=True)
+    address = str(folder / "measuring")
+    command = [sys.executable, "-m", "kernelwatch.instrument.measuring", address, "--limit", str(limit)]
+    # In a session of its own: a Ctrl-C is for the run, which ends it.
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
+    with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def hear(said: IO[str] = process.stdout) -> None:
+            if line := said.readline():
+                facts.update(json.loads(line))
+            else:  # nobody waits for it
+                shutil.rmtree(folder, ignore_errors=True)
+
+        hearing = threading.Thread(target=hear, daemon=True)
+        hearing.start()
+        os.environ[ADDRESS] = address
+        try:
+            yield facts
+        finally:
+            del os.environ[ADDRESS]
+            process.stdin.close()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:  # the driver does not answer: the run is over all the same
+                os.killpg(process.pid, signal.SIGKILL)
+            hearing.join()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
