@@ -12,6 +12,7 @@ from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import catalog
 from kernelwatch import Kernel
 from kernelwatch.counting import transactions
+from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS
 from ptxcount.errors import KernelFaultError, ReadOnlyError
 from ptxcount.execute import run
@@ -123,3 +124,27 @@ def test_rows_beyond_a_grids_y() -> None:
     result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem() is None
+
+
+def _gathered(sectors: int) -> float:
+    """Sectors a request: of indices 4, of 32 random elements those that are met of so many."""
+    return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
+
+
+#: Launch -> what its addresses say of metrics.
+COUNTED: dict[str, dict[str, float]] = {
+    "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
+    "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
+    "row_sum rows=1 columns=1 float32": {"load_sectors": 1, "store_sectors": 1},
+    "gather size=4096 float32": {"load_sectors": _gathered(512), "store_sectors": 4, "store_lines": 1},
+    "gather size=4096 float64": {"load_sectors": _gathered(1024), "store_sectors": 8, "store_lines": 2},
+    "histogram size=4101 bins=64 int8": {"load_sectors": 1, "load_lines": 1, "store_sectors": 0},
+}
+
+
+@pytest.mark.parametrize("text", COUNTED)
+def test_counted(text: str) -> None:
+    """Outputs are the references'; sectors and lines are what the addresses say."""
+    found = transactions.outcomes([Launch.parse(text)])[str(Launch.parse(text))]
+    assert (found.failure, found.missing) == ("", "")
+    assert {name: found.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

@@ -1,4 +1,4 @@
-"""What packages of other commits rely on, and what a row may say: arithmetic in every dtype, any geometry."""
+"""What a kernel is, and may be: names that packages rely on, geometry, traffic, dtypes, and the refusal of the rest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from benchmarks import installed
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, scalar, suite
 from kernelwatch.counting import transactions
-from kernelwatch.errors import UnknownDtypeError
+from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skips
 from kernelwatch.kernel import Array, Operation, Row, geometry
-from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.arguments import ScalarArgument, dtype_of
+from kernelwatch.kernel.geometry import Extent, Geometry
+from kernelwatch.kernel.launch import words
 
 #: What packages of commits import whose rows are the library's: these names stay.
 IMPORTED = {
@@ -67,11 +69,11 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
     counted = [transactions.count(each, dtype, **given) for each in (old, today)]
     assert [each.problem() for each in counted] == [None, None]
     assert counted[0].counters.totals() == counted[1].counters.totals()
-    assert counted[0].geometry == counted[1].geometry
-    for what in ("useful_bytes", "arrays"):
-        assert getattr(old, what)(dtype, **given) == getattr(today, what)(dtype, **given)
-    assert old.flops(**given) == today.flops(**given)
-    assert old.cubin(dtype, arch="sm_90") == today.cubin(dtype, arch="sm_90")
+    facts = []
+    for each in (old, today):
+        numbers = [each.geometry(dtype, **given), each.useful_bytes(dtype, **given), each.flops(**given)]
+        facts.append([*numbers, each.arrays(dtype, **given), each.cubin(dtype, arch="sm_90")])
+    assert facts[0] == facts[1]
 
 
 @pytest.mark.parametrize("package", [{}, {"CONTRACT": 2}, TypeError("rows of before")], ids=str)
@@ -90,17 +92,17 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
         suite.kernel("offset_copy")
 
 
-def _sums(name: str, dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
+def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
     """Sums of `count` squares each."""
     body = (
         "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
     )
     return Kernel(
-        name,
+        "sums",
         [outputs("out", "size", ulp=ulp), inputs("in", "size*count"), scalar("size", least=1), scalar("count")],
         128,
         over=("size",),
-        text=f"""extern "C" __global__ void {name}(ELEMENT* out, const ELEMENT* in, long long size, long long count) {{
+        text=f"""extern "C" __global__ void sums(ELEMENT* out, const ELEMENT* in, long long size, long long count) {{
             const long long i = blockIdx.x * 128 + threadIdx.x; if (i < size) {{ {body} }} }}""",
         options=["-DELEMENT={T}"],
         dtypes=dtypes,
@@ -122,7 +124,7 @@ def _sums(name: str, dtypes: tuple[str, ...] = (), ulp: Any = None, reference: A
 )
 def test_every_dtype_computes(dtype: str, arch: str) -> None:
     """By CUDA's own headers where C++ has no such type; as machine code of its own."""
-    assert _sums("sums").cubin(dtype, arch=arch).resources.registers > 0
+    assert _sums().cubin(dtype, arch=arch).resources.registers > 0
 
 
 def test_a_half_is_near() -> None:
@@ -133,44 +135,101 @@ def test_a_half_is_near() -> None:
         return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
 
     for bound, said in ((64, None), (0.01, "of out is")):
-        kernel = _sums("sums", ulp={"float16": bound}, reference=sums)
+        kernel = _sums(ulp={"float16": bound}, reference=sums)
         found = transactions.count(kernel, "float16", size=64, count=400).problem()
         assert found is None if said is None else said in str(found)
 
 
-def test_what_a_kernel_lacks_is_named() -> None:
-    """A dtype that it is not for, and one that has no C++ type, are refused by name."""
-    kernel = _sums("sums", dtypes=("float32", "float64"))
-    for dtype in ("int32", "int8", "float16"):
-        with pytest.raises(UnknownDtypeError, match=f"sums has no {dtype}; it has float32, float64"):
-            kernel.cubin(dtype, arch="sm_90")
-    with pytest.raises(UnknownDtypeError, match="the dtype bool have no C\\+\\+ type; those of int8"):
-        _sums("sums").cubin("bool", arch="sm_90")
-    with pytest.raises(UnknownDtypeError, match="elements of 3 bytes have no C\\+\\+ type; those of 1, 2, 4, 8, 16"):
-        KERNELS["offset_copy"].cubin("S3", arch="sm_90")
+#: Kernel, dtype, arguments -> grid and block, x first, and the bytes and operations that are useful.
+LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
+    ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
+    ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 400, 0),
+    ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**25, 1, 1), (256, 1, 1), 2**34, 0),
+    ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 8192, 0),
+    ("transpose_read_coalesced", "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 4160, 0),
+    ("transpose_write_coalesced", "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 4160, 0),
+    ("transpose_read_coalesced", "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 4194240, 0),
+    (
+        "transpose_read_coalesced",
+        "int8",
+        {"rows": 65535 * 32 + 1, "columns": 1},
+        (1, 32768, 2),
+        (32, 32, 1),
+        4194242,
+        0,
+    ),
+    (
+        "transpose_read_coalesced",
+        "int8",
+        {"rows": 65536 * 32 + 1, "columns": 1},
+        (1, 32769, 2),
+        (32, 32, 1),
+        4194306,
+        0,
+    ),
+    (
+        *("transpose_read_coalesced", "int8", {"rows": np.int32(65536), "columns": np.int32(65536)}),
+        *((2048, 2048, 1), (32, 32, 1), 2 * 65536**2, 0),
+    ),
+    ("transpose_serial", "float64", {"rows": 288, "columns": 288}, (1, 1, 1), (1, 1, 1), 16 * 288**2, 0),
+    ("transpose_row_per_thread", "int8", {"rows": 257, "columns": 9}, (9, 1, 1), (32, 1, 1), 4626, 0),
+    ("add_uncoalesced", "float64", {"size": 1025}, (2, 1, 1), (32, 32, 1), 24600, 1025),
+    *(
+        ("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1), useful, flops)
+        for columns, grid, useful, flops in ((30, (1, 1, 1), 2200, 12000), (33, (2, 1, 1), 2380, 13200))
+    ),
+    # The vectorized transpose: large tiles where they are many, squares where not, and others for ragged rows.
+    *(
+        (
+            *("transpose_vectorized", dtype, {"rows": rows, "columns": columns}, grid, (256, 1, 1)),
+            *(2 * rows * columns * np.dtype(dtype).itemsize, 0),
+        )
+        for rows, columns, dtype, grid in (
+            (256, 256, "float32", (8, 8, 1)),
+            (512, 512, "float32", (8, 8, 1)),
+            (1000, 700, "float32", (16, 22, 1)),
+            (5003, 2999, "float32", (79, 94, 1)),
+            (5003, 2999, "int8", (79, 25, 1)),
+            (2048, 1024, "int8", (32, 4, 1)),
+            (2048, 1024, "float16", (16, 8, 1)),
+            (2048, 1024, "complex128", (64, 64, 1)),
+            (1024, 1023, "complex128", (74, 32, 1)),
+            (257, 251, "float32", (9, 8, 1)),
+            (8, 65536 * 64, "float32", (1, 32768, 2)),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "arguments", "grid", "block", "useful", "flops"), LAUNCHES)
+def test_launches(
+    name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
+) -> None:
+    """The grid covers every element with whole blocks, within CUDA's limits; each counts once in and once out."""
+    kernel = KERNELS[name]
+    assert kernel.geometry(dtype, **arguments) == Geometry(grid, block)
+    assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)
 
 
 SIDES = {"rows": 1000, "columns": 130}
 MATRIX: list[Any] = [outputs("output", "rows columns"), "rows", "columns"]
+TILED: dict[str, Any] = {"block": (32, 8, 1), "tile": (32, 32)}
+BY_ITEMSIZE: dict[str, Any] = {
+    "block": {4: (256, 1, 1), 8: (512, 1, 1)},
+    "tile": {4: (64, 64), 8: (64, 32)},
+    "dynamic_shared": {4: 16384, 8: 100000},
+}
 
 
 @pytest.mark.parametrize(
     ("shape", "itemsize", "expected"),
     [
-        ({"block": (32, 8, 1), "tile": (32, 32)}, 4, Geometry((5, 32, 1), (32, 8, 1))),
-        ({"block": (32, 8, 1), "tile": (32, 32), "grid": geometry.persistent(1)}, 4, Geometry((132, 1, 1), (32, 8, 1))),
-        ({"block": (32, 8, 1), "tile": (32, 32), "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
+        (TILED, 4, Geometry((5, 32, 1), (32, 8, 1))),
+        ({**TILED, "grid": geometry.persistent(1)}, 4, Geometry((132, 1, 1), (32, 8, 1))),
+        ({**TILED, "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
         ({"block": (1, 1, 1), "grid": geometry.one_block}, 4, Geometry((1, 1, 1), (1, 1, 1))),
         ({"block": (256, 1, 1), "over": ("rows",)}, 4, Geometry((4, 1, 1), (256, 1, 1))),
-        (
-            {
-                "block": {4: (256, 1, 1), 8: (512, 1, 1)},
-                "tile": {4: (64, 64), 8: (64, 32)},
-                "dynamic_shared": {4: 16384, 8: 100000},
-            },
-            8,
-            Geometry((3, 32, 1), (512, 1, 1), 100000),
-        ),
+        (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),
     ],
 )
 def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
@@ -194,3 +253,99 @@ def test_blocks_that_depend_on_nothing(block: Any, shared: Any, fixed: tuple[int
     """Threads and dynamic shared memory of a block, where no launch must say how long something is."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.fixed("float32") == fixed
+
+
+#: Arguments that are refused, in int8, or complex128 -> with what was given, what is allowed, and what to do.
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
+    ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
+    ("stride_copy", {"size": 5, "stride": 1.5}, "stride must be an integer of at least 1; given: 1.5"),
+    ("stride_copy", {"size": True, "stride": 1}, "size must be an integer of at least 1; given: True"),
+    ("stride_copy", {"size": np.True_, "stride": 1}, "size must be an integer of at least 1; given: "),
+    ("stride_copy", {"size": 5, "offset": 1}, "takes stride, size; given: offset, size"),
+    ("offset_copy", {"size": 5, "offset": 2**63 - 1}, "signed 64-bit addressing allows 9223372036854775807"),
+    ("offset_copy", {"size": 5, "offset": 2**63}, "offset must fit a signed 64-bit integer, at most 92"),
+    ("stride_copy", {"size": 1, "stride": 2**70}, "stride must fit a signed 64-bit integer, at most 92"),
+    ("stride_copy", {"size": 2, "stride": 2**60}, "16 bytes an element"),
+    ("transpose_read_coalesced", {"rows": np.int64(2**33), "columns": np.int64(2**33)}, "64-bit addressing allows"),
+    ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
+    ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),
+    ("transpose_read_coalesced", {"rows": 2**38, "columns": 1}, "rows may be at most 137434759200"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
+def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
+    """An array that fits in int8, up to the last byte that there is, may outgrow 64-bit addressing in complex128."""
+    KERNELS["offset_copy"].bound("int8", size=1, offset=2**63 - 2)
+    KERNELS["stride_copy"].bound("int8", size=2, stride=2**60)
+    dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
+    with pytest.raises(ArgumentError, match=message):
+        KERNELS[name].bound(dtype, **arguments), KERNELS[name].geometry(dtype, **arguments)
+
+
+def _without_memory() -> Any:
+    raise MemoryError("no room")
+
+
+@pytest.mark.parametrize(
+    ("reference", "error", "message"),
+    [
+        (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
+        (_without_memory, MemoryError, "no room"),
+        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (lambda a: a[1:], ArgumentError, r"gives output the shape \(3,\), which has \(4,\)"),
+    ],
+)
+def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception], message: str) -> None:
+    """With what it did; want of memory stays want of memory."""
+    vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
+    add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
+    with pytest.raises(error, match=message):
+        add.expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: suite.kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
+        (lambda: dtype_of("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
+        (lambda: dtype_of(object), UnknownDtypeError, "holds Python objects"),
+        (lambda: words("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
+        (lambda: _sums(("int8", "int16")).element("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
+        (lambda: _sums().options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
+        (
+            lambda: KERNELS["offset_copy"].options("S3"),
+            UnknownDtypeError,
+            "of 3 bytes have no C\\+\\+ type",
+        ),
+    ],
+)
+def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
+    """Unknown names are refused with the names that exist."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("value", "taken", "found"),
+    [
+        (5, "u4", np.uint32(5)),
+        (-1, "u4", np.int32(-1)),
+        (-(2**31), "u4", np.int32(-(2**31))),
+        (-(2**31) - 1, "u4", None),
+        (2**32 - 1, "u4", np.uint32(2**32 - 1)),
+        (2**32, "u4", None),
+        (1.5, "i4", None),
+        (0.5, "f4", np.float32(0.5)),
+    ],
+)
+def test_values(value: float, taken: str, found: np.generic | None) -> None:
+    """A number has the type that the entry point takes; PTX does not tell signed from unsigned ones."""
+    one = ScalarArgument("n", value)
+    if found is None:
+        with pytest.raises(ArgumentError, match=r"n: .* is no "):
+            one.typed(np.dtype(taken))
+    else:
+        typed = one.typed(np.dtype(taken))
+        assert (typed, typed.dtype) == (found, found.dtype)

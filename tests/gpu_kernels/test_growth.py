@@ -107,14 +107,21 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
     return dict(zip(points, row["result"], strict=True))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int32"])
-def test_compiled_and_counted(dtype: str, repository: Repository) -> None:
-    """Registers for the architecture, and sectors."""
+def test_counted_compiled_shown(repository: Repository) -> None:
+    """Registers for the architecture, and sectors; in the pieces that each page reads, and with its source lines."""
     newest = _stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
-    assert registers["subtract", dtype, "-Xptxas -O3", "sm_90"] > 4
     sectors = _values(newest, "track_counted.Subtract.track_load_sectors")
-    assert sectors["subtract", dtype, "-Xptxas -O3"] == {"float16": 2, "int32": 4}[dtype]
+    for dtype, expected in (("float16", 2), ("int32", 4)):
+        assert registers["subtract", dtype, "-Xptxas -O3", "sm_90"] > 4
+        assert sectors["subtract", dtype, "-Xptxas -O3"] == expected
+    pages = repository.path / "html" / "watch"
+    index = (pages / "data" / "index.js").read_text(encoding="utf-8")
+    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_sectors"):
+        assert name in index
+    sources = (pages / "transactions.html").read_text(encoding="utf-8")
+    assert "subtract size=65536 float16 -Xptxas -O3" in sources
+    assert "output[i] = a[i] - b[i];" in sources
 
 
 def test_verified(repository: Repository) -> None:
@@ -137,14 +144,3 @@ def test_nothing_else_changed(repository: Repository) -> None:
     cubins = repository.results.glob("*/*.cubins.jsonl")
     one, other = (json.loads(path.read_text().splitlines()[-1])["cubins"] for path in cubins)
     assert one.items() <= other.items() or other.items() <= one.items()
-
-
-def test_shown_on_the_pages(repository: Repository) -> None:
-    """In the pieces that each page reads, and with its source lines."""
-    data = repository.path / "html" / "watch" / "data"
-    index = (data / "index.js").read_text(encoding="utf-8")
-    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_sectors"):
-        assert name in index
-    sources = (repository.path / "html" / "watch" / "transactions.html").read_text(encoding="utf-8")
-    assert "subtract size=65536 float16 -Xptxas -O3" in sources
-    assert "output[i] = a[i] - b[i];" in sources

@@ -11,7 +11,6 @@ from benchmarks.sweeps import MOVED
 from gpu_kernels import catalog
 from kernelwatch import metrics
 from kernelwatch.counting import transactions
-from kernelwatch.kernel.geometry import Extent
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount.execute import run
 from ptxcount.given import Argument
@@ -21,27 +20,6 @@ DTYPES = MOVED
 
 #: Bytes of a vector of large tiles.
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "dtype", "grid"),
-    [
-        (256, 256, "float32", (8, 8, 1)),
-        (512, 512, "float32", (8, 8, 1)),
-        (1000, 700, "float32", (16, 22, 1)),
-        (5003, 2999, "float32", (79, 94, 1)),
-        (5003, 2999, "int8", (79, 25, 1)),
-        (2048, 1024, "int8", (32, 4, 1)),
-        (2048, 1024, "float16", (16, 8, 1)),
-        (2048, 1024, "complex128", (64, 64, 1)),
-        (1024, 1023, "complex128", (74, 32, 1)),
-        (257, 251, "float32", (9, 8, 1)),
-        (8, 65536 * 64, "float32", (1, 32768, 2)),
-    ],
-)
-def test_grid(rows: int, columns: int, dtype: str, grid: Extent) -> None:
-    """Large tiles where they are many, squares of 32 elements where not, and tiles of their own for ragged rows."""
-    assert catalog.KERNELS[NAME].geometry(dtype, rows=rows, columns=columns).grid == grid
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2040, 1144)], ids=str)

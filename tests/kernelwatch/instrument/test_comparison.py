@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpu_kernels import catalog
-from kernelwatch.instrument import buffers, comparison, inputs, verification
+from kernelwatch.instrument import comparison, inputs, verification
 from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job import Job
@@ -18,7 +18,7 @@ from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.verification import Near, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, measured
+from tests.on_fake_gpu import measured
 from tests.wrong_kernels import WRITING, WRONG
 
 GUARD = 64
@@ -45,67 +45,76 @@ def test_wrong_kernels_are_rejected(
         measured(gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-def _flip(array: int, byte: int, in_last_buffer: bool, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Flip a bit of an array once a kernel has run on all buffers; return what will hold which buffer it is in."""
-    once, flipped = Arrangement.launch_once, []
+#: Launch, array, bytes behind its beginning, or its end where they are negative; what must be said of them, without
+#: the buffer. `END` is the guard's first byte.
+END = 1 << 20
+FLIPPED: list[tuple[str, str, int, str]] = [
+    *(
+        (f"transpose_read_coalesced rows=97 columns=101 {dtype}", "output", byte, f"element [{row}, {column}] is")
+        for dtype, size, bytes_ in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
+        for byte in bytes_
+        for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
+    ),
+    *(
+        (
+            f"transpose_read_coalesced rows=97 columns=101 {dtype}",
+            "output",
+            END + byte,
+            f"first {byte} bytes on",
+        )
+        for dtype, guard in (("int8", 955), ("complex128", 944))
+        for byte in (0, guard - 1)
+    ),
+    *(
+        (f"add_uncoalesced size={size} float64", array, byte, said)
+        for size in (1000, 15000)
+        for array in "ab"
+        for byte, said in (
+            (0, "its element [0] is"),
+            (16 * 2003 - 1, f"its element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
+            (-1, f"its element [{size - 1}] is"),
+            (END + 500, "first 500 bytes behind its end"),
+        )
+    ),
+]
 
-    def flip(self: Arrangement, job: Job) -> None:
-        once(self, job)
-        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
-        gpu.view(self.rotation.addresses(flipped[-1])[array])[byte] ^= 64
 
-    monkeypatch.setattr(Arrangement, "launch_once", flip)
-    return flipped
-
-
-@pytest.mark.parametrize(("piece", "dtype"), [(64 << 20, "int8"), (4096, "complex128")])
-@pytest.mark.parametrize("place", [0, 1, 15, 16, 4097, -1, "guard", "last guard byte"])
+@pytest.mark.parametrize("is_in_pieces", [False, True])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
+@pytest.mark.parametrize(("text", "name", "place", "said"), FLIPPED)
 def test_a_flipped_bit_is_found(
-    in_last_buffer: bool, place: int | str, dtype: str, piece: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Anywhere: in the first buffer or the last, in an output's first byte, its last, and in the guard."""
-    monkeypatch.setattr(comparison, "_PIECE", piece)
-    itemsize = np.dtype(dtype).itemsize
-    length = 97 * 101 * itemsize
-    named: dict[int | str, int] = {-1: length - 1, "guard": length, "last guard byte": buffers.pitch(length) - 1}
-    where = named[place] if place in named else int(place)
-    flipped = _flip(0, where, in_last_buffer, gpu, monkeypatch)
-    session = Session()
-    if piece == 4096:
-        session.references.forget()
-    with pytest.raises(WrongOutputError) as found:
-        measured(gpu, Launch(LARGE.kernel, dtype, arguments=LARGE.arguments), session)
-    index = list(map(int, np.unravel_index(where // itemsize, (101, 97)))) if where < length else None
-    said = f"element {index} is" if index else f"behind the end of its output, first {where - length} bytes on"
-    assert f"buffer {flipped[0]}: " in str(found.value)
-    assert said in str(found.value)
-
-
-@pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 2003])
-@pytest.mark.parametrize("size", [1000, 15000])
-@pytest.mark.parametrize("array", ["a", "b"])
-@pytest.mark.parametrize("byte", [0, 16 * 2003 - 1, -1, "guard"])
-@pytest.mark.parametrize("in_last_buffer", [False, True])
-def test_a_flipped_bit_of_an_input_is_found(
+    text: str,
+    name: str,
+    place: int,
+    said: str,
     in_last_buffer: bool,
-    byte: int | str,
-    array: str,
-    size: int,
-    block: int,
+    is_in_pieces: bool,
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Anywhere: in each input, buffer, and part of what repeats the block."""
-    monkeypatch.setattr(inputs, "BLOCK", block)
-    inputs.block.cache_clear()
-    where = 8 * size + 500 if byte == "guard" else int(byte) % (8 * size)
-    flipped = _flip(" ab".index(array), where, in_last_buffer, gpu, monkeypatch)
+    """Anywhere: in the first buffer or the last, in outputs, inputs and guards, in any repeat of a block."""
+    session = Session()
+    if is_in_pieces:
+        monkeypatch.setattr(comparison, "_PIECE", 4096)
+        monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
+        monkeypatch.setattr(inputs, "_tiled", {})
+        inputs.block.cache_clear()
+        session.references.forget()
+    once, index = Arrangement.launch_once, 0
+
+    def flip(self: Arrangement, job: Job) -> None:
+        nonlocal index
+        once(self, job)
+        array = next(each for each in job.arrays if each.name == name)
+        index = self.rotation.sets - 1 if in_last_buffer else 0
+        byte = array.nbytes + place - END if place >= END else place % array.nbytes
+        gpu.view(self.rotation.address(array, index))[byte] ^= 64
+
+    monkeypatch.setattr(Arrangement, "launch_once", flip)
     with pytest.raises(WrongOutputError) as found:
-        measured(gpu, Launch("add_uncoalesced", "float64", arguments={"size": size}))
+        measured(gpu, Launch.parse(text), session)
     inputs.block.cache_clear()
-    said = "first 500 bytes behind its end" if byte == "guard" else f"its element [{where // 8}] is"
-    assert f"buffer {flipped[0]}: wrote to {array}, " in str(found.value)
+    assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(found.value)
     assert said in str(found.value)
 
 

@@ -53,7 +53,8 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
     ("scale n=30000 float32", {"samples": 2}),
     ("matmul_tiled rows=33 inner=70 columns=40 float16", {}),
     ("device_copy rows=64 columns=256 float32", {}),
-    ("device_copy rows=65 columns=256 float32", {}),
+    ("device_copy rows=65 columns=1027 int8", {"isolated": True}),
+    ("stride_copy size=1000 stride=3 complex128", {}),
     ("offset_copy size=1100000 offset=1 float32", {}),
     ("offset_copy size=3000000 offset=1 float32", {}),
 ]

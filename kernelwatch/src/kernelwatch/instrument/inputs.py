@@ -86,13 +86,10 @@ def _tile(one: Bytes, length: int) -> Bytes:
     out = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:
-        piece = out[first : first + threads.WORTH_IT]
-        begin = first % len(one)
-        head = one[begin : begin + len(piece)]
-        piece[: len(head)] = head
-        piece[len(head) :] = one[: len(piece) - len(head)]
+        piece = out[first : first + len(one)]
+        piece[:] = one[: len(piece)]
 
-    threads.each(fill, length, threads.WORTH_IT)
+    threads.each(fill, length, len(one))
     out.setflags(write=False)
     return out
 
