@@ -11,6 +11,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, wraps
@@ -91,11 +92,10 @@ class Suite:
         """Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first."""
         found: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
-            group = name.rpartition(".")[0]
-            if kind is Kind.TIMED:
-                found[group] = [name, *({control(name)} & set(self.benchmarks))]
-            elif kind is not Kind.CONTROL:
-                found.setdefault(group, []).append(name)
+            if kind is not Kind.CONTROL:
+                found.setdefault(name.rpartition(".")[0], []).append(name)
+            if kind is Kind.TIMED and control(name) in self.benchmarks:
+                found[name.rpartition(".")[0]].append(control(name))
         return found
 
     @cached_property
@@ -211,14 +211,14 @@ def metrics(sweep: Sweep) -> list[str]:
 
 def _once(told: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
     """Work out once what is told of a configuration: who reviews a history asks for it at every commit."""
-    known: dict[tuple[object, ...], T] = {}
+
+    @cache
+    def known(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
+        return told(benchmark, dict(params))
 
     @wraps(told)
     def wrapped(benchmark: str, params: Mapping[str, object]) -> T:
-        key = (_identity(), benchmark, *params.items())
-        if key not in known:
-            known[key] = told(benchmark, params)
-        return known[key]
+        return known(_identity(), benchmark, *params.items())
 
     return wrapped
 
@@ -246,13 +246,10 @@ def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
         return None
 
 
-def _of_kernel(
-    found: Launch | None, ask: Callable[[Kernel, Launch], T], of_copy: Callable[[Launch], T | None] = lambda _: None
-) -> T | None:
-    """Ask a launch's kernel; None where it is another suite's, or takes other arguments or dtypes."""
+def _asked(benchmark: str, params: Mapping[str, object], ask: Callable[[Kernel, Launch], T]) -> T | None:
+    """Ask a configuration's kernel; None where it is another suite's, or takes other arguments or dtypes."""
+    found = launch(benchmark, params)
     try:
-        if found is not None and found.kernel == matrix_copy.NAME:
-            return of_copy(found)
         return None if found is None else ask(declared_kernel(found.kernel), found)
     except (TypeError, KernelwatchError):
         return None
@@ -261,23 +258,23 @@ def _of_kernel(
 @_once
 def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None where they are not known here."""
-    return _of_kernel(
-        launch(benchmark, params),
-        lambda kernel, one: kernel.useful_bytes(one.dtype, **one.arguments),
-        lambda one: matrix_copy.useful_bytes(one.dtype, **one.arguments),
-    )
+    found = launch(benchmark, params)
+    with suppress(TypeError):  # it takes other arguments
+        if found is not None and found.kernel == matrix_copy.NAME:
+            return matrix_copy.useful_bytes(found.dtype, **found.arguments)
+    return _asked(benchmark, params, lambda kernel, one: kernel.useful_bytes(one.dtype, **one.arguments))
 
 
 @_once
 def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
-    return _of_kernel(launch(benchmark, params), lambda kernel, one: kernel.flops(**one.arguments)) or None
+    return _asked(benchmark, params, lambda kernel, one: kernel.flops(**one.arguments)) or None
 
 
 @_once
 def verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
-    return _of_kernel(launch(benchmark, params), lambda kernel, _: kernel.reference is not None) is not False
+    return _asked(benchmark, params, lambda kernel, _: kernel.reference is not None) is not False
 
 
 @_once
