@@ -57,7 +57,8 @@ SOURCE = (
 ACCEPTED = '[[regression]]\nkernel = "sharpen"\nnumber = "spill bytes"\nreason = "it keeps a row"\n'
 #: What a run stored of the source's lines: sectors of two accesses, and wavefronts in a header.
 LISTING = (
-    "      1  // A blur.\n        ...\n>>    4      out[threadIdx.x] = image[0];\n         ^ load: 1\n"
+    "      1  // A blur, of an image whose rows are so long that no line of a phone has room for them.\n"
+    "        ...\n>>    4      out[threadIdx.x] = image[0];\n         ^ load: 1\n"
     ">>       ^ store: 8\n"
     "other.cuh:\n      4  tile[0] = 1;\n         ^ shared store: 2"
 )
