@@ -149,7 +149,7 @@ def test_two_commits(one: tuple[Stranger, Seen]) -> None:
     before, after = seen.commits[1:3]
     worse = seen.project.run("asv", "continuous", "--bench", "Brighten.track_store", before, after)
     assert worse.returncode == 1, worse.stdout + worse.stderr
-    assert "track_counted.Brighten.track_store_sectors(64, 128" in worse.stdout.split("Change")[-1]
+    assert "track_counted.Brighten.track_store_sectors(256, 256" in worse.stdout.split("Change")[-1]
     assert "PERFORMANCE DECREASED" in worse.stdout
     measure = seen.project.run("kernelwatch", "measure", before, after, "--bench", "time_kernel.Brighten")
     assert measure.returncode == 0, measure.stdout + measure.stderr

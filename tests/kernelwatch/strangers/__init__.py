@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.kernelwatch.strangers import particles, texts
+from tests.kernelwatch.strangers import texts
 
 
 class Stranger(NamedTuple):
@@ -21,7 +21,7 @@ class Stranger(NamedTuple):
     Parameters
     ----------
     benchmarks : str
-        Its benchmarks/kernels.py.
+        Its benchmarks/kernels.py; if empty, `kernelwatch init` writes it.
     files : mapping of str to str
         Everything else at the first commit, by name.
     spoiled : tuple of tuple of str
@@ -52,12 +52,16 @@ STRANGERS = {
         (_across("brighten", "imaging/brighten.cu", 5), _across("darken", "imaging/kernels.py", 5)),
     ),
     "a project in C++": Stranger(
-        texts.benchmarks(brighten='file="include/imaging/brighten.cuh", entry="imaging::brighten<{T}, 4>"')
-        + particles.BENCHMARKS,
-        {"include/imaging/brighten.cuh": texts.HEADER, "include/imaging/load.h": texts.LOAD, **particles.FILES},
+        "",
+        {
+            "include/imaging/brighten.cuh": texts.HEADER,
+            "include/imaging/load.h": texts.LOAD,
+            "src/filters.cpp": texts.HOST,
+            "src/flip.cu": texts.FLIP,
+        },
         (
+            ("flip", "src/flip.cu", "y * w + w - x - 1", "x * h + y", "out[x * h + y] =", 8),
             _across("brighten", "include/imaging/brighten.cuh", 10),
-            ("split", "src/particles.cu", particles.ALONG, particles.ACROSS, "mass[i] =", 10),
         ),
     ),
     "kernels of Numba": Stranger(
@@ -117,11 +121,12 @@ class Project:
 def made(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
     """Make a repository, let `kernelwatch init` begin, and commit four times; the hashes, oldest first."""
     project = Project(folder)
-    for file, text in {**stranger.files, "benchmarks/kernels.py": stranger.benchmarks}.items():
+    own = {"benchmarks/kernels.py": stranger.benchmarks} if stranger.benchmarks else {}
+    for file, text in {**stranger.files, **own}.items():
         project.write(file, text)
     begun = project.run("kernelwatch", "init")
     assert begun.returncode == 0, begun.stderr
-    assert "benchmarks/kernels.py is there: not changed" in begun.stdout
+    assert f"benchmarks/kernels.py {'is there: not changed' if own else 'written'}" in begun.stdout
     commits = [project.commit("as it is")]
     project.write("README", "text\n")
     commits.append(project.commit("a text"))

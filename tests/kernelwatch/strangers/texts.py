@@ -34,6 +34,28 @@ __global__ void brighten(T* out, const T* image, int w, int h)
 
 LOAD = "#pragma once\ntemplate <typename T>\n__device__ T load(const T* p) { return *p; }\n"
 
+HOST = """\
+#include <imaging/brighten.cuh>
+void brighten(float* out, const float* image, int w, int h)
+{
+    const dim3 block(32, 8), grid((w + 31) / 32, (h + 7) / 8);
+    imaging::brighten<float, 4><<<grid, block>>>(out, image, w, h);
+}
+"""
+
+FLIP = """\
+#include "../include/imaging/load.h"
+using pixel = unsigned short;
+
+__global__ void __launch_bounds__(128) flip(pixel* out, const pixel* image, int w, int h)
+{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        out[y * w + w - x - 1] = load(image + y * w + x);
+    }
+}
+"""
+
 NUMBA = """\
 from numba import cuda, float32, int32
 
