@@ -80,42 +80,31 @@ def test_no_kernels(repository: Path) -> None:
     assert "# class Blur(kw.Watched):" in text
 
 
-TWICE = """
-from kernelwatch import Kernel, outputs, watch
-for _ in range(2):
-    watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text=""), {"n": [4]})
-watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text=""), {"n": [4]}, name="Other")
-"""
-
-
-def test_a_name_is_one_kernels(repository: Path) -> None:
-    """Of another line it is refused; of the same line, as when a file is imported anew, it is not."""
-    (repository / "a.py").write_text(TWICE.replace('text=""', 'text="x"'))
-    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
-    assert "two kernels are called own, at" in done.stderr
-    assert "a.py:4 and at" in done.stderr
-    assert "a.py:5; rename" in done.stderr
-
-
 WATCHED = """
 from kernelwatch import Kernel, outputs, watch
-found = watch(Kernel("my_own", [outputs("out", "n")], 32, over=("n",), text="x"), {"n": [4]}, timed={"n": [8]})
+def own(name):
+    return Kernel(name, [outputs("out", "n")], 32, over=("n",), text="x")
+found = watch(own("my_own"), {"n": [4]}, timed={"n": [8]})
 for name, (_, sweep) in found["SUITE"].benchmarks.items():
     print(name, sweep.isolated, *sweep.axes.get("n", ()))
 print(*found)
-again = Kernel("again", [outputs("out", "n")], 32, over=("n",), text="x")
+again = own("again")
 watch(again, {"n": [4]})
 watch(again, {"n": [8]}, name="Another")
+for _ in range(2):
+    watch(own("own"), {"n": [4]})
+watch(own("own"), {"n": [4]}, name="Other")
 """
 
 
 def test_what_is_watched(repository: Path) -> None:
     """Times of other sizes than are counted, in a row and each by itself, both beside a copy; and the classes.
 
-    One kernel may have several sweeps.
+    One kernel may have several sweeps, and be watched by one line again, as when a file is imported anew. Another
+    kernel of its name, at another line, is refused.
     """
     (repository / "a.py").write_text(WATCHED)
-    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
     *benchmarks, classes = done.stdout.splitlines()
     assert benchmarks[:5] == [
         "time_kernel.MyOwn.time_back_to_back False 8",
@@ -126,6 +115,7 @@ def test_what_is_watched(repository: Path) -> None:
     ]
     assert benchmarks[-1].startswith("track_compiled.Compiled.track_")
     assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
+    assert re.search(r"two kernels are called own, at .*a\.py:13 and at .*a\.py:14; rename", done.stderr)
 
 
 @pytest.mark.parametrize(
