@@ -128,6 +128,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
     ([lambda one: one.kernel(2, (BODY, RACE)), lambda one: one.launch(LAUNCH + OTHER),
       lambda one: one.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
+    ([lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin"), lambda one: one.kernel(8)], 1,
+     [f"{ROSE}; scale<float> (launch 1)", "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale<f"]),
     ([lambda one: one.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>",
       *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in

@@ -1,15 +1,13 @@
-"""What `check` says as SARIF, JUnit, JSON and annotations, and `compare` as Markdown; pytest's fixture; the release."""
+"""What `check` says as SARIF, JUnit, JSON and annotations, and `compare` as Markdown; pytest's fixture."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from importlib.resources import files
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -136,21 +134,3 @@ def test_scale(ptxcount):
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", *plugin]
     done = subprocess.run(command, cwd=repository.folder, capture_output=True, text=True, env=clean)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_release(tmp_path: Path) -> None:
-    """Wheel and source archive hold the package with its schema and the plugin."""
-    pytest.importorskip("build")
-    pytest.importorskip("setuptools")
-    root = Path(__file__).parents[2] / "ptxcount"
-    copied = shutil.copytree(root, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
-    command = [sys.executable, "-m", "build", "--no-isolation", str(copied), "--outdir", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,), (archive,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
-    shutil.unpack_archive(wheel, tmp_path / "wheel", "zip")
-    shutil.unpack_archive(archive, tmp_path / "archive")
-    assert (tmp_path / "wheel" / "ptxcount" / "gate" / "check.schema.json").is_file()
-    (points,) = (tmp_path / "wheel").glob("*.dist-info/entry_points.txt")
-    assert "ptxcount = ptxcount.pytest_plugin" in points.read_text()
-    assert [*(tmp_path / "archive").glob("*/src/ptxcount/pytest_plugin.py")]

@@ -19,7 +19,6 @@ from ptxcount.arguments import argument, arguments
 from ptxcount.command_line import main
 from ptxcount.declarations import declarations
 from ptxcount.errors import LaunchError
-from ptxcount.names import cpp_name, is_called
 from tests.ptxcount.sources import compiled
 
 SOURCE = """\
@@ -117,18 +116,6 @@ def test_words_that_are_none(word: str) -> None:
     """Each is named."""
     with pytest.raises(LaunchError):
         arguments([word])
-
-
-@pytest.mark.parametrize(("mangled", "name", "called"), [
-    ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", ["gather", "gather<float,2>", "phys::gather"]),
-    ("_Z8by_value5PointPd", "by_value", ["by_value", "by_value(Point, double*)"]),
-    ("kernel", "kernel", ["kernel"]),
-])  # fmt: skip
-def test_names(mangled: str, name: str, called: list[str]) -> None:
-    """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
-    assert cpp_name(mangled) == name
-    assert all(is_called(mangled, each) for each in called)
-    assert not any(is_called(mangled, each) for each in ("ather", "Point", "gather<double>"))
 
 
 def test_declarations() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import ptxcount
 from ptxcount import launch
-from ptxcount.names import find_entry, source_name
+from ptxcount.names import cpp_name, find_entry, is_called, source_name
 from tests.ptxcount import sources
 
 TEXT = """
@@ -37,15 +38,6 @@ def test_text_of_cuda() -> None:
     ]
 
 
-@pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
-@pytest.mark.parametrize("block", [(1, 8), (np.int32(1), 8, 1)])
-def test_text_of_ptx(grid: Any, block: Any) -> None:
-    """One to three numbers, of Python or of NumPy."""
-    x = np.full(8, -1, np.int32)
-    ptxcount.count(_ptx(), "first", grid, block, [x])
-    assert x.tolist() == [*range(8)]
-
-
 def _ptx() -> str:
     return sources.ptx("row_sums").replace("row_sums", "other") + FIRST
 
@@ -58,28 +50,36 @@ FIRST = """
 """
 
 
-def test_files(tmp_path: Path) -> None:
-    """A file by its name; only what ends in .ptx is not compiled."""
+@pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
+def test_sources(grid: Any, tmp_path: Path) -> None:
+    """A text or a file; only a file that ends in .ptx is not compiled. One to three numbers, of Python or of NumPy."""
     ptx, cuda = tmp_path / "kernels.ptx", tmp_path / "kernels.inc"
     ptx.write_text(_ptx())
     cuda.write_text(TEXT)
-    for file in (ptx, cuda):
+    blocks: list[Any] = [(1, 8), (np.int32(1), 8, 1)]
+    for source, block in product((ptx, cuda, _ptx()), blocks):
         x = np.full(8, -1, np.int32)
-        ptxcount.count(file, "first", 1, (1, 8), [x])
+        ptxcount.count(source, "first", grid, block, [x])
         assert x.tolist() == [*range(8)]
 
 
-@pytest.mark.parametrize(("mangled", "name"), [
-    ("_Z5scalePf", "scale"),
-    ("_ZL5scalePf", "scale"),
-    ("_ZN3own5scaleIfEEvPT_S1_", "own::scale"),
-    ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::k2"),
-    ("scale", "scale"),
-    ("_Zebra", "_Zebra"),
-])  # fmt: skip
-def test_source_name(mangled: str, name: str) -> None:
-    """As nvcc mangles it."""
-    assert source_name(mangled) == name
+#: A name as mangled, as C++ spells it, and in the source; and what else a kernel may be called.
+NAMES = [
+    ("_Z5scalePf", "scale", "scale", ["scale(float*)"]), ("_ZL5scalePf", "scale", "scale", []),
+    ("_ZN3own5scaleIfEEvPT_S1_", "own::scale<float>", "own::scale", ["scale", "scale<float>(float*, float)"]),
+    ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::(anonymous namespace)::k2<float>", "own::k2", []),
+    ("scale", "scale", "scale", []), ("_Zebra", "_Zebra", "_Zebra", []),
+    ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", "phys::gather", ["gather", "gather< float,2>"]),
+    ("_Z8by_value5PointPd", "by_value", "by_value", ["by_value(Point, double*)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mangled", "name", "source", "called"), NAMES)
+def test_names(mangled: str, name: str, source: str, called: list[str]) -> None:
+    """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
+    assert (cpp_name(mangled), source_name(mangled)) == (name, source)
+    assert all(is_called(mangled, each) for each in (name, source, *called))
+    assert not any(is_called(mangled, each) for each in ("cale", "ather", "Point", "gather<double>"))
 
 
 def test_exact_name() -> None:

@@ -57,10 +57,7 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
         nvcc.compilation("")
-
-
-def test_advice_is_the_extra() -> None:
-    """What is advised is what ``ptxcount[nvcc]`` installs from this repository; PyPI has no ptxcount."""
+    # what is advised is what ``ptxcount[nvcc]`` installs from this repository; PyPI has no ptxcount
     assert nvcc.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
 
 

@@ -107,9 +107,14 @@ def test_installation(empty_environment: Path, tmp_path: Path) -> None:
     python = str(empty_environment / "python")
     _install(python, copied, clean)
 
-    script = "import ptxcount, pathlib; print((pathlib.Path(ptxcount.__file__).parent / 'py.typed').is_file())"
+    script = (
+        "import ptxcount, importlib.metadata as m; print(ptxcount.__file__, m.distribution('ptxcount').entry_points)"
+    )
     done = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=empty_environment, env=clean)
-    assert done.stdout == "True\n", done.stderr
+    assert "value='ptxcount.pytest_plugin'" in done.stdout, done.stderr
+    package = Path(done.stdout.split()[0]).parent
+    assert (package / "pytest_plugin.py").is_file()
+    assert all((package / name).is_file() for name in ("py.typed", "count.schema.json", "gate/check.schema.json"))
     ptx = tmp_path / "sums.ptx"
     ptx.write_text(sources.ptx("row_sums"))
     words = "--entry row_sums --grid 1 --block 32 s=float32[32] m=float32[32,4] int32:32 int32:4"

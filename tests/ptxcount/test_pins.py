@@ -12,9 +12,7 @@ import pytest
 
 from ptxcount.errors import LaunchError
 from ptxcount.gate import limits, pins
-from ptxcount.gate.command import once
 from ptxcount.gate.counting import Counted
-from ptxcount.gate.diagnostics import Diagnostic
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
 
@@ -74,9 +72,6 @@ def test_sums(seed: int) -> None:
 
 #: The rows before and now, and the code, the line and the end of what is said.
 CHANGES = [
-    ([("a", 8)], [("a", 9)], ("PC003", 1, "from 8 to 9")),
-    ([("a", 8)], [("a", 7)], ("PC004", 1, "from 8 to 7: ptxcount pin holds it there")),
-    ([("a", 8)], [("a", 8)], None),
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text that counts the same
     ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in lines that changed")),
@@ -106,7 +101,7 @@ def test_changes(
 
 
 #: What the lock file and the kernel have of the stack frame, and the codes of what is said.
-FRAMES = [((0,), (0,), []), ((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
+FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
 
 
 @pytest.mark.parametrize(("before", "now", "codes"), FRAMES)
@@ -139,12 +134,6 @@ def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
     assert [*directives.waive([], counted=set())] == []
     (said,) = directives.waive([], counted={("k.cu", 1)})
     assert "ignore[rise] waives nothing any more" in said.message
-
-
-@pytest.mark.parametrize(("level", "times"), [("error", 2), ("note", 2), ("warning", 1)])
-def test_what_several_launches_show(level: str, times: int) -> None:
-    """Advice is said once, what rose or fell of each launch."""
-    assert len(once([Diagnostic("k.cu", 1, "PC004", "text", level, launch) for launch in "ab"])) == times
 
 
 def _of(requests: int, sectors: int, ideal: int) -> dict[str, Any]:

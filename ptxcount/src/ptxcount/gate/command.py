@@ -139,7 +139,7 @@ def _check(options: argparse.Namespace) -> int:
         text = f"pinned, and in {FILE} no more: run {_PIN}"
         found += [Diagnostic(pins.FILE, 1, "PC008", text, launch=each) for each in gone]
     lines = {(row["file"], row["line"] or 0) for one in counted for row in one.lines if whole}
-    kept = once(directives.waive(found, counted=lines))
+    kept = _once(directives.waive(found, counted=lines))
     if lock is None:
         kept.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
@@ -166,7 +166,7 @@ def _within_places(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnos
     return replace(finding, file=there[0][0], line=there[0][1], also=tuple(there[1:])) if there else None
 
 
-def once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _once(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The findings, what is no failure once: several launches of a kernel may show the same."""
     found: dict[object, Diagnostic] = {}
     for each in findings:
