@@ -17,7 +17,15 @@ from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
 
 #: Spaces, and kinds of accesses there.
-KINDS = [("global", "load"), ("global", "store"), ("shared", "load"), ("local", "store"), ("texture", "load")]
+KINDS = [
+    ("global", "load"),
+    ("global", "store"),
+    ("shared", "load"),
+    ("local", "store"),
+    ("texture", "load"),
+    ("surface", "store"),
+    ("bulk", "load"),
+]
 
 
 def _row(line: int, text: str, *accesses: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +106,13 @@ def test_changes(
     else:
         ((code, line, end),) = [(each.code, each.line, each.message.partition(" sectors ")[2]) for each in found]
         assert (code, line, end.partition(" ")[2]) == said
+        new = {
+            n
+            for n, (text, count) in enumerate(now, 1)
+            if text not in dict(before) and count not in dict(before).values()
+        }
+        changes = pins.changes(sides[1], pins.pins(sides[0])[0])
+        assert all({place[1] for place in each.places} in (set(), new) for each in changes)
 
 
 #: What the lock file and the kernel have of the stack frame, and the codes of what is said.
