@@ -12,24 +12,14 @@ namespace cg = cooperative_groups;
 // Element by element.
 KERNEL saxpy(float* y, const float* x, float a, int n) { INDEX; if (i < n) y[i] = a * x[i] + y[i]; }
 KERNEL gelu(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f)); }
-KERNEL gelu_tanh(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = 0.5f * x[i] * (1 + tanhf(0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]))); }
-KERNEL silu(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = x[i] / (1 + expf(-x[i])); }
 KERNEL fast_sigmoid(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = __fdividef(1, 1 + __expf(-x[i])); }
 KERNEL logs(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = logf(1 + x[i] * x[i]) + log1pf(fabsf(x[i])) + rsqrtf(2 + x[i]) + cbrtf(x[i]); }
 KERNEL waves(float* y, const float* x, int n) { INDEX; float s, c; if (i < n) { sincosf(x[i] * 100, &s, &c); y[i] = s + 2 * c + atan2f(s, c) + tanf(x[i]); } }
 KERNEL powers(double* y, const double* x, int n) { INDEX; if (i < n) y[i] = pow(fabs(x[i]) + 0.5, 2.5) + sin(1e6 * x[i]) + exp(x[i]) + lgamma(fabs(x[i]) + 1); }
 KERNEL rounding(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = roundf(x[i]) + 10 * floorf(x[i]) + 100 * rintf(x[i]) + fmodf(x[i], 0.75f) + truncf(x[i]); }
 KERNEL divisions(int* y, const int* x, int n) { INDEX; if (i < n) y[i] = x[i] / (i % 7 + 1) + x[i] % (i + 3) + (int)((unsigned)x[i] / 10u) + (int)((long long)x[i] * x[i] / (i + 1)); }
-KERNEL black_scholes(float* call, const float* price, const float* strike, float rate, float volatility, int n)
-{
-    INDEX;
-    if (i >= n) return;
-    const float spread = (logf(price[i] / strike[i]) + (rate + 0.5f * volatility * volatility)) / volatility;
-    call[i] = price[i] * normcdff(spread) - strike[i] * expf(-rate) * normcdff(spread - volatility);
-}
 KERNEL bits(unsigned* y, const unsigned* x, int n) { INDEX; if (i < n) y[i] = __popc(x[i]) + 100 * __clz(x[i]) + 10000 * __ffs(x[i]) + (__brev(x[i]) & 1) + __byte_perm(x[i], 7, 0x2103); }
 KERNEL halves_twice(__half2* y, const __half2* x, int n) { INDEX; if (i < n) y[i] = __hfma2(x[i], x[i], __hmax2(x[i], __float2half2_rn(0.5f))); }
-KERNEL half_exp(__half* y, const __half* x, int n) { INDEX; if (i < n) y[i] = hexp(x[i]); }
 KERNEL bfloat_scale(__nv_bfloat16* y, const __nv_bfloat16* x, float by, int n) { INDEX; if (i < n) y[i] = __float2bfloat16(__bfloat162float(x[i]) * by); }
 struct Polynomial { float of[6]; int degree; };
 KERNEL horner(float* y, const float* x, const __grid_constant__ Polynomial p, int n)
@@ -170,12 +160,6 @@ KERNEL byte_histogram(unsigned* bins, const unsigned char* x, int n)
     __syncthreads();
     atomicAdd(bins + threadIdx.x, mine[threadIdx.x]);
 }
-KERNEL matched_histogram(unsigned* bins, const int* x)
-{
-    const int v = x[threadIdx.x];
-    const unsigned same = __match_any_sync(FULL, v);
-    if ((same & ((1u << threadIdx.x % 32) - 1)) == 0) atomicAdd(bins + v, __popc(same));
-}
 KERNEL reduced_by_hardware(unsigned* y, const unsigned* x) { y[threadIdx.x] = __reduce_add_sync(FULL, x[threadIdx.x]) + __reduce_max_sync(FULL, x[threadIdx.x]); }
 
 // Rows of matrices: one block a row.
@@ -194,29 +178,12 @@ KERNEL softmax(float* y, const float* x, int columns)
     sum = block_sum(sum);
     for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = expf(row[c] - top) / sum;
 }
-KERNEL layer_norm(float* y, const float* x, const float* weight, const float* bias, int columns)
-{
-    const float* row = x + blockIdx.x * columns;
-    float sum = 0, squares = 0;
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += row[c];
-    const float mean = block_sum(sum) / columns;
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) squares += (row[c] - mean) * (row[c] - mean);
-    const float scale = rsqrtf(block_sum(squares) / columns + 1e-5f);
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = (row[c] - mean) * scale * weight[c] + bias[c];
-}
 KERNEL rms_norm(__half* y, const __half* x, int columns)
 {
     float squares = 0;
     for (int c = threadIdx.x; c < columns; c += blockDim.x) { const float v = __half2float(x[blockIdx.x * columns + c]); squares += v * v; }
     const float scale = 1 / sqrtf(block_sum(squares) / columns + 1e-6f);
     for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = __float2half(__half2float(x[blockIdx.x * columns + c]) * scale);
-}
-KERNEL cross_entropy(float* loss, const float* x, const int* target, int columns)
-{
-    float sum = 0;
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += __expf(x[blockIdx.x * columns + c]);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) loss[blockIdx.x] = __logf(sum) - x[blockIdx.x * columns + target[blockIdx.x]];
 }
 KERNEL rotary(float* x, int pairs)
 {
@@ -254,12 +221,6 @@ KERNEL tiled_product(float* c, const float* a, const float* b, int n)
         __syncthreads();
     }
     if (row < n && column < n) c[row * n + column] = sum;
-}
-KERNEL byte_product(int* c, const int* a, const int* b, int words)
-{
-    int sum = 0;
-    for (int k = 0; k < words; ++k) sum = __dp4a(a[blockIdx.x * words + k], b[threadIdx.x * words + k], sum);
-    c[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 KERNEL pipelined_copy(float4* y, const float4* x, int n)
 {
