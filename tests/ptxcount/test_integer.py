@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,18 +37,29 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _unsigned(a: int, bits: int) -> int:
-    return a % (1 << bits)
-
-
 def _shift_to_leading(bits: int, a: int) -> int:
     return bits - a.bit_length() if a else -1
 
 
+def _field(signed: bool, n: int, a: int, start: int, length: int) -> int:
+    """The pseudo-code of ``bfe`` in the PTX ISA: fields inside, across the end and beyond it, and empty ones."""
+    start, length, a = start & 255, length & 255, a % (1 << n)
+    sign = a >> min(start + length - 1, n - 1) & 1 if signed and length else 0
+    return sum(((a >> (start + i) & 1) if i < length and start + i < n else sign) << i for i in range(n))
+
+
+def _inserted(n: int, field: int, a: int, start: int, length: int) -> int:
+    """The pseudo-code of ``bfi`` in the PTX ISA."""
+    for i in range(min(length & 255, n - min(start & 255, n))):
+        place = (start & 255) + i
+        a = a & ~(1 << place) | (field >> i & 1) << place
+    return a
+
+
 BITS: dict[str, int] = {f"{kind}{bits}": bits for kind in "sub" for bits in (16, 32, 64)}
 
-#: Instruction without types, the types it is tried with, operand types (t: its own, w: twice as wide, u: u32), the
-#: type of the result, and what it computes from integers and its width.
+#: Instruction without types, the types it is tried with, operand types (t: its own, w: twice as wide, u: u32, p: u32 of
+#: which 8 bits are a place), the type of the result, and what it computes from integers and its width.
 CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("add", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a + b),
     ("sub", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a - b),
@@ -82,8 +94,12 @@ CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("shf.l.wrap", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << (c & 31)) >> 32),
     ("shf.l.clamp", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << min(c, 32)) >> 32),
     ("shf.r.wrap", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> (c & 31)),
+    ("bfe", "u32 u64", "tpp", "t", partial(_field, False)), ("bfe", "s32 s64", "tpp", "t", partial(_field, True)),
+    ("bfi", "b32 b64", "ttpp", "t", _inserted),
     ("shf.r.clamp", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> min(c, 32)),
 ]  # fmt: skip
+AMOUNTS = {"u": [0, 1, 5, 15, 16, 31, 32, 33, 63, 64, 65, 2**31, 2**32 - 1],
+           "p": [0, 1, 7, 16, 31, 32, 33, 63, 64, 200, 255, 256 + 3]}  # fmt: skip
 ROWS = [(name, kind, *rest) for name, kinds, *rest in CASES for kind in kinds.split()]
 
 
@@ -91,17 +107,14 @@ ROWS = [(name, kind, *rest) for name, kinds, *rest in CASES for kind in kinds.sp
 def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
     """Edge values and random ones, in all combinations up to 1024."""
     wide = f"{kind[0]}{int(kind[1:]) * 2}"
-    types = [{"t": kind, "w": wide, "u": "u32"}[role] for role in reads]
+    types = [{"t": kind, "w": wide}.get(role, "u32") for role in reads]
     result = {"t": kind, "w": wide, "u": "u32"}[writes]
-    columns = [
-        _edges(t) if role != "u" else [0, 1, 5, 15, 16, 31, 32, 33, 63, 64, 65, 2**31, 2**32 - 1]
-        for t, role in zip(types, reads, strict=True)
-    ]
+    columns = [AMOUNTS.get(role) or _edges(t) for t, role in zip(types, reads, strict=True)]
     grid = np.array(np.meshgrid(*[np.arange(len(c)) for c in columns])).reshape(len(columns), -1).T
     picked = grid[np.random.default_rng(1).permutation(len(grid))[:1024]]
     rows = [[columns[place][index] for place, index in enumerate(row)] for row in picked]
     operands = [np.array([row[place] for row in rows], dtype=_dtype(t)) for place, t in enumerate(types)]
-    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(types)])
+    letters = ", ".join(f"{{{letter}}}" for letter in "abce"[: len(types)])
     got = evaluate(f"{name}.{kind} {{d}}, {letters}", operands, _dtype(result))
     expected = [_wrap(oracle(BITS[kind], *row), result) for row in rows]
     assert got.tolist() == expected
@@ -141,56 +154,8 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
         assert found == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
-def _field(a: int, start: int, length: int, name: str) -> int:
-    """The pseudo-code of ``bfe`` in the PTX ISA."""
-    bits, signed = int(name[1:]), name[0] == "s"
-    start, length = start & 255, length & 255
-    unsigned = _unsigned(a, bits)
-    top = min(start + length - 1, bits - 1)
-    sign = (unsigned >> top & 1) if signed and length else 0
-    return sum(((unsigned >> (start + i) & 1) if i < length and start + i < bits else sign) << i for i in range(bits))
-
-
-def _inserted(field: int, a: int, start: int, length: int, bits: int) -> int:
-    """The pseudo-code of ``bfi`` in the PTX ISA."""
-    start, length = start & 255, length & 255
-    for i in range(length):
-        if start + i < bits:
-            a = a & ~(1 << (start + i)) | (field >> i & 1) << (start + i)
-    return a
-
-
-U32 = np.dtype(np.uint32)
-PLACES = [0, 1, 7, 16, 31, 32, 33, 63, 64, 200, 255, 256 + 3]
-
-
-@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
-def test_field_extraction(kind: str) -> None:
-    """``bfe``: fields inside, across the end and beyond it, empty ones, and only 8 bits of the places count."""
-    rows = [(a, s, n) for a in _edges(kind)[::2] for s in PLACES[::2] for n in PLACES][:1024]
-    operands = [np.array(c, t) for c, t in zip(zip(*rows, strict=True), (_dtype(kind), U32, U32), strict=True)]
-    got = evaluate(f"bfe.{kind} {{d}}, {{a}}, {{b}}, {{c}}", operands, _dtype(kind))
-    assert got.tolist() == [_wrap(_field(*row, kind), kind) for row in rows]
-
-
-@pytest.mark.parametrize("bits", [32, 64])
-def test_field_insertion(bits: int) -> None:
-    """``bfi``: the same places."""
-    kind = f"b{bits}"
-    rows = [(f, a, s, n) for f in _edges(kind)[::5] for a in _edges(kind)[::4] for s in PLACES[::2] for n in PLACES][
-        :1024
-    ]
-    dtypes = (_dtype(kind), _dtype(kind), U32, U32)
-    operands = [np.array(c, t) for c, t in zip(zip(*rows, strict=True), dtypes, strict=True)]
-    got = evaluate(f"bfi.{kind} {{d}}, {{a}}, {{b}}, {{c}}, {{e}}", operands, _dtype(kind))
-    assert got.tolist() == [_inserted(*row, bits) for row in rows]
-
-
-def test_set_and_packed() -> None:
-    """``set`` gives all ones, or a float's 1; ``mov`` puts the first of two words lowest."""
-    a, b = np.random.default_rng(9).integers(-3, 3, (2, 64)).astype(np.int32)
-    assert (evaluate("set.lt.u32.s32 {d}, {a}, {b}", [a, b], np.uint32) == np.where(a < b, 2**32 - 1, 0)).all()
-    assert (evaluate("set.ge.f32.s32 {d}, {a}, {b}", [a, b], np.float32) == (a >= b)).all()
-    words = [each.view(np.uint32) for each in (a, b)]
+def test_packed() -> None:
+    """``mov`` puts the first of two words lowest."""
+    words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
     assert packed.tolist() == [x | y << 32 for x, y in zip(*(each.tolist() for each in words), strict=True)]
