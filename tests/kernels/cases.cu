@@ -198,13 +198,6 @@ KERNEL local_array(int* x, int n)
     for (int i = 0; i < 64; ++i) a[i] = x[i];
     x[threadIdx.x] = a[n * threadIdx.x & 63];
 }
-KERNEL layer(const float* w, const float* x, float* y, int n, int k)
-{
-    const int r = blockIdx.x * blockDim.x + threadIdx.x;
-    float v = x[r * n], s = 0;
-    for (int j = 0; j < k; j++) s += w[j] * v;
-    y[r] = s;
-}
 KERNEL parted_barriers(int* out)
 {
     __shared__ volatile int s;

@@ -75,12 +75,6 @@ def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: i
         assert _launched(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 
-def test_lanes_that_there_are_not() -> None:
-    """A warp of three threads has three lanes on the address, and no copies of the last."""
-    totals = _launched("max.u32 %r5, [A], %r2", PLACES["one address"], 4, "global", threads=3)
-    assert (totals["atomic_requests"], totals["atomic_sectors"], totals["atomic_together"]) == (1, 3, 3)
-
-
 #: Which of 3000 threads meet at one address, by their numbers.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
     "one address": lambda n: 0 * n,

@@ -134,15 +134,6 @@ def test_local_memory(times: int, sectors: int) -> None:
     assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
 
 
-def test_ideal_of_a_broadcast() -> None:
-    """It is one sector, and hides nothing beside it."""
-    arrays = [np.zeros(8, F), np.zeros((1024, 64), F), np.zeros(1024, F)]
-    counters = run(sources.ptx("cases"), "layer", (8, 1, 1), (128, 1, 1), [*arrays, INT(64), INT(8)])
-    column, *weights = [each for each in counters.accesses if each.kind == "load"]
-    assert (column.sectors, column.ideal_sectors, column.requests) == (32 * 32, 32 * 4, 32)
-    assert {each.ideal_sectors / each.requests for each in weights} == {1.0}
-
-
 def test_lines_of_a_race() -> None:
     """Both are named, once, however often the loop is unrolled."""
     counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])

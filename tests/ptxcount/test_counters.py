@@ -249,13 +249,6 @@ def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], in
             assert len({each % (2 * found.modulus) for each in made}) > 1, (a, b)
 
 
-@pytest.mark.parametrize(("size", "waves"), [(1, 1), (4, 1), (8, 2), (16, 4)])
-def test_conflict_free_number(size: int, waves: int) -> None:
-    """Without conflicts a request takes one wavefront for each 128 bytes that its lanes are served together."""
-    totals = _launch("transpose_padded", size, 32, 32)[0].totals()
-    assert totals["shared_load_wavefronts"] - totals["shared_load_bank_conflicts"] == 32 * waves
-
-
 def test_names_of_totals() -> None:
     """The names that others read: of loads and stores all, of atomics also how many lanes were on one address."""
     found = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}

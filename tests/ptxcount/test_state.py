@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ptxcount import errors
-from ptxcount.counters import LaunchCounters
 from ptxcount.execute import STEP_LIMIT, run
 from tests.ptxcount.snippets import module
 
@@ -384,18 +383,3 @@ def test_step_limit(rounds: int) -> None:
     _run(body, step_limit=steps)
     with pytest.raises(errors.StepLimitExceededError, match=f"{steps - 1} instructions"):
         _run(body, step_limit=steps - 1)
-
-
-@pytest.mark.parametrize(("threads", "width", "sectors", "lines"), [
-    (32, 1, 1, 1), (33, 1, 2, 2), (1, 1, 1, 1), (129, 1, 5, 5), (31, 8, 8, 2), (1, 16, 1, 1),
-])  # fmt: skip
-def test_ideal_of_bytes_that_fill_no_sector(threads: int, width: int, sectors: int, lines: int) -> None:
-    """33 bytes take two sectors; a request takes a line at least."""
-    registers = {1: "u8 %r4", 8: "u64 %rd3", 16: "v2.u64 {%rd3, %rd4}"}
-    name, target = registers[width].split(" ", 1)
-    text = module(
-        f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, {width}, %rd2; ld.global.{name} {target}, [%rd2];", 1
-    )
-    counters: LaunchCounters = run(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(512, np.uint32)])
-    (access,) = counters.accesses
-    assert (access.ideal_sectors, access.ideal_lines) == (sectors, lines)
