@@ -110,13 +110,14 @@ class Watched(Access):
                     held.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
+        loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             found = shared_atomics(lanes, self.width)
             waves = 1 if once else found[turns.rule]
-            return {"together": found[0], "wavefronts": waves * turns.each, "conflict_free": turns.free}
+            return loops | {"together": found[0], "wavefronts": waves * turns.each, "conflict_free": turns.free}
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
-        return counts | ({"sectors": 1} if once else {})
+        return counts | loops | ({"sectors": 1} if once else {})
 
 
 def differences(accesses: Sequence[Access]) -> list[str]:

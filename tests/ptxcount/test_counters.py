@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import execute, residues, schedule, transactions, values
+from ptxcount import execute, residues, transactions
 from ptxcount.counters import LaunchCounters
 from ptxcount.given import Argument
 from ptxcount.residues import Residue
-from ptxcount.shared import SharedMemory
 from tests.ptxcount import by_sets, sources
+from tests.ptxcount.fuzz import ways
 from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
@@ -126,17 +126,6 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
             assert counters.distinct_sectors == counts
 
 
-def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks."""
-    monkeypatch.setattr(values, "parts", lambda value, size: None)
-    monkeypatch.setattr(transactions, "parts", lambda value, size: None)
-    monkeypatch.setattr(schedule, "_PARTINGS", 0)
-    touch = SharedMemory._touch
-    monkeypatch.setattr(
-        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
-    )
-
-
 WAYS: list[Case] = [
     *((kernel, size, 173, 1090) for kernel in TRANSPOSES for size in (2, 4, 8)),
     ("transpose_padded", 16, 700, 95), ("transpose_padded", 1, 95, 800), ("offset_copy", 4, 50_001, 5),
@@ -148,7 +137,7 @@ WAYS: list[Case] = [
 def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs, and counters instruction by instruction, are the same with and without the shortcuts."""
     fast = _launch(*case)
-    _generally(monkeypatch)
+    ways.without_shortcuts(monkeypatch)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)
     assert _launch(*case) == fast
 

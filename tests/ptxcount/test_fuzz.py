@@ -36,3 +36,23 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         counters = run(ptx, grammar.name(seed), (2, 1, 1), block, given, races="off", unwritten="off")
         wrong[seed] = by_sets.differences(counters.accesses)
     assert not any(wrong.values()), wrong
+
+
+@pytest.mark.parametrize("blocks", [3, 20])
+def test_shortcuts_change_nothing(blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All arrays and counters, also where blocks part ways, and in blocks that are no multiple of a warp.
+
+    Kernel 116 adds to an address that only sums of parts show to be one for all threads.
+    """
+    seeds, found = [seed for seed in SEEDS if seed != 116], []
+    ptx = ways.compile_ptx(seeds, tmp_path)
+    for _ in range(2):
+        given = [ways.memory(seed) for seed in seeds]
+        counters = [
+            run(ptx, grammar.name(seed), (blocks, 1, 1), (64 - 13 * (seed % 2), 1, 1),
+                [*one.arrays(), np.int32(ways.STORES - seed)], races="off", unwritten="off", distinct=True)
+            for seed, one in zip(seeds, given, strict=True)
+        ]  # fmt: skip
+        found.append((counters, [each.tobytes() for one in given for each in one.arrays()]))
+        ways.without_shortcuts(monkeypatch)
+    assert found[0] == found[1]

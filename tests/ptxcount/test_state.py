@@ -383,3 +383,13 @@ def test_step_limit(rounds: int) -> None:
     _run(body, step_limit=steps)
     with pytest.raises(errors.StepLimitExceededError, match=f"{steps - 1} instructions"):
         _run(body, step_limit=steps - 1)
+
+
+def test_instructions() -> None:
+    """Of each thread those that it executes, of a warp those of its last lane: 9 beside the loop, 3 in each turn."""
+    body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
+    text = module(_PLACES + body, 1, _SHARED)
+    for blocks in (3, 40):
+        counters = run(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
+        assert counters.thread_instructions == blocks * sum(9 + 3 * max(t, 1) for t in range(41))
+        assert counters.warp_instructions == blocks * sum(9 + 3 * last for last in (31, 40))

@@ -45,7 +45,7 @@ def _heard(chunk: Chunk, lane: Array, active: Array) -> Array:
             f"lane {reading} of warp {warp} reads from lane {int(lane[deaf][0])}, which does not take part: 0 on the "
             "chip, undefined in CUDA"
         )
-        chunk.find("inactive-lane", message, int(deaf.sum()))
+        chunk.find("inactive-lane", message, int(deaf.sum()) * (chunk.shape[0] // len(deaf)))
     return heard
 
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
+from ptxcount import execute, schedule, transactions, values
 from ptxcount.execute import run
+from ptxcount.shared import SharedMemory
 from tests.ptxcount.fuzz import grammar
 from tests.ptxcount.sources import compiled
 
@@ -134,3 +137,15 @@ def differences(one: Memory, two: Memory) -> list[str]:
         if len(differ):
             found.append(f"{field.name}[{differ[0]}]: {a[differ[0]]} and {b[differ[0]]}")
     return found
+
+
+def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks, many chunks."""
+    for module in (values, transactions):
+        monkeypatch.setattr(module, "parts", lambda value, size: None)
+    monkeypatch.setattr(schedule, "_PARTINGS", 0)
+    monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
+    touch = SharedMemory._touch
+    monkeypatch.setattr(
+        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
+    )
