@@ -21,7 +21,7 @@ function sweep(display, chart, {title, note, places, lines: drawn, measure, head
     }
     const row = (one, at, ...names) => one.at[at] === null ? [] : [[...names, ...cells(one.at[at])]];
     const rows = chart === bars
-        ? places.flatMap(({name}, at) => series.flatMap((one) => row(one, at, name, one.name)))
+        ? places.flatMap(({name}, at) => series.flatMap((one) => row(one, at, name, ...one.name === measure.unit ? [] : [one.name])))
         : series.flatMap((one) => places.flatMap(({name}, at) => row(one, at, one.name, name)));
     figure(display, title, note, (container) => chart(container, {
         label: `${title}: ${measure.unit} by ${headers[chart === bars ? 0 : 1]}; the table has the values`,
