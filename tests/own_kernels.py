@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,14 @@ __global__ void slow_row_sum(float* out, const float* in, int w) {
 
 @dataclass
 class Case:
-    """A kernel's text, what is replaced in it to make a wrong one, what declares it, and extents, also small ones."""
+    """A kernel with its text, what is replaced in that to make a wrong one, and extents, also small ones.
 
+    It comes as a text, or as PTX, or as a file with others beside it.
+    """
+
+    declared: Kernel
     text: str
     wrong: tuple[str, str]
-    declared: dict[str, Any]
     extents: dict[str, int]
     small: dict[str, int]
     dtype: str = "float32"
@@ -52,56 +56,45 @@ class Case:
 
     def kernel(self, text: str, folder: Path) -> Kernel:
         """Return the kernel with that text."""
-        for name, content in ((self.file, text), *self.others):
-            if self.file:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(content, encoding="utf-8")
-        source: dict[str, Any] = {"file": self.file} if self.file else {"text": text}
+        for name, content in ((self.file, text), *self.others) if self.file else ():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content, encoding="utf-8")
+        made = copy(self.declared)
+        made.file, made._text, made._ptx = self.file, "" if self.file else text, ""
         if self.is_ptx:
-            source = {"ptx": build.ptx(text, ("-lineinfo",), arch="sm_90")}
-        return Kernel(**self.declared, **source)
+            made._text, made._ptx = "", build.ptx(text, ("-lineinfo",), arch="sm_90")
+        return made
 
 
 def _of_own(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
     """Return the case of a kernel that is counted elsewhere, at another size."""
-    kernel, dtype, small = next(each for key, each in own.KERNELS.items() if each[0].name == name)
-    declared = {
-        "name": name,
-        "arguments": kernel.declared,
-        "block": kernel.block,
-        "over": kernel.over,
-        "grid": kernel.grid,
-        "dynamic_shared": kernel.dynamic_shared,
-        "constants": kernel.constants,
-        "entry": kernel.entry,
-        "reference": kernel.reference,
-    }
-    return Case(text, wrong, declared, extents, small, dtype)
+    kernel, dtype, small = next(each for each in own.KERNELS.values() if each[0].name == name)
+    return Case(kernel, text, wrong, extents, small, dtype)
 
 
-BRIGHTEN: dict[str, Any] = {
-    "name": "brighten",
-    "arguments": [outputs("out", "h w"), inputs("image", "h w"), "w", "h"],
-    "block": (32, 8),
-    "over": ("w", "h"),
-    "reference": lambda image: image * 4,
-}
+def _brighten(**more: Any) -> Kernel:
+    arguments: list[Any] = [outputs("out", "h w"), inputs("image", "h w"), "w", "h"]
+    reference = lambda image: image * 4  # noqa: E731 -- as a project writes it
+    return Kernel("brighten", arguments, (32, 8), over=("w", "h"), text=CUDA, reference=reference, **more)
+
+
+_ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
 FOUR = ("* 4", "* 3")
 
 CASES = {
-    "a file of a package": Case(CUDA, FOUR, BRIGHTEN, MATRIX, SMALL, file="imaging/brighten.cu"),
-    "a text": Case(CUDA, FOUR, BRIGHTEN, MATRIX, SMALL),
+    "a file of a package": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL, file="imaging/brighten.cu"),
+    "a text": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL),
     "a template of a header": Case(
+        _brighten(entry="imaging::brighten<{T}, 4>"),
         HEADER,
         ("T(N)", "T(N + 1)"),
-        {**BRIGHTEN, "entry": "imaging::brighten<{T}, 4>"},
         MATRIX,
         SMALL,
         "float64",
         file="include/imaging/brighten.cuh",
         others=(("include/imaging/load.h", LOAD),),
     ),
-    "PTX": Case(CUDA, FOUR, BRIGHTEN, MATRIX, SMALL, is_ptx=True),
+    "PTX": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL, is_ptx=True),
     "a stencil with a halo in shared memory and constants": _of_own(
         "stencil", own.STENCIL, ("tile[r][c + 1]", "tile[r][c]"), w=4000, h=3000
     ),
@@ -113,34 +106,30 @@ CASES = {
         "gather", own.GATHER, ("T(a.shift)", "T(a.shift + 1)"), n=5_000_000, m=30_000
     ),
     "in place": Case(
+        Kernel(
+            "scale",
+            [in_and_out("x", "n"), scalar("n")],
+            256,
+            over=("n",),
+            text=SCALE,
+            reference=lambda x: x * np.float32(0.5),
+        ),
         SCALE,
         ("0.5f", "0.25f"),
-        {
-            "name": "scale",
-            "arguments": [in_and_out("x", "n"), scalar("n")],
-            "block": 256,
-            "over": ("n",),
-            "reference": lambda x: x * np.float32(0.5),
-        },
         {"n": 100_000},
         {"n": 1000},
     ),
     "another kernel is the reference": Case(
+        Kernel(
+            "row_sum",
+            _ROWS,
+            32,
+            grid=("h",),
+            text=ROW_SUM,
+            reference=Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM),
+        ),
         ROW_SUM,
         ("step = 16", "step = 8"),
-        {
-            "name": "row_sum",
-            "arguments": [outputs("out", "h"), inputs("in", "h w"), "w"],
-            "block": 32,
-            "grid": ("h",),
-            "reference": Kernel(
-                "slow_row_sum",
-                [outputs("out", "h"), inputs("in", "h w"), "w"],
-                1,
-                grid=("h",),
-                text=SLOW_ROW_SUM,
-            ),
-        },
         {"h": 3000, "w": 999},
         {"h": 30, "w": 99},
     ),

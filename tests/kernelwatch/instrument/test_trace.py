@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch import Kernel, in_and_out, scalar
 from kernelwatch.instrument import jobs
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.replay import LONG
@@ -21,7 +20,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fetching
-from tests.own_kernels import SCALE
+from tests.own_kernels import CASES
 from tests.wrong_kernels import WRITING
 
 GOLDEN = ROOT / "tests" / "data" / "measured.txt"
@@ -75,9 +74,7 @@ def _measured(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: f
 
 def test_trace(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Contexts, memory, uploads, graphs and what is read back: the same as ever."""
-    halved: dict[str, Any] = {"reference": lambda x: x / 2, "text": SCALE, "entry": "scale"}
-    scale = Kernel("scale", [in_and_out("x", "n"), scalar("n")], 256, over=("n",), **halved)
-    for kernel in (scale, WRITING[1][0]):
+    for kernel in (CASES["in place"].declared, WRITING[1][0]):
         monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     for texts, how in MEASURED:
