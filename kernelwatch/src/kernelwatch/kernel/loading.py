@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     import pycuda.driver as cuda
 
 
-def driver_problem(driver: int, compiler: tuple[int, int]) -> str | None:
-    """Say why a driver cannot load what a compiler makes, or None if it can.
-
-    Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
-    Compatibility"). The driver is as its API says it, such as 13000, the compiler nvcc's release, such as (13, 0).
-    """
-    if driver // 1000 >= compiler[0]:
-        return None
-    return (
-        f"the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}, but nvcc is {compiler[0]}.{compiler[1]}; "
-        f"update the driver, or set NVCC to an nvcc of CUDA {driver // 1000}"
-    )
-
-
 def context() -> cuda.Context:
     """The current CUDA context; if there is none, the primary context of device 0, current from now on.
 
@@ -61,9 +47,14 @@ def driver() -> Any:
         raise NoDeviceError(f"the CUDA driver does not start: {error}; check with nvidia-smi") from None
     if count == 0:
         raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
-    problem = driver_problem(cuda.get_driver_version(), nvcc.release(nvcc.find_nvcc()))
-    if problem is not None:
-        raise NoDeviceError(problem)
+    # Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
+    # Compatibility"). A driver's is such as 13000.
+    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.release(nvcc.find_nvcc())
+    if newest < compiler[0]:
+        raise NoDeviceError(
+            f"the driver supports CUDA {newest}.{minor}, but nvcc is {compiler[0]}.{compiler[1]}; "
+            f"update the driver, or set NVCC to an nvcc of CUDA {newest}"
+        )
     return cuda
 
 
