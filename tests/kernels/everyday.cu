@@ -12,12 +12,18 @@ namespace cg = cooperative_groups;
 // Element by element.
 KERNEL saxpy(float* y, const float* x, float a, int n) { INDEX; if (i < n) y[i] = a * x[i] + y[i]; }
 KERNEL gelu(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f)); }
-KERNEL fast_sigmoid(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = __fdividef(1, 1 + __expf(-x[i])); }
 KERNEL logs(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = logf(1 + x[i] * x[i]) + log1pf(fabsf(x[i])) + rsqrtf(2 + x[i]) + cbrtf(x[i]); }
 KERNEL waves(float* y, const float* x, int n) { INDEX; float s, c; if (i < n) { sincosf(x[i] * 100, &s, &c); y[i] = s + 2 * c + atan2f(s, c) + tanf(x[i]); } }
 KERNEL powers(double* y, const double* x, int n) { INDEX; if (i < n) y[i] = pow(fabs(x[i]) + 0.5, 2.5) + sin(1e6 * x[i]) + exp(x[i]) + lgamma(fabs(x[i]) + 1); }
 KERNEL rounding(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = roundf(x[i]) + 10 * floorf(x[i]) + 100 * rintf(x[i]) + fmodf(x[i], 0.75f) + truncf(x[i]); }
 KERNEL divisions(int* y, const int* x, int n) { INDEX; if (i < n) y[i] = x[i] / (i % 7 + 1) + x[i] % (i + 3) + (int)((unsigned)x[i] / 10u) + (int)((long long)x[i] * x[i] / (i + 1)); }
+KERNEL black_scholes(float* call, const float* price, const float* strike, float rate, float volatility, int n)
+{
+    INDEX;
+    if (i >= n) return;
+    const float spread = (logf(price[i] / strike[i]) + (rate + 0.5f * volatility * volatility)) / volatility;
+    call[i] = price[i] * normcdff(spread) - strike[i] * expf(-rate) * normcdff(spread - volatility);
+}
 KERNEL bits(unsigned* y, const unsigned* x, int n) { INDEX; if (i < n) y[i] = __popc(x[i]) + 100 * __clz(x[i]) + 10000 * __ffs(x[i]) + (__brev(x[i]) & 1) + __byte_perm(x[i], 7, 0x2103); }
 KERNEL halves_twice(__half2* y, const __half2* x, int n) { INDEX; if (i < n) y[i] = __hfma2(x[i], x[i], __hmax2(x[i], __float2half2_rn(0.5f))); }
 KERNEL bfloat_scale(__nv_bfloat16* y, const __nv_bfloat16* x, float by, int n) { INDEX; if (i < n) y[i] = __float2bfloat16(__bfloat162float(x[i]) * by); }
@@ -35,7 +41,6 @@ KERNEL horner(float* y, const float* x, const __grid_constant__ Polynomial p, in
 struct Complex { float re, im; };
 __device__ __noinline__ Complex times(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 __device__ __noinline__ int gcd(int a, int b) { while (b) { const int rest = a % b; a = b; b = rest; } return a; }
-__device__ __noinline__ float pick(const float* table, int k) { if (k < 0) return -1; return table[k]; }
 __device__ __noinline__ void add_up(float* total, float x) { __shared__ float row[64]; row[threadIdx.x] = x; __syncthreads(); if (threadIdx.x == 0) for (int k = 0; k < blockDim.x; ++k) *total += row[k]; }
 KERNEL mandelbrot(int* y, int width, int limit)
 {
@@ -47,7 +52,6 @@ KERNEL mandelbrot(int* y, int width, int limit)
     y[i] = k;
 }
 KERNEL greatest_divisors(int* y, const int* x, int n) { INDEX; if (i < n) y[i] = gcd(x[i], x[n - 1 - i]) + gcd(i, 12); }
-KERNEL picked(float* y, const float* table, int n) { INDEX; if (i < n) y[i] = i % 3 ? pick(table, i % 5 - 1) : 7; }
 KERNEL summed_by_function(float* y, const float* x) { add_up(y + blockIdx.x, x[blockIdx.x * blockDim.x + threadIdx.x]); }
 
 // Reductions and scans.
@@ -116,20 +120,6 @@ KERNEL coalesced_count(int* count, const int* x)
 {
     if (x[threadIdx.x] % 3 == 0) { const auto group = cg::coalesced_threads(); if (group.thread_rank() == 0) atomicAdd(count, group.size()); }
 }
-KERNEL block_scan(int* y, const int* x)  // Hillis and Steele
-{
-    __shared__ int row[2][256];
-    int from = 0;
-    const int t = threadIdx.x;
-    row[0][t] = x[blockIdx.x * 256 + t];
-    for (int step = 1; step < 256; step *= 2) {
-        __syncthreads();
-        row[1 - from][t] = row[from][t] + (t >= step ? row[from][t - step] : 0);
-        from = 1 - from;
-    }
-    __syncthreads();
-    y[blockIdx.x * 256 + t] = row[from][t];
-}
 KERNEL warp_scan(int* y, const int* x)
 {
     const int t = threadIdx.x, lane = t % 32;
@@ -194,7 +184,6 @@ KERNEL rotary(float* x, int pairs)
     const float2 v = *at;
     *at = make_float2(v.x * c - v.y * s, v.x * s + v.y * c);
 }
-KERNEL embedding(float4* y, const float4* table, const int* token, int width) { y[blockIdx.x * width + threadIdx.x] = table[token[blockIdx.x] * width + threadIdx.x]; }
 KERNEL quantised(signed char* q, float* scale, const float* x, int columns)
 {
     __shared__ int most;
@@ -221,6 +210,12 @@ KERNEL tiled_product(float* c, const float* a, const float* b, int n)
         __syncthreads();
     }
     if (row < n && column < n) c[row * n + column] = sum;
+}
+KERNEL byte_product(int* c, const int* a, const int* b, int words)
+{
+    int sum = 0;
+    for (int k = 0; k < words; ++k) sum = __dp4a(a[blockIdx.x * words + k], b[threadIdx.x * words + k], sum);
+    c[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 KERNEL pipelined_copy(float4* y, const float4* x, int n)
 {

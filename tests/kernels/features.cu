@@ -9,37 +9,6 @@ extern "C" __global__ void collatz(int* steps, const int* start, int n)
     steps[i] = count;
 }
 
-extern "C" __global__ void nested(int* out, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int sum = 0;
-    for (int a = 0; a < i % 7; ++a) {
-        if (a == 5) continue;
-        for (int b = 0;; ++b) {
-            if (b * a > i % 11) break;
-            if (b > 20) goto done;
-            sum += a ^ b;
-        }
-        sum = sum * 3 + 1;
-    }
-done:
-    if (i < n) out[i] = sum;
-}
-
-extern "C" __global__ void switched(int* out, const int* in)
-{
-    const int i = threadIdx.x;
-    int v = in[i];
-    switch (v) {
-    case 0: v = 10; break;
-    case 1: v = v * 7;
-    case 2: v += 5; break;
-    case 9: out[i] = -1; return;
-    default: v = -v;
-    }
-    out[i] = v;
-}
-
 extern "C" __global__ void histogram(unsigned* bins, const unsigned char* in, int n)
 {
     __shared__ unsigned local[16];
@@ -89,23 +58,6 @@ extern "C" __global__ void hinted(float* out, const float* in)
     __threadfence();
     __stcg(out + i + 32, v);
     __stwt(out + i + 64, w);
-}
-
-extern "C" __global__ void early_exit(int* out, int n)
-{
-    __shared__ int row[64];
-    const int t = threadIdx.x;
-    if (t >= n) return;
-    row[t] = t;
-    __syncthreads();
-    out[t] = row[n - 1 - t];
-}
-
-extern "C" __global__ void guarded_stores(int* out, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    asm volatile("{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, %1, %2; mov.u32 t, 5; @p add.u32 t, t, %1; @!p mov.u32 t, 0; st.global.u32 [%0], t; }"
-        :: "l"(out + i), "r"(i), "r"(n) : "memory");
 }
 
 extern "C" __global__ void mixed_shared(double* out)

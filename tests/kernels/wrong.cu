@@ -19,41 +19,12 @@ extern "C" __global__ void before_the_array(float* output, const float* input)
     output[threadIdx.x] = input[static_cast<int>(threadIdx.x) - 1]; // MISTAKE
 }
 
-extern "C" __global__ void misaligned_vector(float4* output, const float* input)
-{
-    output[threadIdx.x] = *reinterpret_cast<const float4*>(input + 4 * threadIdx.x + 1); // MISTAKE
-}
-
-extern "C" __global__ void misaligned_shared(int* output, int offset)
-{
-    __shared__ char bytes[256];
-    bytes[threadIdx.x] = bytes[threadIdx.x + 128] = 0;
-    __syncthreads();
-    output[threadIdx.x] = *reinterpret_cast<int*>(bytes + threadIdx.x / 4 * 2 + offset); // MISTAKE
-}
-
-extern "C" __global__ void shared_overrun(int* output, int reach)
-{
-    __shared__ int row[32];
-    row[threadIdx.x + reach] = threadIdx.x; // MISTAKE
-    __syncthreads();
-    output[threadIdx.x] = row[threadIdx.x];
-}
-
 extern "C" __global__ void missing_barrier(float* output, const float* input, int rows, int columns)
 {
     __shared__ float tile[TILE][TILE + 1];
     const int column = blockIdx.x * TILE, row = blockIdx.y * TILE;
     tile[threadIdx.x][threadIdx.y] = input[(row + threadIdx.y) * columns + column + threadIdx.x];
     output[(column + threadIdx.y) * rows + row + threadIdx.x] = tile[threadIdx.y][threadIdx.x]; // MISTAKE
-}
-
-extern "C" __global__ void everyone_writes(int* output)
-{
-    __shared__ int one;
-    one = threadIdx.x; // MISTAKE
-    __syncthreads();
-    output[threadIdx.x] = one;
 }
 
 extern "C" __global__ void overwritten_too_early(int* output)
@@ -65,17 +36,6 @@ extern "C" __global__ void overwritten_too_early(int* output)
     row[threadIdx.x] = 0; // MISTAKE
     __syncthreads();
     output[threadIdx.x] += row[threadIdx.x];
-}
-
-extern "C" __global__ void plain_store_beside_atomics(int* output)
-{
-    __shared__ int sum;
-    if (threadIdx.x == 0) sum = 0;
-    __syncthreads();
-    atomicAdd(&sum, 1);
-    if (threadIdx.x == 40) sum = 7; // MISTAKE
-    __syncthreads();
-    output[threadIdx.x] = sum;
 }
 
 extern "C" __global__ void never_written(float* output, const float* input)

@@ -19,6 +19,7 @@ RNG = np.random.default_rng(31)
 N = 1000
 X = RNG.normal(size=N).astype(np.float32)
 XD = RNG.normal(size=N)
+POSITIVE = RNG.uniform(5, 30, (2, N)).astype(np.float32)
 NUMBERS = RNG.integers(-1000, 1000, 1024).astype(np.int32)
 WORDS = RNG.integers(0, 2**32, N, dtype=np.uint32)
 HALVES = RNG.normal(size=(N, 2)).astype(np.float16)
@@ -71,6 +72,16 @@ def _divisions() -> Any:
         return int(x / (i % 7 + 1)) + int(math.fmod(x, i + 3)) + x % 2**32 // 10 + x * x // (i + 1)
 
     return np.array([one(i, int(x)) for i, x in enumerate(NUMBERS[:N])])
+
+
+def _normal(x: Any) -> Any:
+    return 0.5 * (1 + erf(x / math.sqrt(2)))
+
+
+def _black_scholes() -> Any:
+    price, strike = POSITIVE.astype(float)
+    spread = (np.log(price / strike) + 0.02 + 0.5 * 0.3**2) / 0.3
+    return price * _normal(spread) - strike * math.exp(-0.02) * _normal(spread - 0.3)
 
 
 def _horner() -> Any:
@@ -163,6 +174,7 @@ QUANTISED = np.abs(ROWS).max(axis=1, keepdims=True) / np.float32(127)
 ONES, ZERO = np.ones(1, np.int32), np.zeros(1, np.int32)
 F, INT = np.float32, np.int32
 BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
+DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
 
 #: Kernel, grid and block, arguments, what the first of them (or several) hold afterwards, and how near.
@@ -170,12 +182,12 @@ Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [
     ("saxpy", ALL, [X.copy(), X[::-1].copy(), F(2), INT(N)], lambda: 2 * X[::-1] + X, 1e-6),
     ("gelu", ALL, [_like(X), X, INT(N)], lambda: 0.5 * X * (1 + erf(X * math.sqrt(0.5))), 1e-6),
-    ("fast_sigmoid", ALL, [_like(X), X, INT(N)], lambda: 1 / (1 + np.exp(-X.astype(float))), 1e-6),
     ("logs", ALL, [_like(X), np.abs(X), INT(N)], _logs, 1e-6),
     ("waves", ALL, [_like(X), X, INT(N)], _waves, 1e-4),
     ("powers", ALL, [_like(XD), XD, INT(N)], _powers, 1e-9),
     ("rounding", ALL, [_like(X), X, INT(N)], _rounding, 1e-5),
     ("divisions", ALL, [_like(NUMBERS), NUMBERS, INT(N)], lambda: np.pad(_divisions(), (0, 24)), 0),
+    ("black_scholes", ALL, [_like(X), *POSITIVE, F(0.02), F(0.3), INT(N)], _black_scholes, 1e-5),
     ("bits", ALL, [_like(WORDS), WORDS, INT(N)], _bits, 0),
     ("halves_twice", ALL, [_like(HALVES), HALVES, INT(N)],
      lambda: (HALVES.astype(float) ** 2 + np.maximum(HALVES, 0.5)).astype(np.float16), 1e-3),
@@ -186,8 +198,6 @@ CASES: list[Case] = [
     ("greatest_divisors", ALL, [_like(NUMBERS), np.abs(NUMBERS), INT(N)],
      lambda: [*(math.gcd(*map(int, np.abs(NUMBERS)[[i, N - 1 - i]])) + math.gcd(i, 12) for i in range(N)), *[0] * 24],
      0),
-    ("picked", ALL, [_like(X), X, INT(N)],
-     lambda: [(X[i % 5 - 1] if i % 5 else -1) if i % 3 else 7 for i in range(N)], 0),
     ("summed_by_function", (4, 64), [np.zeros(4, F), X],
      lambda: X[:256].reshape(4, 64).astype(float).sum(axis=1), 1e-5),
     ("block_max", (2, 128, 512), [np.zeros(2, F), X, INT(N)],
@@ -204,7 +214,6 @@ CASES: list[Case] = [
     ("compacted", ALL, [np.zeros(N, INT), ZERO.copy(), NUMBERS, INT(N)],
      lambda: np.pad(NUMBERS[:N][NUMBERS[:N] % 3 == 0], (0, int((NUMBERS[:N] % 3 != 0).sum()))), 0),
     ("coalesced_count", (1, 256), [ZERO.copy(), SMALL], lambda: [(SMALL % 3 == 0).sum()], 0),
-    ("block_scan", (4, 256), [_like(NUMBERS), NUMBERS], lambda: NUMBERS.reshape(4, 256).cumsum(axis=1).ravel(), 0),
     ("warp_scan", (1, 256), [_like(SMALL), SMALL], lambda: SMALL.reshape(-1, 32).cumsum(axis=1).ravel(), 0),
     ("bitonic", (1, 512), [NUMBERS[:512].copy()], np.sort(NUMBERS[:512]).copy, 0),
     ("byte_histogram", (3, 256), [np.zeros(256, np.uint32), BYTES, INT(5000)],
@@ -215,12 +224,12 @@ CASES: list[Case] = [
     ("rms_norm", (5, 64), [_like(ROWS.astype(np.float16)), ROWS.astype(np.float16), INT(300)],
      lambda: ROWS / np.sqrt((ROWS.astype(float) ** 2).mean(axis=1, keepdims=True)), 4e-3),
     ("rotary", (5, 32), [ROWS[:, :64].copy(), INT(32)], _rotary, 1e-5),
-    ("embedding", (20, 16), [np.zeros((20, 64), F), X[: 9 * 64].reshape(9, 64).copy(), SMALL, INT(16)],
-     lambda: X[: 9 * 64].reshape(9, 64)[SMALL[:20]], 0),
     ("quantised", (5, 128), [np.zeros((5, 300), np.int8), np.zeros(5, F), ROWS, INT(300)],
      lambda: np.rint(ROWS / QUANTISED).astype(np.int8), 0),
     ("tiled_product", ((3, 3), (16, 16)), [np.zeros((40, 40), F), *MATRIX, INT(40)],
      lambda: MATRIX[0] @ MATRIX[1], 1e-5),
+    ("byte_product", (64, 64), [np.zeros((64, 64), INT), *DIGITS.view(INT).copy(), INT(4)],
+     lambda: DIGITS[0].astype(int) @ DIGITS[1].astype(int).T, 0),
     ("pipelined_copy", (1, 32), [np.zeros((6, 32, 4), F), FULL_COPY.copy(), INT(6)],
      lambda: np.where((np.arange(6) % 3 == 2)[:, None, None], 0, FULL_COPY)[:, ::-1], 0),
     ("attention", (10, 32), [np.zeros((10, 32), F), *(ROWS.ravel()[k : k + 320].copy() for k in (0, 320, 640)),

@@ -34,40 +34,18 @@ def test_loop_of_different_lengths() -> None:
     assert counters.totals()["store_requests"] == 16, "threads of a warp store together"
 
 
-def _nested(i: int) -> int:
-    total = 0
-    for a in range(i % 7):
-        if a == 5:
-            continue
-        for b in range(100):
-            if b * a > i % 11:
-                break
-            if b > 20:
-                return total
-            total += a ^ b
-        total = total * 3 + 1
-    return total
-
-
-SWITCHED = np.array([0, 1, 2, 9, 5, 1, 9, 0] * 5, np.int32)
 SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")], align=True))
 SHAPE["columns"], SHAPE["pad"], SHAPE["scale"] = 13, 100, 0.5
 WEIGHTS = [[w * (t + k) for k, w in enumerate([1.0, -2.0, 0.5, 4.0, 8.0])] for t in range(40)]
 FEW = np.arange(32, dtype=np.float32)
 #: Kernels, grid and block, what the first array holds before, the other arguments, and what it holds afterwards.
 CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
-    ("nested", 5, 64, np.full(300, -9, np.int32), [np.int32(290)], [_nested(i) for i in range(290)] + [-9] * 10),
-    ("switched", 1, 40, np.zeros(40, np.int32), [SWITCHED],  # with a fall-through and a return
-     [{0: 10, 1: 12, 2: 7, 9: -1, 5: -5}[v] for v in SWITCHED.tolist()]),
     ("by_value", (2, 3, 2), (4, 3, 2), np.zeros(288, np.float32), [SHAPE[0], np.int8(-3)],
      [(i % 13) * 0.5 - 3 + 100 for i in range(288)]),
     # a table with initial values, copied to local memory that is indexed at run time
     ("tables", 1, 40, np.zeros(40, np.float32), [np.zeros(1, np.int32)],
      [v[t % 5] + v[(t + 2) % 5] for t, v in enumerate(WEIGHTS)]),
     ("hinted", 1, 32, np.zeros(96, np.float32), [FEW], [*FEW * 6, *FEW * 5, *FEW]),
-    # threads that have left do not hold up a barrier
-    ("early_exit", 1, 64, np.full(64, -1, np.int32), [np.int32(40)], [*reversed(range(40)), *[-1] * 24]),
-    ("guarded_stores", 2, 32, np.full(64, -1, np.int32), [np.int32(50)], [i + 5 if i < 50 else 0 for i in range(64)]),
 ]  # fmt: skip
 
 
