@@ -58,7 +58,7 @@ def test_every_small_transpose(kernel: str) -> None:
 def test_every_tiny_transpose(kernel: str) -> None:
     """Where threads walk, all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
-        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem() is None, (rows, columns)
+        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
 
 
 #: Every shape in float32, every third in each other dtype; a GPU runs all.
@@ -72,7 +72,7 @@ AWKWARD_BY_TURNS = [
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """Every kernel is right at the edges of its blocks and tiles, and in every dtype; what it must not write stays."""
-    assert transactions.count(kernel, dtype, **arguments).problem() is None
+    assert transactions.count(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
@@ -81,7 +81,7 @@ def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
     arguments = next(each for each in reversed(awkward(kernel)) if steps_a_thread(kernel, each) <= MOST_STEPS)
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
-    assert transactions.count(kernel, dtype, flag_set, **arguments).problem() is None
+    assert transactions.count(kernel, dtype, flag_set, **arguments).problem is None
 
 
 #: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
@@ -102,7 +102,7 @@ FOUND = {
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
-        said = transactions.count(kernel, "float32", **arguments).problem()
+        said = transactions.count(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
         said = str(fault)
     assert said is not None
@@ -123,7 +123,7 @@ def test_rows_beyond_a_grids_y() -> None:
     rows = 32 * 65535 + 5
     result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
-    assert result.problem() is None
+    assert result.problem is None
 
 
 def _gathered(sectors: int) -> float:

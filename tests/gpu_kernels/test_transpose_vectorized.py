@@ -27,7 +27,7 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
 def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
     """All is moved by vectors, without bank conflicts, also where the last tiles stick out."""
     result = transactions.count(NAME, dtype, rows=rows, columns=columns)
-    assert result.problem() is None
+    assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
     assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
     assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
@@ -41,7 +41,7 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
     Lines that are half a sector apart share banks in int8, and elements do at the ends of rows.
     """
     result = transactions.count(NAME, dtype, rows=rows, columns=columns)
-    assert result.problem() is None
+    assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= most
 

@@ -162,7 +162,7 @@ def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [each.failure for each in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
     with monkeypatch.context() as patch:
         said = "element [0] of the output was never written"
-        patch.setattr(transactions.CountedLaunch, "problem", lambda _: said)
+        patch.setattr(transactions, "_problem", lambda *_: said)
         one, cache = _made("OffsetCopy", params)
     assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {said}")]
     with pytest.raises(RuntimeError, match="never written"):

@@ -33,7 +33,7 @@ def test_nsight_compute(row: dict[str, str]) -> None:
     kernel, arguments = _case(row)
     result = transactions.count(kernel, row["dtype"], **arguments)
     totals = result.counters.totals()
-    assert result.problem() is None
+    assert result.problem is None
     assert {name: totals[name] for name in EXACT} == {name: int(row[name]) for name in EXACT}
     reading = int(row["shared_load_wavefronts"])
     assert totals["shared_load_wavefronts"] <= reading <= 1.08 * totals["shared_load_wavefronts"]

@@ -159,15 +159,15 @@ def test_counted_and_verified(name: str) -> None:
     """Each is right; with a reference that says otherwise it is not, and with none nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     found = transactions.count(kernel, dtype, **extents)
-    assert found.problem() is None
+    assert found.problem is None
     assert found.counters.totals()["load_requests"] > 0
     right = kernel.reference
     assert right is not None
     try:
         kernel.reference = lambda **known: tuple(map(_spoiled, _several(right, known)))
-        assert "element [0" in str(transactions.count(kernel, dtype, **extents).problem())
+        assert "element [0" in str(transactions.count(kernel, dtype, **extents).problem)
         kernel.reference = None
-        assert transactions.count(kernel, dtype, **extents).problem() is None
+        assert transactions.count(kernel, dtype, **extents).problem is None
     finally:
         kernel.reference = right
 
@@ -223,7 +223,7 @@ def test_what_is_wrong_is_told() -> None:
     with pytest.raises(PtxError, match="race"):
         transactions.count(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
-    assert transactions.count(left_out, "float32", n=32).problem() == "element [0] of out was never written"
+    assert transactions.count(left_out, "float32", n=32).problem == "element [0] of out was never written"
     with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2"):
         transactions.count(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
@@ -242,8 +242,8 @@ def test_what_is_wrong_is_told() -> None:
 def test_another_kernel_is_the_reference() -> None:
     """It runs on the same values."""
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
-    assert transactions.count(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem() is None
-    said = transactions.count(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem()
+    assert transactions.count(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem is None
+    said = transactions.count(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
     assert said is not None
     assert said.startswith("element [1] of out is")
 

@@ -157,7 +157,7 @@ def test_unknown_kernel() -> None:
 def test_device_copy(length: int) -> None:
     """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
     copied = transactions.count(tools.DEVICE_COPY, tools.DTYPE, **tools.copied(length))
-    assert copied.problem() is None
+    assert copied.problem is None
     if length % tools.WIDTH == 0:
         totals = copied.counters.totals()
         assert totals["load_sectors"] == totals["store_sectors"] == length // 32 + (length % 32 > 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -52,7 +51,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "nested": lambda path: path.write_bytes(b"[" * 200_000),
     "messages": lambda path: _changed(path, messages="Used 18"),
     "messages of another type": lambda path: _changed(path, messages=[["said"]]),
-    "data": lambda path: _changed(path, data="AAAA", sha256=hashlib.sha256(bytes(3)).hexdigest()),
+    "data": lambda path: _changed(path, data="AAAA"),
     "written by an older commit": lambda path: _changed(path, digest=None),
     "of another kernel": _of_another,
     "pipe": _pipe,
@@ -78,7 +77,6 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
     assert len(made) == 2
     assert cache.lookup(name, make).data == b"code"
     assert len(made) == 2
-    assert json.loads(path.read_text())["sha256"] == hashlib.sha256(b"code").hexdigest(), "what older commits look at"
 
 
 def test_keys_are_unambiguous() -> None:

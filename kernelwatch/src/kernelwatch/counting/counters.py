@@ -12,15 +12,15 @@ import sys
 from collections.abc import Sequence
 
 from kernelwatch import suite
-from kernelwatch.command import without_traceback
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import Launch
 from ptxcount import listing
 
 
-def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
-    """Return the launch that a command line names, and whether JSON is wanted. Raises as `Launch.parse`."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command. Return 0, or 1 with the reason on standard error."""
+    given = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -29,32 +29,26 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
     parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     # argparse would take nvcc's flags for options of its own.
-    options = [word for word in words if word in ("-h", "--help", "--json")]
+    options = [word for word in given if word in ("-h", "--help", "--json")]
     as_json: bool = parser.parse_args(options).json
-    return Launch.parse(" ".join(word for word in words if word not in options)), as_json
-
-
-@without_traceback
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the command. Return 0, or 1 with the reason on standard error, or 2 after an unexpected error."""
     try:
-        launch, as_json = _launch(sys.argv[1:] if words is None else words)
+        launch = Launch.parse(" ".join(word for word in given if word not in options))
         result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-        problem = result.problem()
     except ERRORS as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return 1
+        return _refused(f"{type(error).__name__}: {error}")
     except MemoryError as error:
-        sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
-        return 1
-    if problem is not None:
-        sys.stderr.write(f"{launch.kernel}: {problem}; a wrong kernel is not counted\n")
-        return 1
+        return _refused(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones")
+    if result.problem is not None:
+        return _refused(f"{launch.kernel}: {result.problem}; a wrong kernel is not counted")
     if as_json:
-        sys.stdout.write(listing.as_json(result.counters) + "\n")
+        print(listing.as_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     lines_of = source_lines.source(suite.kernel(launch.kernel), launch.dtype).lines_of()
-    shown = [title, listing.table(result.counters), listing.listing(result.counters, lines_of)]
-    sys.stdout.write("\n\n".join(shown) + "\n")
+    print(title, listing.table(result.counters), listing.listing(result.counters, lines_of), sep="\n\n")
     return 0
+
+
+def _refused(why: str) -> int:
+    print(why, file=sys.stderr)
+    return 1

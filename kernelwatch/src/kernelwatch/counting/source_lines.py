@@ -90,7 +90,7 @@ def missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dic
 def _counted(launch: Launch) -> dict[str, Any]:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-    if result.problem():
+    if result.problem:
         return {}
     found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file

@@ -29,16 +29,15 @@ from ptxcount.execute import run
 
 @dataclass(frozen=True)
 class CountedLaunch:
-    """The counters of a launch, its geometry, its arrays afterwards by name, and the first element that is wrong."""
+    """The counters of a launch, its geometry, its arrays afterwards by name, and what is wrong with them.
+
+    `problem` is the first element that is not what the reference expects; None if all are, or nothing is expected.
+    """
 
     counters: LaunchCounters
     geometry: Geometry
     arrays: Mapping[str, Array]
-    said: str | None
-
-    def problem(self) -> str | None:
-        """Return the first element that is not what the reference expects; None if all are, or nothing is expected."""
-        return self.said
+    problem: str | None
 
 
 @lru_cache(maxsize=64)
@@ -79,20 +78,23 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     before = {each.name: inputs.content(each) for each in named}
     for array in before.values():
         array.flags.writeable = False  # a kernel that writes to an input fails, and so does a reference
-    arrays = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
+    arrays, held = (
+        {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
+        for _ in ("afterwards", "as the reference has them")
+    )
     counters = _run(spec, element, flags, arrays, arguments)
-    said = None
-    if spec.reference is not None:
-        said = _problem(named, arrays, before, _expected(spec, element, flags, named, before, arguments))
-    return CountedLaunch(counters, shape, arrays, said)
+    problem = None
+    if isinstance(spec.reference, Kernel):
+        _run(spec.reference, element, flags, held, arguments)
+        problem = _problem(named, arrays, before, [held[each.name] for each in named if each.is_written])
+    elif spec.reference is not None:
+        is_near = any(each.ulp is not None for each in named)  # then expected in float64
+        problem = _problem(named, arrays, before, spec.expected(held, arguments, is_near=is_near))
+    return CountedLaunch(counters, shape, arrays, problem)
 
 
 def _run(
-    kernel: Kernel,
-    dtype: str,
-    flags: str,
-    arrays: Mapping[str, Array],
-    arguments: Mapping[str, Any],
+    kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
     module, shape = kernel.module(dtype, flags, arch=ARCH, lines=True), kernel.geometry(dtype, **arguments)
     bound, taken = kernel.bound(dtype, **arguments), module.parameters()
@@ -112,22 +114,6 @@ def _run(
         unwritten="error",
         variables=kernel.values_of_variables(arguments),
     )
-
-
-def _expected(
-    kernel: Kernel,
-    dtype: str,
-    flags: str,
-    named: Sequence[ArrayArgument],
-    before: Mapping[str, Array],
-    arguments: Mapping[str, Any],
-) -> list[Array]:
-    """Return what each output must hold: in float64 where it need only be near."""
-    held = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
-    if isinstance(kernel.reference, Kernel):
-        _run(kernel.reference, dtype, flags, held, arguments)
-        return [held[each.name] for each in named if each.is_written]
-    return kernel.expected(held, arguments, is_near=any(each.ulp is not None for each in named))
 
 
 def _problem(
@@ -206,25 +192,18 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
             element = suite.kernel(one.kernel).element(one.dtype)
             key = (ptx(one.kernel, element, one.flags), one.kernel, one.dtype, *one.arguments.items())
             if key not in by_text:
-                by_text[key] = _outcome(one)
+                result = count(one.kernel, one.dtype, one.flags, **one.arguments)
+                if result.problem:
+                    by_text[key] = CountOutcome({}, failure=f"{one.kernel}: {result.problem}")
+                else:
+                    by_text[key] = CountOutcome({name: each.value(result.counters) for name, each in METRICS.items()})
             done[str(one)] = by_text[key]
         except skips.UNKNOWN as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
         except ERRORS as error:
-            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {_placed(str(error), one)}")
+            # nvcc was given another file than the kernel's own.
+            source = suite.kernel(one.kernel).source
+            name = source.name if source.is_absolute() else str(source)
+            text = re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', name.replace("\\", r"\\"), str(error))
+            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")
     return done
-
-
-def _placed(text: str, one: Launch) -> str:
-    """Call the file that nvcc was given by the name of the kernel's own."""
-    source = suite.kernel(one.kernel).source
-    name = source.name if source.is_absolute() else str(source)
-    return re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', lambda _: name, text)
-
-
-def _outcome(one: Launch) -> CountOutcome:
-    result = count(one.kernel, one.dtype, one.flags, **one.arguments)
-    problem = result.problem()
-    if problem is not None:
-        return CountOutcome({}, failure=f"{one.kernel}: {problem}")
-    return CountOutcome({name: metric.value(result.counters) for name, metric in METRICS.items()})

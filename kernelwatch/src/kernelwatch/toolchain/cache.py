@@ -7,12 +7,13 @@ compiled each time; a run says so before it begins.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from kernelwatch import home
 from kernelwatch.toolchain.nvcc_call import NvccOutput
@@ -20,6 +21,14 @@ from ptxcount import whole
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
+
+
+class _Entry(msgspec.Struct):
+    """A file; the `digest` tells damage, over all that is read from it, and its name."""
+
+    digest: str
+    messages: str
+    data: bytes
 
 
 def directory() -> Path:
@@ -38,12 +47,18 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
     What `make` raises is raised here.
     """
     path = directory() / name[:2] / f"{name}.json"
-    found = _read(path)
-    if found is None:
-        found = make()
-        with suppress(OSError):
-            _write(path, found)
-    return found
+    with suppress(OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
+        if path.is_file():  # a pipe could be read for ever
+            entry = msgspec.json.decode(path.read_bytes(), type=_Entry)
+            found = NvccOutput(entry.data, entry.messages)
+            if entry.digest == _digest(name, found):
+                return found
+    made = make()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        entry = _Entry(_digest(name, made), made.messages, made.data)
+        whole.write(path, msgspec.json.encode(entry), is_kept=False)
+    return made
 
 
 def problem() -> str | None:
@@ -53,28 +68,5 @@ def problem() -> str | None:
     return why and f"{why}; {advice}"
 
 
-def _read(path: Path) -> NvccOutput | None:
-    try:
-        if not path.is_file():
-            return None  # missing, or a pipe, which could be read for ever
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        found = NvccOutput(base64.b64decode(entry["data"], validate=True), entry["messages"])
-        return found if entry["digest"] == _digest(path, found) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # damaged, or of a commit that made no digest: made anew
-
-
-def _digest(path: Path, compiled: NvccOutput) -> str:
-    """What tells damage: over all that is read from an entry, and its name."""
-    return key(path.stem, compiled.messages, hashlib.sha256(compiled.data).hexdigest())
-
-
-def _write(path: Path, compiled: NvccOutput) -> None:
-    entry = {
-        "digest": _digest(path, compiled),
-        "sha256": hashlib.sha256(compiled.data).hexdigest(),  # what commits before the digest look at
-        "messages": compiled.messages,
-        "data": base64.b64encode(compiled.data).decode(),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole.write(path, json.dumps(entry), is_kept=False)
+def _digest(name: str, compiled: NvccOutput) -> str:
+    return key(name, compiled.messages, hashlib.sha256(compiled.data).hexdigest())
