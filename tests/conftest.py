@@ -74,7 +74,7 @@ _LONGEST = (
     "tests/gpu_kernels/test_catalog_executed.py",
     "tests/gpu_kernels/test_growth.py",
     "tests/kernelwatch/review/test_six_commits.py",
-    "tests/kernelwatch/review/test_bisect_history.py",
+    "tests/kernelwatch/review/test_bisect.py",
     "tests/gpu_kernels/test_transpose_vectorized.py",
     "tests/kernelwatch/review/test_compare_real.py",
     "tests/kernelwatch/instrument/test_comparison.py",
@@ -83,7 +83,6 @@ _LONGEST = (
     "tests/kernelwatch/runner/test_checkout_stays.py",
     "tests/kernelwatch/runner/test_run.py",
     "tests/ptxcount/test_gate.py",
-    "tests/kernelwatch/review/test_six_commits_timed.py",
 )
 
 

@@ -20,8 +20,9 @@ from kernelwatch.review.bisect.numbers import patterns
 from kernelwatch.show import bisect as commands
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
-from tests import six_commits
 from tests.commits import begin, commit
+from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
+from tests.kernelwatch.review.test_six_commits import MISALIGNED as MISPLACED
 from tests.repository import Repository
 from tests.stored import Outcome, Suite, samples, write
 
@@ -134,7 +135,7 @@ MANY = """ELEMENT values[16];
 CHANGES = {
     "beside": ("README.md", "", "a remark"),
     "a comment": (STRIDE, "", "// a remark"),
-    "misaligned": (six_commits.COPY, six_commits.ALIGNED, six_commits.MISALIGNED),
+    "misaligned": (COPY, ALIGNED, MISPLACED),
     "a name": ("gpu_kernels/__init__.py", "", "_REMARK = 1"),
     "does not build": (STRIDE, "", "#error"),
     "hungry": (STRIDE, RIGHT, MANY),

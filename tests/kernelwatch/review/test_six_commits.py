@@ -1,4 +1,4 @@
-"""Six commits, two of them regressions and one the fix of the second: the review and the site name exactly those.
+"""Six commits, two of them regressions and one the fix of the second: the review names exactly those.
 
 Only counted and compiled metrics are taken, so the numbers are exact and the test is the same on any machine.
 """
@@ -12,9 +12,19 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.show.commands import compare as main
 from kernelwatch.store import record
-from tests import six_commits
-from tests.repository import Repository
+from tests.repository import SMALL_VALUES, Repository
+
+COPY = "gpu_kernels/kernels/offset_copy.cu"
+ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index < size) {
+"""
+#: The same elements, but each warp begins one later: the output is right, and every warp reaches into another sector.
+MISALIGNED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread < size) {
+        const long long index = thread + 1 < size ? thread + 1 : 0;
+"""
 
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
@@ -32,81 +42,79 @@ TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
 
 BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled --bench DeviceCopy"
 
-#: What the review of each commit with the one before says: exit code, what is SLOW, what is FAST.
-REVIEWS: dict[str, tuple[int, list[str], list[str]]] = {
-    "another text": (0, [], []),
-    "no padding": (1, CONFLICTS, [TILE_BYTES]),
-    "misaligned": (1, COPIES, []),
-    "a third text": (0, [], []),
-    "aligned again": (0, [], COPIES),
+FIRST = "as it is"
+
+#: What each commit after the first does: its message; the file, the old text and the new text; and what the review of
+#: it with the one before says: exit code, what is SLOWER or rose, what is FASTER.
+CHANGES: dict[str, tuple[tuple[str, str, str], tuple[int, list[str], list[str]]]] = {
+    "another text": (("README.md", "# coalescing-watch", "# Another title"), (0, [], [])),
+    "no padding": (
+        ("gpu_kernels/kernels/transpose.cu", "transpose_through_tile<1>", "transpose_through_tile<0>"),
+        (1, CONFLICTS, [TILE_BYTES]),
+    ),
+    "misaligned": ((COPY, ALIGNED, MISALIGNED), (1, COPIES, [])),
+    "a third text": (("README.md", "# Another title", "# A third title"), (0, [], [])),
+    "aligned again": ((COPY, MISALIGNED, ALIGNED), (0, [], COPIES)),
 }
 
-#: The newest commit of a published site -> the regressions that the site must name: configuration -> commit.
-#: asv lists what has not recovered: what is fixed leaves the list.
-SITES = {
-    "another text": {},
-    "a third text": {**dict.fromkeys(CONFLICTS, "no padding"), **dict.fromkeys(COPIES, "misaligned")},
-    "aligned again": dict.fromkeys(CONFLICTS, "no padding"),
-}
+#: The repository, and its commits: message -> hash, oldest first.
+Built = tuple[Repository, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """The six commits, measured; message -> hash, oldest first."""
-    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"))
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The six commits, measured."""
+    folder = tmp_path_factory.mktemp("six_commits")
+    repository = Repository(folder, ("offset_copy", "transpose_read_write_coalesced"), SMALL_VALUES)
+    commits = {FIRST: repository.commit(FIRST)}
+    for message, (change, _) in CHANGES.items():
+        repository.replace(*change)
+        commits[message] = repository.commit(message)
     run = repository.make("history", BENCHMARKS)
-    (repository.path.parent / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
+    (folder / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
     return repository, commits
 
 
-@pytest.fixture
-def repository(built: tuple[Repository, dict[str, str]]) -> Repository:
-    """The repository."""
-    return built[0]
-
-
-@pytest.fixture
-def commits(built: tuple[Repository, dict[str, str]]) -> dict[str, str]:
-    """Message -> hash, oldest first."""
-    return built[1]
-
-
-@pytest.mark.parametrize("message", REVIEWS)
-def test_review(message: str, repository: Repository, commits: dict[str, str]) -> None:
+@pytest.mark.parametrize("message", CHANGES)
+def test_review(message: str, built: Built, capsys: pytest.CaptureFixture[str]) -> None:
     """Each commit is compared with the one before: what became worse, what better, and the exit code."""
-    exit_code, slow, fast = REVIEWS[message]
-    found = six_commits.reviewed(repository, six_commits.before(commits, message), commits[message])
-    assert found == (exit_code, sorted(slow), sorted(fast))
+    repository, commits = built
+    base = commits[list(commits)[list(commits).index(message) - 1]]
+    code = main([base, commits[message], "--format", "json"], repository.path)
+    document = json.loads(capsys.readouterr().out)
+    found: dict[str, list[str]] = {"SLOWER": [], "FASTER": [], "UNDECIDED": []}
+    for row in document["rows"]:
+        if row["verdict"] != "SAME":
+            rose = row["verdict"] in ("NOTED", "TRADE")  # beside times that decide
+            found["SLOWER" if rose else row["verdict"]].append(row["configuration"])
+    assert (document["exit_code"], document["broken"], found["UNDECIDED"]) == (code, [], [])
+    _, (expected, slower, faster) = CHANGES[message]
+    assert (code, sorted(found["SLOWER"]), sorted(found["FASTER"])) == (expected, sorted(slower), sorted(faster))
 
 
-def test_command(repository: Repository, commits: dict[str, str]) -> None:
+def test_command(built: Built) -> None:
     """The command, which ends with the review's exit code."""
-    sides = (f"BASE={commits['another text']}", f"HEAD={commits['no padding']}")
-    review = repository.make("compare", *sides)
+    repository, commits = built
+    review = repository.make("compare", f"BASE={commits['another text']}", f"HEAD={commits['no padding']}")
     assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
     assert not review.stderr
     assert review.stdout.startswith("SLOWER ")
     assert "Largest: transpose_read_write_coalesced more merged wavefronts at float32 -O3 (" in review.stdout
 
 
-@pytest.mark.parametrize("newest", SITES)
-def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> None:
-    """The list of regressions and the feed, as published when a commit was the newest."""
-    expected = {name: commits[message] for name, message in SITES[newest].items()}
-    assert six_commits.published(repository, commits[newest]) == expected
-
-
-def test_a_night_without_new_commits(repository: Repository) -> None:
+def test_a_night_without_new_commits(built: Built) -> None:
     """It leaves nothing behind."""
+    repository, _ = built
     before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
     idle = repository.make("history", BENCHMARKS)
     assert idle.returncode == 0, idle.stdout + idle.stderr
     assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
 
 
-def test_record(repository: Repository, commits: dict[str, str]) -> None:
+def test_record(built: Built) -> None:
     """A line a commit says since when it was measured, what was skipped for want of a device, and why."""
+    repository, commits = built
     runs = _runs(repository)
     stored = [json.loads(path.read_text()) for path in _machine(repository).glob("????????-*.json")]
     started = stored[0]["result_columns"].index("started_at")
