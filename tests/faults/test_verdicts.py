@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.show.commands import compare
+from kernelwatch.command import without_traceback
+from kernelwatch.show import commands
 from tests.stored import BASE, HEAD, pair, samples, write
+
+compare = without_traceback(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 

@@ -88,47 +88,31 @@ def test_what_cannot_be_compared(
 def test_history(tmp_path: Path) -> None:
     """The default's is as if nothing else was there; a machine that never used the default shows what it has."""
     root = _root(tmp_path)
-    found = History("gpu", root)
-    results = found.commit(BASE)
-    assert results is not None
-    assert (found.commits(), found.value(results, COUNT, {})) == ([BASE, HEAD], 4.0)
-    assert [run["nvcc"][-len("13.0.88") :] for run in found.runs_of(results)] == ["13.0.88"]
-    other = History("gpu", root, compiler=NEW)
-    results = other.commit(BASE)
-    assert results is not None
-    assert (other.commits(), other.value(results, COUNT, {})) == ([BASE], 8.0)
-    assert [run["nvcc"][-len("13.5.37") :] for run in other.runs_of(results)] == ["13.5.37"]
+    for compiler, commits, value in ((None, [BASE, HEAD], 4.0), (NEW, [BASE], 8.0)):
+        found = History("gpu", root, compiler=compiler)
+        results = found.commit(BASE)
+        assert results is not None
+        assert (found.commits(), found.value(results, COUNT, {})) == (commits, value)
+        assert [run["nvcc"].rpartition("V")[2] for run in found.runs_of(results)] == [NVCC[compiler or OLD]]
     write(root, _suite(8.0), machine="else", compiler=NEW)
     assert History("else", root).commits() == [BASE]
 
 
-def test_machine_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("code", "said"), [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")])
+def test_machine_code(code: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is the same where its own hash is, though the cubins name their compilers and always differ."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
+    axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):
-        write(tmp_path, {BASE: {benchmark: {"one": 4.0}}}, compiler=compiler)
-    path = tmp_path / "results/benchmarks.json"
-    params = "[\"'offset_copy'\"], [\"'float32'\"], [\"'-Xptxas -O3'\"], [\"'sm_90'\"]"
-    for file in (path, *path.parent.glob("gpu/*-python*.json")):
-        document = json.loads(file.read_text())
-        if file == path:
-            document[benchmark] |= {
-                "params": json.loads(f"[{params}]"),
-                "param_names": ["kernel", "dtype", "flags", "arch"],
-            }
-        else:
-            document["results"][benchmark][1] = json.loads(f"[{params}]")
-        file.write_text(json.dumps(document))
-    for code, said in (("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")):
-        lines = [
-            {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}}
-            | ({"code": {name: each}} if each else {})
-            for nvcc, each in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
-        ]
-        (path.parent / "gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        assert main(["--compilers", OLD, NEW], tmp_path) == 0
-        found = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
-        assert (found[1] if found else "") == said
+        write(tmp_path, {BASE: {benchmark: {"one": 4.0}}}, compiler=compiler, axes={benchmark: axes})
+    lines = [
+        {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}, "code": {name: each} if each else {}}
+        for nvcc, each in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
+    ]
+    (tmp_path / "results/gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["--compilers", OLD, NEW], tmp_path) == 0
+    found = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
+    assert (found[1] if found else "") == said
 
 
 def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

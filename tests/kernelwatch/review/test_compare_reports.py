@@ -84,26 +84,6 @@ def test_markdown_limit(limit: int, left_out: int) -> None:
     assert sum(len(line) + 1 for line in (fence, *kept, last)) <= limit
 
 
-def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
-    """What did not change is counted, not listed."""
-    cases: dict[str, Outcome] = {f"transpose_read_coalesced, 256x256, float32{index}": 1.0 for index in range(50)}
-    comparison = compared(write(tmp_path, {BASE: {COUNT: cases}, HEAD: {COUNT: cases}}))
-    for form in ("terminal", "markdown"):
-        written = FORMATS[form]([comparison], 0.0, True)
-        assert re.match(r"(```\n)?SAME\b", written)
-        assert "50 counted and compiled numbers: 50 same" in written
-        assert "Not listed: 50 that are the same." in written
-        assert len(written.splitlines()) < 20
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_says_all(name: str, tmp_path: Path) -> None:
-    """Failing configurations and what only one commit has are in every format."""
-    written = FORMATS[name]([slower(tmp_path, ["a"], failing=1, lone=1)], 0.0, False)
-    assert "failed in head alone" in written or '"broken"' in written
-    assert re.search("gone from head|only_base", written)
-
-
 #: What a run kept of failures, each with its commit and benchmark, and the reason that is told.
 KEPT: list[tuple[list[dict[str, str]], str]] = [
     ([{"reason": "RuntimeError: wrong"}], "wrong"),

@@ -44,7 +44,7 @@ def beside(results: Path) -> Path:
     return results.parent if (results.parent / FILE).exists() else ROOT
 
 
-def decoded(text: str | bytes, where: str) -> Sequence[Entry]:
+def decoded(text: str | bytes, where: object) -> Sequence[Entry]:
     """Return the entries of a file's text. Raises ValueError, one line with `where`, if it is of another form."""
     try:
         if len(text) > _LARGEST:
@@ -91,7 +91,7 @@ class Acknowledged:
         try:
             before, now = at(self._root, self._base), at(self._root, self._head)
             if git.asked(self._root, "rev-parse", "--verify", "--quiet", "HEAD") == self._head:
-                now = decoded(path.read_bytes() if path.exists() else "", str(path))
+                now = decoded(path.read_bytes() if path.exists() else "", path)
         except ValueError as error:
             self.problems.append(f"{error}: none of its entries counts")
             return []

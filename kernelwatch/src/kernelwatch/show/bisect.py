@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kernelwatch import settings
-from kernelwatch.command import cannot, without_traceback
+from kernelwatch.command import cannot
 from kernelwatch.project import ROOT
 from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.numbers import numbers
@@ -32,7 +32,6 @@ FORMAT = 6
 _WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
 
 
-@without_traceback
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print what was found; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
     parser = argparse.ArgumentParser(
@@ -72,7 +71,6 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     return found.exit_code
 
 
-@without_traceback
 def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
     parser = argparse.ArgumentParser(

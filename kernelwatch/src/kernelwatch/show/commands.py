@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelwatch import settings
-from kernelwatch.command import cannot, without_traceback
+from kernelwatch.command import cannot
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find, of_compilers
 from kernelwatch.review.comparison import Comparison
@@ -35,7 +35,6 @@ FORMATS: dict[str, Callable[[Sequence[Comparison], float, bool], str]] = {
 AT_LEAST = 0.01
 
 
-@without_traceback
 def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the comparison; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
     parser = argparse.ArgumentParser(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch.command import cannot, one_line, without_traceback
+from kernelwatch.command import cannot, one_line
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, few, histories
 from kernelwatch.review.regressions import Regression, standing
@@ -29,7 +29,6 @@ FORMAT = 5
 _TOLD, _LINES, _LONGEST = 12, 12, 300
 
 
-@without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the report; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(

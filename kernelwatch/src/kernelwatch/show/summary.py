@@ -24,8 +24,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
     for entry in history.run_of(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NEVER):
             skipped[entry["reason"]] += entry["configurations"]
-    for reason, count in skipped.most_common():
-        yield f"Skipped: {count} configurations: {reason}"
+    yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
     yield f"Look at: html/watch/index.html; numbers in {history.folder.parent.name}/, which git add keeps"
@@ -36,17 +35,15 @@ def verdict(history: History, head: str) -> str:
     """Return the first line of the review against the nearest ancestor that this machine has results of."""
     base = next(history.graph.ancestors(head), None)
     if base is None:
-        found = ", ".join(failing(history, head))
-        return f"Compared with nothing: {history.machine} has results of no ancestor." + f" FAILED: {found}" * bool(
-            found
-        )
+        failed = ", ".join(failing(history, head))
+        found = f" FAILED: {failed}" if failed else ""
+        return f"Compared with nothing: {history.machine} has results of no ancestor.{found}"
     try:
         every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
-        told = report.render(min(every, key=Comparison.badness))
+        told, *_ = report.render(min(every, key=Comparison.badness)).splitlines()
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
-    first = told.strip().partition("\n")[0]
-    return f"{first}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
+    return f"{told}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
 def main() -> int:
@@ -57,6 +54,5 @@ def main() -> int:
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)
         return 1
-    print(verdict(history, head))
-    print("\n".join(lines(history, results)))
+    print(verdict(history, head), *lines(history, results), sep="\n")
     return 0

@@ -28,11 +28,6 @@ class Configuration:
         return f"{self.benchmark}({', '.join(self.params.values())})"
 
     @property
-    def metric(self) -> str:
-        """The number's own name: "load_sectors", "registers", "time"."""
-        return "time" if self.kind is Kind.TIMED else self.benchmark.rpartition(".track_")[2]
-
-    @property
     def launch(self) -> Launch:
         """What it launches."""
         found = suite.launch(self.benchmark, self.params)
@@ -42,9 +37,13 @@ class Configuration:
     @cached_property
     def words(self) -> frozenset[str]:
         """What METRIC may call it."""
-        texts = [self.kind.value, self.metric, self.metric.replace("_", " "), self.benchmark]
-        texts += [self.benchmark.replace(".", " "), *self.params.values(), str(self.launch)]
-        return frozenset(" ".join(texts).split())
+        _, group, number = self.benchmark.split(".")
+        metric = "time" if self.kind is Kind.TIMED else number.removeprefix("track_")
+        return frozenset([self.kind.value, metric, group, *_words(self.name), *str(self.launch).split()])
+
+
+def _words(text: str) -> list[str]:
+    return re.sub(r"[(),]", " ", text).split()
 
 
 @cache
@@ -63,15 +62,15 @@ def matching(metric: str) -> list[Configuration]:
 
     Raises CannotCompareError where there is none; the message names the words that are nearest.
     """
-    words = re.sub(r"[(),]", " ", metric).split()
+    words = _words(metric)
     found = [each for each in configurations() if each.words.issuperset(words)]
     if words and found:
         return [each for each in found if each.name == metric] or found
-    known = sorted(frozenset().union(*(each.words for each in configurations())))
-    for word in (each for each in words if each not in known):
-        near = difflib.get_close_matches(word, known) or {each.metric: 0 for each in configurations()}
-        raise CannotCompareError(f"{word!r} names nothing that is measured; words are, for example, {', '.join(near)}")
+    known = frozenset().union(*(each.words for each in configurations()))
+    unknown = [word for word in words if word not in known]
+    near = [each for word in unknown for each in difflib.get_close_matches(word, sorted(known))]
     raise CannotCompareError(
-        f"no configuration has all words of METRIC, {metric!r}; give words of one as the review prints it, such as "
-        "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
+        f"no configuration has all words of METRIC, {metric!r}; "
+        + f"{', '.join(map(repr, unknown))} is in none: did you mean {' or '.join(near) or 'another'}? " * bool(unknown)
+        + "give words of one as the review prints it, such as 'load_sectors transpose float32 -Xptxas -O3'"
     )

@@ -40,12 +40,12 @@ class Numbers:
         names = {each.name for each in wanted}
         every = [compare(each, self.root, names=names) for each in find(base, head, self.machine, self.root)]
         found = [each for each in every if each.rows]
-        if not found:
-            why = next((f": {lone.reason}" for each in every for lones in each.lone.values() for lone in lones), "")
-            raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
-        if len({each.machine for each in found}) > 1:
+        if len({each.machine for each in found}) == 1:
+            return found[-1]
+        if found:
             raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
-        return found[-1]
+        why = next((f": {lone.reason}" for each in every for lones in each.lone.values() for lone in lones), "")
+        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
         """Return a commit's number; None where it has none."""
