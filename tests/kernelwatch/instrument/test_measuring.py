@@ -7,6 +7,7 @@ import os
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -227,41 +228,20 @@ def test_what_expires_as_a_job_ends() -> None:
     assert ended.is_set()
 
 
-class Slow:
-    """A connection, on which a message takes until the test says so."""
-
-    def __init__(self) -> None:
-        self.begun, self.goes_on = threading.Event(), threading.Event()
-        self.sent: list[str] = []
-
-    def send_bytes(self, message: bytes) -> None:
-        """Send the first slowly."""
-        self.sent.append("begun")
-        if not self.begun.is_set():
-            self.begun.set()
-            assert self.goes_on.wait(5)
-        self.sent.append("ended")
-
-
-@pytest.mark.parametrize("gives_up", [True, False])
-def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
-    connection = Slow()
-    line = Line(connection)  # type: ignore[arg-type]
+    one, other = multiprocessing.Pipe()
+    line = Line(one)
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
-    first = threading.Thread(target=line.send, args=(READY,))
-    first.start()
-    assert connection.begun.wait(5)
-    if gives_up:
-        measuring.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
-        connection.goes_on.set()
-    else:
-        threading.Timer(0.1, connection.goes_on.set).start()
-        line.send(Again())
-    first.join()
-    assert exits == [1] * gives_up
-    assert connection.sent == ["begun", "ended"] * (2 - gives_up)
+    line._writing.acquire()
+    measuring.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
+    assert (exits, other.poll(0.01)) == ([1], False)
+    threading.Timer(0.1, line._writing.release).start()
+    begin = time.monotonic()
+    line.send(Again())
+    assert time.monotonic() - begin >= 0.1
+    assert msgspec.json.decode(other.recv_bytes(), type=Again) == Again()
 
 
 #: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
