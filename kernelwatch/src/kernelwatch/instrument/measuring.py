@@ -1,6 +1,6 @@
 """The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
 
-`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it can answer, and ends when its
+`python -m kernelwatch.instrument.measuring SOCKET SECONDS` prints a line of facts when it can answer, and ends when its
 standard input is closed. What serves is a process that it forks, and that alone initialises CUDA. It serves the jobs of
 one commit, or of several that are measured in turns. It ends when a job of another commit comes, when an error occurs
 on the device, or when a job takes too long. Then the next one is forked.
@@ -8,7 +8,6 @@ on the device, or when a job takes too long. Then the next one is forked.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -20,7 +19,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from multiprocessing.connection import Listener
@@ -137,25 +136,21 @@ def _at_most(seconds: float, expired: Any) -> Iterator[None]:
         timer.join()  # what has begun is not cancelled
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(address: str, limit: str) -> None:
     """Serve by one process after the other, until standard input ends or one never begins."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.instrument.measuring", description=__doc__)
-    parser.add_argument("address", type=Path, help="path of the Unix socket, in a folder of its own")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
-    options = parser.parse_args(words)
     fork, run = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
-    with Listener(str(options.address), "AF_UNIX") as listener, suppress(EOFError):
+    with Listener(address, "AF_UNIX") as listener, suppress(EOFError):
         while not select.select([run], [], [], 0)[0]:  # nothing is written there, but its end can be read
             here, there = fork.Pipe(duplex=False)
-            process = fork.Process(target=_serve, args=(listener, options, there, run))
+            process = fork.Process(target=_serve, args=(listener, Path(address).parent, float(limit), there, run))
             process.start()
             there.close()
             print(json.dumps(here.recv()), flush=True)
             process.join()
-    shutil.rmtree(options.address.parent, ignore_errors=True)
+    shutil.rmtree(Path(address).parent, ignore_errors=True)
 
 
-def _serve(listener: Listener, options: argparse.Namespace, began: Any, run: int) -> None:
+def _serve(listener: Listener, folder: Path, limit: float, began: Any, run: int) -> None:
     """Answer until the run ends, or this process should not go on."""
     threading.Thread(target=_end_with, args=(run,), daemon=True).start()
     others = throttling.processes(machine.nvml())
@@ -164,7 +159,7 @@ def _serve(listener: Listener, options: argparse.Namespace, began: Any, run: int
         session = Session(throttling.watch())
         ready = device.ready(fingerprint.conditions(machine.volatile()))
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
-        server = Server(session, ready, options.limit, options.address.parent)
+        server = Server(session, ready, limit, folder)
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}
     began.send(facts)
@@ -199,7 +194,7 @@ def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     folder = Path(tempfile.mkdtemp())
     address = str(folder / "measuring")
-    command = [sys.executable, "-m", "kernelwatch.instrument.measuring", address, "--limit", str(limit)]
+    command = [sys.executable, "-m", "kernelwatch.instrument.measuring", address, str(limit)]
     # In a session of its own: a Ctrl-C is for the run, which ends it.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
     with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:
@@ -229,4 +224,4 @@ def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
