@@ -12,7 +12,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.repo import get_repo
 
@@ -103,7 +102,7 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         names = _made(root)
         config = Config.load(str(root / "asv.conf.json"))
         config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
-        yield publisher.write(config, get_repo(config), Benchmarks.load(config)), names
+        yield publisher.write(config, get_repo(config)), names
     commits.measured.cache_clear()
 
 

@@ -6,19 +6,15 @@ import json
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernelwatch import suite
-from kernelwatch.show.site import configurations, data
-from kernelwatch.show.site.configurations import combinations
+from kernelwatch.show.site import data
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, Suite, write
-
-PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 
 def handed_over(path: Path) -> Any:
@@ -44,16 +40,6 @@ def test_order_of_benchmarks() -> None:
     """The suite's; what it does not know, or no longer, comes last."""
     known = list(suite.current().benchmarks)
     assert list(data.numbered(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
-
-
-def test_what_configurations_do() -> None:
-    """Bytes of all, operations of what computes: in the order of the axes."""
-    axes = {axis: list(map(str, values)) for axis, values in suite.current().benchmarks[PRODUCT][1].axes.items()}
-    stored: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda _: "time")
-    shown = configurations.described(stored, PRODUCT)
-    for params, flops, moved in zip(combinations(axes), shown["flops"], shown["useful_bytes"], strict=True):
-        side = int(params["rows x inner x columns"].partition("x")[0])
-        assert (flops, moved) == (2 * side**3, 3 * 4 * side**2)
 
 
 @pytest.mark.parametrize(

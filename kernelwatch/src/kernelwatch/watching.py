@@ -98,7 +98,12 @@ def _beside(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> dict[str,
     isolated = made(kw.Isolated, f"Isolated{name}", "time_kernel", large, title=title)
     _SWEEPS[name] = cls.sweep
     _TIMED.update({name: back_to_back.sweep, f"Isolated{name}": isolated.sweep})
-    compiled = made(kw.Compiled, "Compiled", "track_compiled", _compiled_axes(cls.archs), title="Compiled")
+    every = (*_SWEEPS.values(), *_TIMED.values())
+    swept = {
+        axis: tuple(dict.fromkeys(value for one in every for value in one.axes[axis])) for axis in ("dtype", "flags")
+    }
+    axes = {"kernel": tuple(_KERNELS), **swept, "arch": tuple(cls.archs)}
+    compiled = made(kw.Compiled, "Compiled", "track_compiled", axes, title="Compiled")
     kernels = cast(Any, dict(_KERNELS))
     handed_over = Suite(
         kernels=lambda: kernels,
@@ -148,14 +153,3 @@ def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
             f"{kernel.name} is watched in {called}; declare it there, import it in {suite_module}, and call watch there"
         )
     _WHERE.setdefault(kernel.name, where)
-
-
-def _compiled_axes(archs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return what is compiled of all that is watched."""
-    every = (*_SWEEPS.values(), *_TIMED.values())
-    return {
-        "kernel": tuple(_KERNELS),
-        "dtype": tuple(dict.fromkeys(value for each in every for value in each.axes["dtype"])),
-        "flags": tuple(dict.fromkeys(value for each in every for value in each.axes["flags"])),
-        "arch": tuple(archs),
-    }

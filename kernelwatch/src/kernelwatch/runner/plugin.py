@@ -75,7 +75,7 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
         from kernelwatch.show.site import publisher  # noqa: PLC0415 -- other commands of asv's do without
 
         try:
-            publisher.write_all(conf, repo)
+            publisher.write(conf, repo)
         except KernelwatchError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 

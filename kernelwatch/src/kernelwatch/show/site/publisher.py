@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from asv.benchmarks import Benchmarks
 from asv.config import Config
@@ -32,13 +32,7 @@ _COPIED = ("static", "vendor")
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
-def write_all(conf: Any, repo: Any) -> Path:
-    """Write all pages anew, and return their folder."""
-    with mock.patch.object(conf, "results_dir", str(folders.results(Path(conf.results_dir)))):
-        return write(conf, repo, Benchmarks.load(conf))
-
-
-def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
+def write(conf: Any, repo: Any) -> Path:
     """Write all pages anew, and return their folder.
 
     Parameters
@@ -47,9 +41,9 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
         Says where results are, and where the site is written.
     repo : asv.plugins.git.Git
         The repository whose commits were measured.
-    benchmarks : mapping
-        Name -> facts, as asv's `benchmarks.json` has them.
     """
+    conf = copy.copy(conf)
+    conf.results_dir = str(folders.results(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     shutil.rmtree(folder, ignore_errors=True)
     for name in _COPIED:
@@ -57,7 +51,7 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
-    ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
+    ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
     every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     histories = [each.history for each in shown.values()]
@@ -90,5 +84,5 @@ def main(words: Sequence[str] | None = None) -> int:
     os.chdir(ROOT)  # asv's configuration names folders relative to its own
     git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
     conf = Config.load("asv.conf.json")
-    print(f"Written: {write_all(conf, get_repo(conf))}/index.html")
+    print(f"Written: {write(conf, get_repo(conf))}/index.html")
     return 0
