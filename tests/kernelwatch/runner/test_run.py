@@ -13,6 +13,7 @@ import pytest
 
 from kernelwatch.store import record
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made, texts
+from tests.stored import contents
 
 MACHINE = "no-gpu-x86_64"
 
@@ -119,6 +120,10 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     (last,) = (line for line in lines(project, record.FINGERPRINTS_FILE) if line["commit"] == commits[0])
     assert [len(each) for each in last["fingerprints"].values()] == [1, 1], "one of each class is measured all the same"
     assert project.run("git", "status", "--porcelain").stdout == "?? results/\n"
+    before = contents(project.path / "results")
+    idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
+    assert (idle.returncode, len(idle.stdout.splitlines())) == (0, 1), idle.stdout
+    assert contents(project.path / "results") == before
 
 
 #: What is typed -> exit code, commits by their places, and what is said.

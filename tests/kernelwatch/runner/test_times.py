@@ -152,20 +152,30 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples, ratios and reasons of one round after those of another."""
-    outcomes = iter(
+    """Samples, ratios and reasons of one round after those of another; what cannot be measured is tried once."""
+    outcomes: Iterator[Any] = iter(
         [
             Outcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+            NotImplementedError("no room"),
             Outcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
         ]
     )
-    monkeypatch.setattr(times.Times, "_measured", lambda *_: next(outcomes))
+
+    def measured(*_: Any) -> Outcome:
+        found = next(outcomes)
+        if isinstance(found, Exception):
+            raise found
+        assert isinstance(found, Outcome)
+        return found
+
+    monkeypatch.setattr(times.Times, "_measured", measured)
     monkeypatch.setattr(times.Times, "_identify", lambda *_: None)
     said: list[Any] = []
-    task = Task({GROUP: [0]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
+    task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
     measuring = times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
     measuring.measure(counts.configurations(task, suite.Kind.TIMED))
-    one = said[-1]
+    other, one = (each for each in said if isinstance(each, Configuration))
+    assert (other.place, other.skipped, other.numbers) == (1, "no room", {})
     assert (one.held_back, one.rounds) == (["hot", "cap"], [1, 2])
     assert one.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
