@@ -89,6 +89,8 @@ def test_measured_again(what: str, results: Path, tmp_path: Path) -> None:
 
 def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
     """Another commit whose hash begins so, or another environment, has files of its own."""
+    for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
+        assert CommitFiles(results / MACHINE, commit, environment).read() is None
     document = _measured(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
         other = {**document, "commit_hash": commit, "env_name": environment}
