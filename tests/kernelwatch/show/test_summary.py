@@ -19,7 +19,7 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict against the nearest measured ancestor; what was skipped; which page and command show more.
 
-    Each commit of a run is told its own, and nothing of what no commit will have.
+    Each commit of a run is told its own, and what no commit will have in one line.
     """
     history, never = History("nvidia-h200"), f"{skips.NEVER}addition has no int8; it has float32, float64"
     told = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
@@ -31,13 +31,14 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
     monkeypatch.setattr(summary, "History", lambda *_: history)
     monkeypatch.setattr(git, "text", _text)
-    for skipped, said in (([], "Skipped: nothing"), (noted, "Skipped: 2 configurations: its own")):
+    never = "Skipped: 1 configurations: kernels are not meant for these dtypes"
+    for skipped, said in (([], ["Skipped: nothing"]), (noted, ["Skipped: 2 configurations: its own", never])):
         monkeypatch.setattr(history, "run_of", lambda *_, skipped=skipped: {"skipped": skipped})
         assert summary.main() == 0
         first, whole, *others, page, tables = capsys.readouterr().out.splitlines()
         assert first == "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200"
         assert whole.strip() == "all of it: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
-        assert (others, page[:31]) == ([said], "Look at: html/watch/index.html;")
+        assert (others, page[:31]) == (said, "Look at: html/watch/index.html;")
         assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
     head[0] = "0" * 40
     assert summary.main() == 1
