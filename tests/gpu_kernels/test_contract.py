@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skips
 from kernelwatch.kernel import Array, Operation, Row, geometry
-from kernelwatch.kernel.arguments import ScalarArgument, dtype_of
+from kernelwatch.kernel.arguments import ArrayArgument, ScalarArgument, Taken, dtype_of, laid_out
 from kernelwatch.kernel.geometry import Extent, Geometry
 from kernelwatch.kernel.launch import words
 
@@ -349,3 +350,18 @@ def test_values(value: float, taken: str, found: np.generic | None) -> None:
     else:
         typed = one.typed(np.dtype(taken))
         assert (typed, typed.dtype) == (found, found.dtype)
+
+
+def test_arguments_lie_as_an_entry_point_takes_them() -> None:
+    """Each at a multiple of its alignment; what does not fit is told."""
+    array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
+    kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
+    taken: list[Taken] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
+    bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
+    packed, places = laid_out(bound, taken)
+    assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
+    assert places == (8,)
+    with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
+        laid_out(bound, taken[:3])
+    with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
+        laid_out([ScalarArgument("y", 0.5, np.dtype("f8"))], taken[2:3])

@@ -30,7 +30,7 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
 def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
     """To the byte; the cubin's report too. PTX names the folder that it was made in."""
     kernel = KERNELS[name]
-    (tmp_path / "kernel.cu").write_text(kernel.source_text(), encoding="utf-8")
+    (tmp_path / "kernel.cu").write_text(kernel.at_commit("float32", "sm_90").text, encoding="utf-8")
 
     def of_nvcc(target: str, *options: str) -> tuple[bytes, str]:
         given = (*words(flags), *kernel.options(dtype), *options, "-arch", arch, "kernel.cu")
@@ -77,7 +77,10 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch, empty_cache:
 #: What a front end is given for every kernel in every dtype that it has, moved ones in all, and with every flag set:
 #: text and options, and who shares them.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
-    (kernel.source_text(), tuple(build.without_ptxas((*words(flags), *kernel.options(dtype))))): f"{name}-{dtype}"
+    (
+        kernel.at_commit("float32", "sm_90").text,
+        tuple(build.without_ptxas((*words(flags), *kernel.options(dtype)))),
+    ): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
     for dtype, flags in itertools.product(kernel.dtypes or MOVED, FLAG_SETS)
 }

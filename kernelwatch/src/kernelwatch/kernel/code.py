@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from kernelwatch.errors import UnknownDtypeError
 from kernelwatch.kernel import dtypes, expressions, sources
 from kernelwatch.kernel.arguments import Array, Taken, dtype_of
-from kernelwatch.kernel.launch import DTYPE, FLAGS, words
+from kernelwatch.kernel.launch import FLAGS, words
 from kernelwatch.kernel.sources import Made, Module, Source
 from kernelwatch.toolchain import build
 from kernelwatch.toolchain.build import Cubin
@@ -70,10 +70,6 @@ class Code:
         if found.is_ptx:
             return found
         return sources.with_options(replace(found, prelude=dtypes.filled(self._prelude, dtype)), self._options)[0]
-
-    def source_text(self) -> str:
-        """Return the text of its source, for float32."""
-        return self.at_commit(DTYPE, "sm_90").text
 
     def module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
         """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
