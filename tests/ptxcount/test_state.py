@@ -42,27 +42,75 @@ def test_guarded_writes() -> None:
     assert out.tolist() == [5] * 20 + [7] * 44
 
 
-STORE, LOAD, ATOMIC = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];", "atom.shared.add.u32 %r5, [{}], 1;"
-#: Everyone has written its own word.
-WRITTEN = "st.shared.u32 [%r1], %r0; bar.sync 0;"
-BLOCK, WARP = "bar.sync 0;", "bar.warp.sync -1;"
+STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
+#: What threads do to a word of shared memory, at %r6, and barriers of the block and of warps.
+ACTIONS = {
+    "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
+    "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
+}  # fmt: skip
+#: One of these, the first thread and the one behind the last, and which word: threads times a factor, and a number.
+Action = tuple[str, int, int, int, int]
 
 
-@pytest.mark.parametrize("before", ["", WARP, BLOCK, WARP + BLOCK, f"setp.lt.u32 %p1, %r0, 32; @%p1 {WARP}"])
-@pytest.mark.parametrize(("other", "within"), [("%r2", True), ("%r3", False)])
-@pytest.mark.parametrize(("first", "second", "races"), [
-    (STORE, LOAD, True), (LOAD, STORE, True), (STORE, STORE, True), (ATOMIC, LOAD, True), (LOAD, ATOMIC, True),
-    (ATOMIC, STORE, True), (STORE, ATOMIC, True), (ATOMIC, ATOMIC, False), (LOAD, LOAD, False),
-])  # fmt: skip
-def test_races(first: str, second: str, races: bool, other: str, within: bool, before: str) -> None:
-    """A thread's own word, then another's: a barrier between orders them, that of a warp within it, an earlier none."""
-    for between, orders in (("", False), (WARP, within), (BLOCK, True)):
-        body = WRITTEN + before + first.format("%r1") + between + second.format(other)
-        if races and not orders:
-            with pytest.raises(errors.SharedRaceError):
-                _run(body)
-        else:
-            _run(body)
+def _words(action: Action) -> list[tuple[int, int]]:
+    """The threads of an action, each with a word that it touches."""
+    kind, first, stop, factor, shift = action
+    words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
+    return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
+
+
+def _wrong(program: list[Action]) -> dict[str, int]:
+    """The first action that races, and the first that reads what nobody wrote, by lists of all accesses."""
+    found: dict[str, int] = {}
+    touched: list[tuple[int, int, str, int]] = []
+    written: set[int] = set()
+    epoch = 0
+    for number, action in enumerate(program):
+        kind = action[0].replace("wide", "store")
+        epoch, touched = epoch + (kind == "warp"), [] if kind == "block" else touched
+        now = [(t, word, kind, epoch) for t, word in _words(action)]
+        for t, word, *_ in now:
+            for u, other, what, when in touched + now * (kind == "store"):
+                ordered = t // 32 == u // 32 and when < epoch
+                if (
+                    (t, word) != (u, word)
+                    and word == other
+                    and {kind, what} not in ({"load"}, {"atomic"})
+                    and not ordered
+                ):
+                    found.setdefault("shared-race", number)
+            if kind != "store" and word not in written:
+                found.setdefault("unwritten-read", number)
+        touched += now
+        written |= {word for _, word, what, _ in now if what == "store"}
+    return found
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_random_accesses(parted: bool) -> None:
+    """Shared memory of a block, also of blocks that have parted ways before: races and what nobody wrote."""
+    rng, clean = np.random.default_rng(5), 0
+    apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
+    for turn in range(100):
+        program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
+        for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
+            first, stop = sorted(rng.choice([0, 1, 7, 32, 33, 64], 2, replace=False).tolist())
+            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
+        lines = [
+            f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
+            f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+            f"{'@%p1 ' * (kind not in ('block', 'warp'))}{ACTIONS[kind].format('%r6')}"
+            for kind, first, stop, factor, shift in program
+        ]
+        text = module("\n".join([_PLACES + apart * parted, *lines]), 1, _SHARED.replace("256", "512"))
+        given = [np.zeros(64, np.uint32)]
+        counters = run(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
+        found: dict[str, int] = {}
+        for each in counters.findings:
+            found.setdefault(each.code, each.source.ptx_line - text.splitlines().index(lines[0]) - 1)
+        assert found == _wrong(program), program
+        clean += not found
+    assert 15 < clean < 85
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
