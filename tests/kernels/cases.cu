@@ -215,12 +215,6 @@ KERNEL behind_a_barrier(int* x)
     if (blockIdx.x == 1) x[0] = 5;
     if (blockIdx.x == 0) x[1] = x[0];
 }
-KERNEL a_reader_writes(int* x, int who)
-{
-    const int v = x[0];
-    if (threadIdx.x == who) x[0] = v + 1;
-    x[1 + threadIdx.x] = v;
-}
 KERNEL read_twice(int* x)
 {
     __shared__ volatile int s[32];

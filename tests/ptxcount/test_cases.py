@@ -54,7 +54,6 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
     ("neighbours", 4, 64, [np.arange(257, dtype=F)], {}, ["global-race"]),
     ("parted_barriers", 2, 64, [_zeros(1)], {0: [2]}, []),
     ("behind_a_barrier", 2, 1, [_zeros(2)], {}, ["global-race"]),
-    *(("a_reader_writes", 1, 32, [_zeros(33), INT(who)], {}, ["global-race"]) for who in (0, 30, 31)),
     ("read_twice", 1, 32, [_zeros(32)], {}, ["unwritten-read"]),
     ("pieces_of_the_heap", 2, 32, [np.ones(32, INT)], {0: _zeros(32)}, []),
     ("warps_leave", 1, 64, [np.ones(128, INT), INT(8)], {0: [1] * 64 + [8] * 32 + [16] * 32}, []),
