@@ -61,6 +61,7 @@ TILE = """__shared__ float tile[32][32]; int x = i % 32, y = threadIdx.x / 32;
 for (int m = y; m < 32; m += 8) tile[m][x] = in[i]; __syncthreads();
 for (int m = y; m < 32; m += 8) out[i] = tile[x][m];"""
 FOUR = "out[i] = in[4 * i] +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
+MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
 #: What a kernel does, and the codes of what is said of it.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
@@ -75,6 +76,7 @@ BODIES = [
     ("out[i] = in[i + 1] + in[i + 4096];", []),
     ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;", ["PC102"]),
     ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),
+    (MUCH.format("in[2 * i]"), ["PC101"]), (MUCH.format("(i < 32 ? in[8 * i] : 0)"), []),  # 11 %, and 2 %
     ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
      ["PC105", "PC105"]),
     (PADDED, ["PC105"]), (COLUMNS, ["PC105", "PC105"]), (TILE, ["PC105"]), (FOUR, ["PC106", "PC101"]),

@@ -75,6 +75,8 @@ def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     totals = _json(capsys, str(file), *ROW_SUMS.split())
     assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
+    assert main([str(file)]) == 0  # 8 bytes are a pointer, most of the time
+    assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
     for option in ("--flags -O3", "--arch sm_80"):
         error = _refused(capsys, str(file), *ROW_SUMS.split(), *option.split())
         assert error.startswith("LaunchError: --flags, --arch, -I: they go with CUDA C++")
@@ -244,6 +246,14 @@ def test_lines_of_other_files(
         assert f"{Path(named).name}:" in out
         assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
         assert ("the second line" in out) is expected
+
+
+def test_stored_array(tmp_path: Path) -> None:
+    """It is read into memory that a kernel may write to, in the order of C."""
+    stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    np.save(tmp_path / "in.npy", stored)
+    array: Any = argument("a=@in.npy", folder=tmp_path)
+    assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
 def test_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

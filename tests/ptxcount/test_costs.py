@@ -12,10 +12,10 @@ import pytest
 from ptxcount import count
 from ptxcount.arguments import arguments
 from ptxcount.command_line import main
-from ptxcount.costs import costs
+from ptxcount.costs import costs, pictures, text
 from ptxcount.counters import Access, LaunchCounters
 from ptxcount.errors import Source
-from ptxcount.patterns import array_of
+from ptxcount.patterns import array_of, pattern
 from ptxcount.picture import Picture, picture
 
 SOURCE = """\
@@ -67,26 +67,26 @@ def test_order() -> None:
 def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command's listing leads with them, and so does its page; the text of a line may be anything."""
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
-    source.write_text(SOURCE.replace("in[0] +", "in[0] + /* <b>\x1b[31m */"))
+    source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
     assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
     out = capsys.readouterr().out
     lead = out[: out.index("\nglobal ")]
     assert PICTURE in lead
     assert [int(line) for line in re.findall(r"k\.cu:(\d+)", lead)] == [row[1] for row in COSTS]
     assert re.search(r"^  (\d+)%  in\n +\1?\d*%  k\.cu:4  tile\[y\]\[x\] = in\[32 \* x \+ y\];$", lead, re.M)
-    assert r"/* <b>\x1b[31m */" in lead
+    assert "in[0] +\t/* <b>\\x1b[31m */" in lead
     html = page.read_text()
     assert unescape(re.search("<pre>(.*)</pre>", re.sub("</?mark>", "", html), re.S)[1]) == out.rstrip("\n")  # type: ignore[index]
     marked = [unescape(line).split()[1] for line in re.findall("<mark>(.*)</mark>", html)]
     assert [each for each in marked if each != "^"] == ["4", "6", "7"]
 
 
-def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> Picture:
+def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> tuple[Access, Picture]:
     access = Access(Source(1), space, "load", width)
     access.record(addresses[None], lanes[None], (1, 32))
     made = picture(access)
     assert made is not None
-    return made
+    return access, made
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
@@ -97,7 +97,7 @@ def test_sectors(width: int, seed: int) -> None:
     addresses = random.integers(0, 4 << seed, 32) * width
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
-    made = _access("global", width, addresses, lanes)
+    _, made = _access("global", width, addresses, lanes)
     rows = {tuple(np.flatnonzero(lanes & (addresses // 32 == sector))) for sector in {*(addresses[lanes] // 32)}}
     assert {tuple(np.flatnonzero(row)) for row in made.now} == rows
     assert len(made.now) == len(rows)
@@ -115,15 +115,19 @@ def test_banks(width: int, seed: int) -> None:
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
     addresses = random.permutation(4 << seed + 3)[:32] * width  # no two lanes at one address
-    made = _access("shared", width, addresses, lanes)
-    together, height = 128 // max(width, 4), np.zeros(32, int)
-    for first in range(0, 32, together):
-        some = [lane for lane in range(first, first + together) if lanes[lane]]
-        wanted = {int(addresses[lane]) // 4 + word for lane in some for word in range(max(width // 4, 1))}
-        for word in wanted:
-            height[word % 32] += 1
-    assert (made.now.sum(axis=0) == height).all()
-    assert made.best.sum() == height.sum()
+    access, made = _access("shared", width, addresses, lanes)
+    heights = []
+    for together in (128 // max(width, 4), 256 // max(width, 4)):  # where lanes agree in pairs, twice as many
+        height = np.zeros(32, int)
+        for first in range(0, 32, together):
+            some = [lane for lane in range(first, min(first + together, 32)) if lanes[lane]]
+            wanted = {int(addresses[lane]) // 4 + word for lane in some for word in range(max(width // 4, 1))}
+            for word in wanted:
+                height[word % 32] += 1
+        heights.append(height.tolist())
+    assert len(made.now) == access.wavefronts
+    assert made.now.sum(axis=0).tolist() in heights
+    assert made.best.sum() == made.now.sum()
     assert len(made.best) <= len(made.now)
 
 
@@ -135,14 +139,56 @@ def test_names_of_arrays(place: int, name: str) -> None:
     assert array_of(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
+LANES = np.arange(32)
+#: The addresses of lanes, how many of them take part, and the pattern in words.
+PATTERNS = [
+    (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
+    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps begin within a sector"),
+    (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
+    (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
+    (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
+    (LANES * 128 + LANES // 3 * 64, 32, "lanes have no common distance"), (LANES * 128, 7, None),
+    (LANES // 2 * 100 + LANES % 2 * 4, 32, "2 neighbouring lanes follow each other, then a jump"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
+def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None:
+    """At least 8 lanes make one; most distances are the same, not all."""
+    access = Access(Source(1), "global", "load", 4)
+    access.record(addresses[None], (active > LANES)[None], (1, 32))
+    found = pattern(access)
+    assert (found.words[: len(words or "")] if found else None) == words
+
+
+def _counters(*sectors: int) -> LaunchCounters:
+    """Accesses at lines of their own, whose lanes lie in so many sectors."""
+    accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
+    for access, number in zip(accesses, sectors, strict=True):
+        access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
+    return LaunchCounters(32, accesses=accesses)
+
+
+def test_which_pictures() -> None:
+    """Those of accesses that take more than would do, each once; lines with little are summed up."""
+    assert pictures(costs(_counters(4, 4))) == {}
+    assert len(pictures(costs(_counters(4, 32, 32, 16)))) == 2
+    assert len(pictures(costs(_counters(*range(8, 33, 4))))) == 3
+    shown = text(_counters(*[32] * 20, 4), [], lambda name: None)
+    assert "       4 sectors at lines with less than 1% each" in shown
+    assert "k.cu:21" not in shown
+
+
 def test_a_typical_request() -> None:
-    """What is drawn is like most requests, not the first."""
+    """What is drawn is like most requests, not the first; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
-        access.record(np.arange(32)[None] * step, np.ones((1, 32), bool), (1, 32))
+        access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
     made = picture(access)
     assert made is not None
     assert len(made.now) == 32
+    _, wide = _access("shared", 8, LANES // 2 * 8, LANES >= 0)
+    assert (len(wide.now), len(wide.best)) == (1, 1)
 
 
 def test_fewer_than_the_bytes_would_fill() -> None:

@@ -38,6 +38,7 @@ arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
 """
 BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
 OTHER = LAUNCH.replace("= 4", "= 2")
+NAMED = f'{LAUNCH}name = "one"\n'
 
 
 class Repository:
@@ -135,6 +136,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1, [f"{ROSE}; doubled"]),
+    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
+      lambda one: one.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
     # limits of a launch, and of a line
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),

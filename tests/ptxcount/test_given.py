@@ -19,6 +19,7 @@ struct Node { Node* next; float value; };
 __device__ float* where;
 extern "C" {
 __global__ void shift(float* to, const float* from) { to[threadIdx.x] = from[(int)threadIdx.x - 1]; }
+__global__ void copy(const float* from, float* to) { to[threadIdx.x] = from[threadIdx.x]; }
 __global__ void of_struct(Set s) { s.y[threadIdx.x] = s.by * s.rows[0].x[threadIdx.x] + s.rows[1].x[s.rows[1].n]; }
 __global__ void of_rows(float* out, float** rows) { out[threadIdx.x] = rows[threadIdx.x & 1][threadIdx.x]; }
 __global__ void of_sets(const Set* s) { s[1].y[threadIdx.x] = s[0].rows[1].x[threadIdx.x]; }
@@ -89,6 +90,8 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
     assert flat[to].tolist() == expected.tolist()
     with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the array around argument 0 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [fixed, flat[8:40]])
+    with pytest.raises(ptxcount.ReadOnlyError):
+        ptxcount.count(ptx, "copy", 1, 32, [flat[8:40], fixed])
 
 
 def test_part_of_an_input(ptx: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import ptxcount
 from ptxcount import launch
-from ptxcount.names import cpp_name, find_entry, is_called, source_name
+from ptxcount.names import cpp_name, find_entry, is_called, parameter_types, source_name
 from tests.ptxcount import sources
 
 TEXT = """
@@ -80,6 +80,12 @@ def test_names(mangled: str, name: str, source: str, called: list[str]) -> None:
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
     assert all(is_called(mangled, each) for each in (name, source, *called))
     assert not any(is_called(mangled, each) for each in ("cale", "ather", "Point", "gather<double>"))
+
+
+def test_parameter_types() -> None:
+    """Of a name that says them; lists in brackets are one."""
+    found = [parameter_types(each) for each in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
+    assert found == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
 
 
 def test_exact_name() -> None:

@@ -6,13 +6,14 @@ is the cost. Beside it stands what the same bytes would take at best.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from .counters import Access
-from .transactions import BANKS, SECTOR, WORD, sectors, wavefronts
+from .transactions import BANKS, SECTOR, WORD, sectors, served_loads, served_stores
 from .warps import Array
 
 Grid = npt.NDArray[np.bool_]
@@ -54,14 +55,16 @@ def picture(access: Access) -> Picture | None:
     rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
     lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
     rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
-    counted, amount = (sectors, access.sectors) if access.space == "global" else (wavefronts, access.wavefronts)
-    counts = counted(rows, lanes, access.width)
-    typical = int(np.abs(counts - amount / access.requests).argmin())
-    made = drawn(rows[typical], lanes[typical], access.width)
-    return made if len(made.now) == counts[typical] else None
+    if access.space == "global":
+        counts = sectors(rows, lanes, access.width)
+    else:
+        counts = (served_loads if access.kind == "load" else served_stores)(rows, lanes, access.width)[0]
+    typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
+    found = drawn(rows[typical], lanes[typical], access.width)
+    return next((each for each in found if len(each.now) == counts[typical]), None)
 
 
-def _sectors(addresses: Array, lanes: Array, width: int) -> Picture:
+def _sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
     def grid(places: Array) -> Grid:
         rows = places // SECTOR
         made: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
@@ -70,16 +73,17 @@ def _sectors(addresses: Array, lanes: Array, width: int) -> Picture:
     _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
     packed = np.zeros(32, np.int64)  # what lanes take, side by side in their order
     packed[lanes] = first.argsort().argsort()[order] * width
-    return Picture("sectors", grid(addresses), grid(packed))
+    yield Picture("sectors", grid(addresses), grid(packed))
 
 
-def _banks(addresses: Array, lanes: Array, width: int) -> Picture:
-    now, best = [], []
-    together = BANKS * WORD // max(width, WORD)
-    for first in range(0, 32, together):
-        group = slice(first, first + together)
-        words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
-        load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-        now.append(load > np.arange(load.max())[:, None])
-        best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
-    return Picture("wavefronts", np.concatenate(now), np.concatenate(best))
+def _banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    """By as many lanes as are served together always, and by twice as many, as some loads are."""
+    for together in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
+        now, best = [], []
+        for first in range(0, 32, together):
+            group = slice(first, first + together)
+            words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
+            load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+            now.append(load > np.arange(load.max())[:, None])
+            best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
+        yield Picture("wavefronts", np.concatenate(now), np.concatenate(best))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..patterns import Pattern
-from ..transactions import BANKS, WORD, served_groups, wavefronts
+from ..transactions import BANKS, WORD, served_loads, served_stores
 
 #: Rows shorter than this are no rows of a tile.
 _ROW = 32
@@ -73,6 +73,7 @@ def _pitches(one: Pattern) -> Iterator[int]:
 
 def _conflicts(one: Pattern, base: int, pitch: int, pad: int) -> float:
     moved = one.rows + (one.rows - base) // pitch * pad
-    rows, width = np.where(one.lanes, moved, moved[:, :1] * 0), one.access.width
-    excess = wavefronts(rows, one.lanes, width) - served_groups(rows, one.lanes, width)
-    return float(excess.mean()) * one.access.requests
+    rows = np.where(one.lanes, moved, moved[:, :1] * 0)
+    served = served_loads if one.access.kind == "load" else served_stores
+    now, free = served(rows, one.lanes, one.access.width)
+    return float((now - free).mean()) * one.access.requests
