@@ -85,9 +85,16 @@ def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What pytools calls nvcc by is replaced for as long as PyCUDA compiles."""
     prefork = SimpleNamespace(forker=object())
     before = prefork.forker
-    monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
-    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "), nvcc_call._in_time():
+
+    def called(*_: object, **__: object) -> None:
         prefork.forker.call_capture_output([str(fake)], None, False)
+
+    pycuda = SimpleNamespace(compiler=SimpleNamespace(compile=called), driver=SimpleNamespace(CompileError=OSError))
+    for name, module in {"": pycuda, ".compiler": pycuda.compiler, ".driver": pycuda.driver}.items():
+        monkeypatch.setitem(sys.modules, f"pycuda{name}", module)
+    monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
+    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "):
+        nvcc_call.through_pycuda(fake, "ptx", (), "sm_90", "")
     assert prefork.forker is before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -27,23 +27,15 @@ _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each 
 #: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
 _MERGED = "merged wavefronts"
 
-#: Kernel, dtype and flags: machine code, on one architecture.
-_Code = tuple[str, str, str]
-
 #: What else both commits have of a row's launch and machine code, by metric.
 _Beside = Mapping[object, Mapping[str, Row]]
-
-
-def _of_today(row: Row) -> Launched:
-    block = occupancy.launched(row.kernel, row.params.get("dtype", ""))
-    return block, block
 
 
 def weigh(
     rows: Sequence[Row],
     arch: str | None,
     limits: Mapping[str, float] = MappingProxyType({}),
-    launched: Callable[[Row], Launched] = _of_today,
+    launched: Callable[[Row], Launched] = lambda row: (occupancy.launched(*row.code[:2]),) * 2,
 ) -> Iterator[Row]:
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
@@ -51,20 +43,20 @@ def weigh(
     there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `launched` says with which
     blocks base and head launch what was compiled; this checkout's if not given.
     """
-    times: dict[_Code, Counter[Verdict]] = defaultdict(Counter)
+    times: dict[object, Counter[Verdict]] = defaultdict(Counter)
     beside: defaultdict[object, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         if row.kind != TIMED:
-            beside[row.launch if row.arch is None else (_code(row), row.arch)][row.metric] = row
+            beside[row.launch if row.arch is None else (row.code, row.arch)][row.metric] = row
         elif row.judgement.verdict is not Verdict.UNDECIDED:
-            times[_code(row)][row.judgement.verdict] += 1
+            times[row.code][row.judgement.verdict] += 1
     for row in rows:
         if row.kind == TIMED or not row.judgement.is_change:
             yield row
             continue
         decides, why = _alone(row, beside, limits, launched)
-        found = times[_code(row)]
-        told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
+        found = times[row.code]
+        told = ", ".join(f"{found[each]} {each.value.lower()}" for each in _TOLD if found[each])
         verdict = row.judgement.verdict
         if verdict is Verdict.FASTER:
             told, why = told * (decides and found[Verdict.SLOWER] > 0 == found[Verdict.FASTER]), None
@@ -79,11 +71,8 @@ def weigh(
         yield replace(row, judgement=judged, decides=decides)
 
 
-_WORDS = {Verdict.SLOWER: "slower", Verdict.FASTER: "faster", Verdict.SAME: "same"}
-
-
-def _code(row: Row) -> _Code:
-    return row.kernel, row.params.get("dtype", ""), row.flags
+#: Of times, in which order they are told beside a number.
+_TOLD = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 
 
 def _alone(
@@ -93,26 +82,23 @@ def _alone(
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(Why.BEYOND, (limits[row.metric],))
     if row.metric in _RESOURCES:
-        return _by_fit(row, beside[_code(row), row.arch], launched(row))
+        return _by_fit(row, beside[row.code, row.arch], launched(row))
     counted = beside[row.launch] if row.arch is None else {}
-    frame = beside.get((_code(row), ARCH), {}).get(_FRAME)
+    moved = [(each.base, each.head) for each in counted.values() if each.is_moved]
+    frame = beside.get((row.code, ARCH), {}).get(_FRAME)
     evidence = {
         Why.INSTRUCTIONS: row.metric == "instructions",
         Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        Why.SECTORS: row.metric == "requests"
-        and any(each.is_moved and each.base != each.head for each in counted.values()),
+        Why.SECTORS: row.metric == "requests" and any(base != head for base, head in moved),
         Why.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED) and not row.base and _fell(counted.values()),
+        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED)
+        and not row.base
+        and any(head < base for base, head in moved)
+        and all(head <= base for base, head in moved),
         Why.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
     why = next((Reason(why) for why, holds in evidence.items() if holds), None)
     return why is None, why
-
-
-def _fell(counted: Iterable[Row]) -> bool:
-    """Whether fewer sectors are moved somewhere, and more nowhere."""
-    moved = [(each.base, each.head) for each in counted if each.is_moved]
-    return any(head < base for base, head in moved) and all(head <= base for base, head in moved)
 
 
 def _by_fit(row: Row, resources: Mapping[str, Row], launched: Launched) -> tuple[bool, Reason]:

@@ -12,8 +12,8 @@ from kernelwatch import suite
 from kernelwatch.review import occupancy
 from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.occupancy import Launched
-from kernelwatch.review.rows import Copies, Row
-from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why, change, ratio
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import Point
 
@@ -37,10 +37,10 @@ class Evidence:
         """Whether two GPUs measured a configuration, or one that is known and one that is not."""
         return len(self.gpus(benchmark, point)) > 1
 
-    def copies(self, benchmark: str, point: Point) -> Copies | None:
+    def copies(self, benchmark: str, point: Point) -> tuple[float, float] | None:
         """The times of both commits in copies; None where one has none."""
         base, head = (found.get(point.name(benchmark)) for found in self._copies)
-        return None if base is None or head is None else Copies(base, head)
+        return None if base is None or head is None else (base, head)
 
     def is_one_measurement(self, base: Point, head: Point) -> bool:
         """Whether two commits have the numbers of one measurement, since all that they depend on is the same."""
@@ -64,9 +64,9 @@ class Evidence:
 
     def launched(self, row: Row) -> Launched:
         """The blocks with which both commits launch what was compiled: this checkout's where no run of theirs said."""
-        named = row.kernel, row.params.get("dtype", "")
+        kernel, dtype, _ = row.code
         base, head = (
-            cubins.block(side.commit, row.arch or "", *named) or occupancy.launched(*named)
+            cubins.block(side.commit, row.arch or "", kernel, dtype) or occupancy.launched(kernel, dtype)
             for side, cubins in zip(self._sides.both, self._cubins, strict=True)
         )
         return base, head
@@ -81,8 +81,9 @@ class Evidence:
             doubt, could_be = Reason(Why.HELD_BACK, (told,)), None
         elif unchanged and self.are_several_gpus(benchmark, point):
             doubt = Reason(Why.SEVERAL_GPUS)
-        elif unchanged and copies is not None and abs(copies.ratio - 1) <= judgement.threshold:
-            doubt = Reason(Why.COPY, (copies.ratio,))
+        elif unchanged and copies and change(ratio(*copies)) <= judgement.threshold:
+            # What is left of a change once all that slows a copy too is cancelled.
+            doubt = Reason(Why.COPY, (ratio(*copies),))
         reasons = (doubt,) if doubt else judgement.reasons
         reasons += (Reason(Why.UNCHANGED),) if unchanged else ()
         verdict = Verdict.UNDECIDED if doubt else judgement.verdict

@@ -5,26 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kernelwatch import suite
-from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.results import TIMED, kind
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
-
-
-class Copies(NamedTuple):
-    """A configuration's times in copies of the same bytes, of base and head."""
-
-    base: float
-    head: float
-
-    @property
-    def ratio(self) -> float:
-        """Head over base: what is left of a change once all that slows a copy too is cancelled."""
-        return ratio(self.base, self.head)
 
 
 @dataclass(frozen=True)
@@ -34,10 +21,10 @@ class Row:
     `name` is benchmark and parameters, as asv's tables have them; `benchmark` and `params` are the two apart. `kind` is
     one of KINDS. Of `base` and `head`, in a `unit` or none, lower is better; `judgement` says what to make of them.
 
-    `useful_bytes` is what a launch must move, of times and sectors, and `copies` a time in copies of the same
-    bytes, where one was timed beside it. `kernel` is what it launches; of another suite's benchmark, the benchmark.
-    `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel that is not
-    `verified` writes was compared with no reference. A number that does not `decide` explains others.
+    `useful_bytes` is what a launch must move, of times and sectors. `copies` are the times of both commits in copies of
+    the same bytes, where one was timed beside them. `kernel` is what it launches; of another suite's benchmark, the
+    benchmark. `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel
+    that is not `verified` writes was compared with no reference. A number that does not `decide` explains others.
     """
 
     name: str
@@ -47,7 +34,7 @@ class Row:
     head: float
     judgement: Judgement
     useful_bytes: int | None = None
-    copies: Copies | None = None
+    copies: tuple[float, float] | None = None
     benchmark: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
     kernel: str = ""
@@ -74,6 +61,11 @@ class Row:
     def launch(self) -> tuple[str, ...]:
         """What the counted numbers of one launch share: the class, and the values of its parameters."""
         return (self.benchmark.rpartition(".track_")[0], *self.params.values())
+
+    @property
+    def code(self) -> tuple[str, str, str]:
+        """The machine code that it is of, on one architecture: kernel, dtype and flags."""
+        return self.kernel, self.params.get("dtype", ""), self.flags
 
     @property
     def is_moved(self) -> bool:

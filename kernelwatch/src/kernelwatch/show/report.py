@@ -218,7 +218,7 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
     if judged.interval:
         yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
     if row.copies:
-        yield f"copies {row.copies.base:.3f} → {row.copies.head:.3f}"
+        yield "copies {:.3f} → {:.3f}".format(*row.copies)
     if rates:
         yield f"GB/s {rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"
     if rates and peak:

@@ -6,11 +6,11 @@ import ctypes
 import shlex
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from unittest import mock
 
 from kernelwatch.errors import CompileError
 from kernelwatch.toolchain.nvcc import call
@@ -58,8 +58,9 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, t
     """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
+    from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
 
-    with _in_time(), warnings.catch_warnings(record=True) as said:
+    with mock.patch.object(prefork, "forker", _Caller()), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             how = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
@@ -72,7 +73,7 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, t
 
 
 class _Caller:
-    """Stands where pytools has what calls nvcc for PyCUDA, for ever if need be."""
+    """Stands where pytools has what calls nvcc for PyCUDA, for ever if need be: all calls have one time limit."""
 
     @staticmethod
     def call_capture_output(
@@ -81,19 +82,6 @@ class _Caller:
         done = call(cmdline, cwd)
         is_silent = done.returncode != 0 and not (done.stdout or done.stderr)
         return done.returncode, done.stdout, b"exit code %d" % done.returncode if is_silent else done.stderr
-
-
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """Let PyCUDA's calls of nvcc have the time limit of all others."""
-    from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
-
-    # PyCUDA asks no more of it. Where PyCUDA is not installed, mypy sees nothing to ignore.
-    before, prefork.forker = prefork.forker, _Caller()  # type: ignore[assignment, unused-ignore]
-    try:
-        yield
-    finally:
-        prefork.forker = before
 
 
 def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
