@@ -27,7 +27,6 @@ from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 from tests import commits
-from tests.faults import test_orphans as orphans
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
 
@@ -203,22 +202,30 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("stored", [[], [2, 3]])
-def test_who_measures_what(stored: list[int], fleet: Any, tmp_path: Path, results: Path) -> None:
-    """Each commit that this machine has no results of, once; neighbours by one worker."""
+def test_who_measures_what(
+    stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit that this machine has no results of, once; neighbours are meant for one worker, in their order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
         folder.mkdir(parents=True)
         for place in places:
             (folder / f"{COMMITS[place][:8]}-environment.json").touch()
-    said: list[str] = []
-    assert engine.backfill(fleet, tmp_path, COMMITS, say=said.append)
+    asked, submit = dict[str, dict[str, Any]](), fleet.submit
+
+    def submitted(function: Any, *given: Any, **how: Any) -> Any:
+        asked[given[0]] = how
+        return submit(function, *given, **how)
+
+    monkeypatch.setattr(fleet, "submit", submitted)
+    assert engine.backfill(fleet, tmp_path, COMMITS, say=lambda _: None)
     assert sorted(path.name[:8] for path in results.iterdir()) == [each[:8] for each in COMMITS]
-    by = dict(sorted(line.partition(": ")[2].split(" in ")[0].split(" by ") for line in said))
-    assert list(by) == [each[:8] for place, each in enumerate(COMMITS) if place not in stored]
-    one, *others = by.values()
-    assert {*others} - {one}, "both work"
-    assert sum(each != other for each, other in zip([one, *others], others, strict=False)) <= 2
+    hows = [asked[each] for place, each in enumerate(COMMITS) if place not in stored]
+    half = len(hows) // 2
+    by = [how["workers"][0] for how in hows]
+    assert (len({*by}), by) == (2, [by[0]] * half + [by[-1]] * half)
+    assert [how["priority"] for how in hows] == [-place for place in range(half)] * 2
 
 
 def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
@@ -272,32 +279,6 @@ def test_nobody_is_left(
     assert told == [] if said else ["8 commits are left, and no worker is there"]
 
 
-DRIVER = """
-import sys
-from pathlib import Path
-from kernelwatch.fleet import workers
-if __name__ == "__main__":
-    with workers.embedded(Path(sys.argv[1]), 1) as client:
-        client.wait_for_workers(1)
-        print("up", flush=True)
-        sys.stdin.read()
-"""
-
-
-def test_killed_driver(tmp_path: Path) -> None:
-    """Its workers end with it."""
-    (tmp_path / "driver.py").write_text(DRIVER)
-    mark = f"MARK={uuid.uuid4()}"
-    words = ["env", mark, sys.executable, str(tmp_path / "driver.py"), str(tmp_path)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(words, cwd=ROOT, text=True, **pipes) as driver:
-        assert driver.stdout is not None
-        assert driver.stdout.readline() == "up\n"
-        assert len(orphans.processes(mark)) >= 2, "the driver with scheduler and nanny, and the worker"
-        driver.kill()
-    orphans.gone(lambda: orphans.processes(mark))
-
-
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
 @pytest.mark.parametrize(
     ("more", "said"),
@@ -319,7 +300,7 @@ def test_refused(words: list[str], more: list[str], said: str, tmp_path: Path) -
 
 @pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
 def test_other_hosts(tmp_path: Path) -> None:
-    """The documented commands; workers wait for a scheduler that is killed, and do the work of the next one."""
+    """The documented commands; workers wait for a scheduler, and end when it has gone."""
     from kernelwatch.fleet import workers
 
     with closing(socket.socket()) as listening:
@@ -337,20 +318,21 @@ def test_other_hosts(tmp_path: Path) -> None:
     scheduler += ["--dashboard-address=127.0.0.1:0", "--protocol=tls", f"--tls-ca-file={certificate}"]
     scheduler += [f"--tls-cert={certificate}", f"--tls-key={key}"]
     with ExitStack() as stack:
-        for turn in range(2):
-            process = _started(stack, *scheduler)
-            for name in ("job-7", "host") if turn == 0 else ():
-                own = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
-                _started(stack, "kernelwatch", "fleet-workers", address, *own)
-            with workers.connected(address, folder) as client:
-                client.wait_for_workers(2, timeout=60)
-                found = client.scheduler_info()["workers"].values()
-                assert {each["name"] for each in found} == {"job-7-0", "host-0"}
-                kind = {machine.default_name(None): 1}
-                assert all((each["resources"], each["nthreads"]) == (kind, 1) for each in found)
-                assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
-            process.kill()
-            process.wait()
+        ended = []
+        for name in ("job-7", "host"):
+            own = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
+            ended.append(_started(stack, "kernelwatch", "fleet-workers", address, *own))
+        process = _started(stack, *scheduler)
+        with workers.connected(address, folder) as client:
+            client.wait_for_workers(2, timeout=60)
+            found = client.scheduler_info()["workers"].values()
+            assert {each["name"] for each in found} == {"job-7-0", "host-0"}
+            kind = {machine.default_name(None): 1}
+            assert all((each["resources"], each["nthreads"]) == (kind, 1) for each in found)
+            assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
+        process.kill()
+        for each in ended:
+            each.wait(60)
 
 
 def _started(stack: ExitStack, module: str, *words: str) -> Any:

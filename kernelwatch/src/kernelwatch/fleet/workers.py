@@ -94,16 +94,15 @@ def connected(address: str, folder: Path | None) -> Iterator[Client]:
 
 
 async def serve(address: str, folder: Path | None, work: Path, names: list[str]) -> None:
-    """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return."""
+    """Run this host's workers until the scheduler has gone. Raises FleetError if none answers, or it is not safe."""
     work.mkdir(parents=True, exist_ok=True)
     own = {"security": security(address, folder), "death_timeout": PATIENCE}
-    while True:
-        nannies = [Nanny(address, **each["options"]) for each in specified(work, names, **own).values()]
-        try:
-            await asyncio.gather(*nannies)
-        except (TimeoutError, OSError) as error:
-            raise FleetError(f"no scheduler answers at {address}: {error}") from None
-        await asyncio.gather(*(nanny.finished() for nanny in nannies))
+    nannies = [Nanny(address, **each["options"]) for each in specified(work, names, **own).values()]
+    try:
+        await asyncio.gather(*nannies)
+    except (TimeoutError, OSError) as error:
+        raise FleetError(f"no scheduler answers at {address}: {error}") from None
+    await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
 def security(address: str, folder: Path | None) -> Security:
