@@ -25,7 +25,7 @@ from kernelwatch.fleet import command, task
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
-from kernelwatch.store import git
+from kernelwatch.store import folders, git
 from tests import commits
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
@@ -84,6 +84,7 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     ("body", "problem"),
     [
         ("[ $(cat) = abc ] || exit 1", ""),
+        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
         (f"[ ${mortal.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
         ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
@@ -96,6 +97,7 @@ def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytes
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(task, "LONGEST", 0.5)
+    monkeypatch.setenv(folders.RESULTS, "of-the-driver")
     if problem:
         with pytest.raises(RuntimeError, match=problem):
             task.run("abc", tmp_path, "")
