@@ -75,6 +75,9 @@ def test_branches(named: tuple[Path, dict[str, str]]) -> None:
     for branch in ("feature", "theirs"):
         own = Graph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
         assert (own.line, own.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+    git.text(root, "checkout", "--quiet", "feature")
+    assert Graph(root, {commits["U1"]: 0, commits["U2"]: 0}, ["main"]).line == [commits["U1"], commits["U2"]]
+    git.text(root, "checkout", "--quiet", "main")
 
 
 def test_no_repository(tmp_path: Path) -> None:
