@@ -285,6 +285,10 @@ def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> No
         KERNELS[name].bound(dtype, **arguments), KERNELS[name].geometry(dtype, **arguments)
 
 
+def _of_length(shape: Any) -> Kernel:
+    return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
+
+
 def _without_memory() -> Any:
     raise MemoryError("no room")
 
@@ -313,6 +317,9 @@ def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception],
         (lambda: dtype_of("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
         (lambda: dtype_of(object), UnknownDtypeError, "holds Python objects"),
         (lambda: words("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
+        (lambda: _of_length("n-5").bound("int8", n=5), ArgumentError, r"is \(0,\) here; lengths are positive integers"),
+        (lambda: _of_length(lambda n: (n / 2,)).bound("int8", n=5), ArgumentError, r"is \(2.5,\) here; lengths are"),
+        (lambda: outputs("x", "n", values="nothing"), ArgumentError, "values are bits, exact, random, zeros or a func"),
         (lambda: _sums(("int8", "int16")).element("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
         (lambda: _sums().options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
         (
