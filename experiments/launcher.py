@@ -10,8 +10,8 @@ from typing import Any
 
 from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.arrangement import Arrangement
-from kernelwatch.instrument.bound_kernel import filled
 from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import filled
 
 
 class Launcher:

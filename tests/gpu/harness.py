@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from kernelwatch import suite
 from kernelwatch.instrument import inputs, verification
-from kernelwatch.instrument.bound_kernel import filled
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.verification import Near
 from kernelwatch.kernel import Launch, loading
-from kernelwatch.kernel.arguments import ArrayArgument, laid_out
+from kernelwatch.kernel.arguments import ArrayArgument, filled, laid_out
 from kernelwatch.kernel.kernel import Kernel
 
 #: Bytes before and behind an output that must stay as they are.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import buffers, device, throttling, tools
-from kernelwatch.instrument.bound_kernel import BoundKernel
+from kernelwatch.instrument.device import BoundKernel
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import Call, Job, Outcome
 from kernelwatch.instrument.replay import Cycle, Instrument, Isolated, back_to_back, once

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument.job import Ready
+from kernelwatch.instrument.job import Call, Ready
 from kernelwatch.kernel import loading
+from kernelwatch.kernel.arguments import filled
 from kernelwatch.toolchain import nvcc_call
 
 
@@ -117,3 +118,31 @@ def check(result: tuple[Any, ...]) -> Any:
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"the CUDA driver answered {status.name}")
     return values[0] if values else None
+
+
+class BoundKernel:
+    """A call in the current context, which takes addresses; all other arguments stay the same."""
+
+    def __init__(self, call: Call) -> None:
+        taken = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
+        self._function, self._call = loading.prepared(cuda, call.cubin, *taken), call
+
+    def given(self, *addresses: int) -> bytes:
+        """Return what the entry point takes, with addresses in their places."""
+        return filled(self._call.parameters, self._call.addresses, addresses)
+
+    def __call__(self, stream: Any, given: bytes) -> None:
+        """Launch on a stream; does not wait.
+
+        By what PyCUDA's own calls end in: a graph holds thousands of launches, and to pack each anew takes longer than
+        the driver.
+        """
+        self._function._launch_kernel(self._call.grid, self._call.block, given, self._call.dynamic_shared, stream)
+
+
+def fits_at_once(call: Call) -> bool:
+    """Whether all blocks of a grid can run at the same time, as far as threads limit them."""
+    attribute, ask = cuda.device_attribute, cuda.Context.get_device().get_attribute
+    (x, y, z), (i, j, k) = call.grid, call.block
+    together = ask(attribute.MULTIPROCESSOR_COUNT) * (ask(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (i * j * k))
+    return bool(x * y * z <= together)

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelwatch.instrument import buffers, comparison, device, exchange, jobs, memory, throttling, tools
 from kernelwatch.instrument.arrangement import Arrangement
-from kernelwatch.instrument.bound_kernel import fits_at_once
+from kernelwatch.instrument.device import fits_at_once
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Job, Outcome, Ready
 from kernelwatch.instrument.memory import Fetch

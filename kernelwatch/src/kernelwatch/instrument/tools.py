@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from kernelwatch.instrument import device
-from kernelwatch.instrument.bound_kernel import BoundKernel
+from kernelwatch.instrument.device import BoundKernel
 from kernelwatch.instrument.job import Call
 from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import laid_out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -105,6 +106,14 @@ def laid_out(bound: Sequence[ArrayArgument | ScalarArgument], taken: Sequence[Ta
             raise ArgumentError(f"{one.name}: the entry point takes {size} bytes there; given are {len(value)}")
         found += value
     return bytes(found), tuple(places)
+
+
+def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -> bytes:
+    """Return what `laid_out` gave with addresses in their places."""
+    found = bytearray(parameters)
+    for place, address in zip(places, addresses, strict=True):
+        struct.pack_into("Q", found, place, address)
+    return bytes(found)
 
 
 def dtype_of(given: DTypeLike) -> np.dtype[Any]:
