@@ -14,7 +14,7 @@ import pytest
 import kernelwatch
 from benchmarks import installed
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, outputs, scalar, suite
+from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, suite
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skips
@@ -357,6 +357,14 @@ def test_values(value: float, taken: str, found: np.generic | None) -> None:
     else:
         typed = one.typed(np.dtype(taken))
         assert (typed, typed.dtype) == (found, found.dtype)
+
+
+def test_what_numba_takes_of_an_array() -> None:
+    """Two addresses of Python's, elements, an element's bytes, the address, lengths and strides in bytes."""
+    arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
+    bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bound("int8", h=3, w=5)
+    values = [each.value if isinstance(each, ScalarArgument) else each.shape for each in bound]
+    assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
 
 
 def test_arguments_lie_as_an_entry_point_takes_them() -> None:

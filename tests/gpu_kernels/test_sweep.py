@@ -58,48 +58,65 @@ def test_no_launch(text: str, message: str) -> None:
         Launch.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "axes", "values", "launch"),
-    [
-        (
-            *("time_transpose.Transpose.time_back_to_back", "kernel, rows x columns, dtype, flags"),
-            ("transpose_read_coalesced", "5003x2999", "int8", "-Xptxas -O0"),
-            "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0",
-        ),
-        (
-            *("time_copy.MatrixSizedCopy.time_back_to_back", "copy, dtype, flags"),
-            ("stride_copy stride=2", "float32", "-Xptxas -O3"),
-            "stride_copy size=163840000 stride=2 float32 -Xptxas -O3",
-        ),
-        (
-            *("track_counted.OffsetCopy.track_load_sectors", "dtype, offset, flags"),
-            ("float64", 31, "-Xptxas -O3"),
-            "offset_copy size=65536 offset=31 float64 -Xptxas -O3",
-        ),
-        (
-            *("track_compiled.Compiled.track_registers", "kernel, dtype, flags, arch"),
-            ("offset_copy", "int8", "-Xptxas -O3", "sm_80"),
-            "offset_copy int8 -Xptxas -O3",
-        ),
-        (
-            *("time_copy.DeviceCopy.time_back_to_back", "rows x columns, dtype"),
-            ("3x5", "int8"),
-            "device_copy rows=3 columns=5 int8",
-        ),
-        (
-            *("time_kernel.MatrixProduct.time_back_to_back", "kernel, rows x inner x columns, dtype, flags"),
-            ("matmul_tiled", "3x4x5", "float32", "-Xptxas -O3"),
-            "matmul_tiled rows=3 inner=4 columns=5",
-        ),
-        # Of another suite: the parameters alone tell.
-        ("time_old.Old.time_launch", "kernel, dtype, flags", ("k", "int8", "-Xptxas -O3"), "k int8"),
-    ],
-)
-def test_what_a_configuration_launches(benchmark: str, axes: str, values: tuple[Any, ...], launch: str) -> None:
-    """Parameters as asv gives them, and as it stores them, as texts."""
-    params, expected = dict(zip(axes.split(", "), values, strict=True)), Launch.parse(launch)
+#: Benchmark, the values of its axes, what that launches, and useful bytes, operations and whether it has machine code.
+CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | None, bool]]] = [
+    (
+        "time_transpose.Transpose.time_back_to_back",
+        {"kernel": "transpose_read_coalesced", "rows x columns": "5003x2999", "dtype": "int8", "flags": "-Xptxas -O0"},
+        "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0",
+        (2 * 5003 * 2999, None, True),
+    ),
+    (
+        "time_copy.MatrixSizedCopy.time_back_to_back",
+        {"copy": "stride_copy stride=2", "dtype": "float32", "flags": "-Xptxas -O3"},
+        "stride_copy size=163840000 stride=2 float32 -Xptxas -O3",
+        (8 * 163840000, None, True),
+    ),
+    (
+        "track_counted.OffsetCopy.track_load_sectors",
+        {"dtype": "float64", "offset": 31, "flags": "-Xptxas -O3"},
+        "offset_copy size=65536 offset=31 float64 -Xptxas -O3",
+        (16 * 65536, None, True),
+    ),
+    (
+        "track_compiled.Compiled.track_registers",
+        {"kernel": "offset_copy", "dtype": "int8", "flags": "-Xptxas -O3", "arch": "sm_80"},
+        "offset_copy int8 -Xptxas -O3",
+        (None, None, True),
+    ),
+    (
+        "time_copy.DeviceCopy.time_back_to_back",
+        {"rows x columns": "3x5", "dtype": "int8"},
+        "device_copy rows=3 columns=5 int8",
+        (30, None, False),
+    ),
+    (
+        "time_kernel.MatrixProduct.time_back_to_back",
+        {"kernel": "matmul_tiled", "rows x inner x columns": "3x4x5", "dtype": "float32", "flags": "-Xptxas -O3"},
+        "matmul_tiled rows=3 inner=4 columns=5",
+        (188, 120, True),
+    ),
+    # Of another suite: the parameters alone tell.
+    (
+        "time_old.Old.time_launch",
+        {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"},
+        "k int8",
+        (None, None, True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "params", "text", "known"), CONFIGURATIONS)
+def test_what_a_configuration_launches(
+    benchmark: str, params: dict[str, Any], text: str, known: tuple[int | None, int | None, bool]
+) -> None:
+    """Parameters as asv gives them, and as it stores them, as texts. What nobody knows of is no "not verified"."""
+    expected = Launch.parse(text)
     assert suite.launch(benchmark, params) == expected
     assert suite.launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
+    assert (suite.useful_bytes(benchmark, params), suite.flops(benchmark, params)) == known[:2]
+    assert suite.code_name(benchmark, params) == (expected.code_name if known[2] else None)
+    assert suite.verified(benchmark, params)
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])

@@ -93,7 +93,7 @@ def test_one_series(tmp_path: Path) -> None:
 
 CONSTANTS: dict[str, int | str] = {
     "#define N 32": 32,
-    "#define N (128u / 2) // of a block": 64,
+    "#define N (128ull / 2) // of a block": 64,
     "const int N = 1 << 5;": 32,
     "static constexpr unsigned int M = 3, N = 2*M + 1;": 7,
     "constexpr int NN = 3; // constexpr int N = 4;": "named 0 times",
