@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import Counted
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
+from ptxcount.gate.report import markdown
 
 #: Spaces, and kinds of accesses there.
 KINDS = [
@@ -113,6 +115,14 @@ def test_changes(
         }
         changes = pins.changes(sides[1], pins.pins(sides[0])[0])
         assert all({place[1] for place in each.places} in (set(), new) for each in changes)
+
+
+def test_what_rose_most_comes_first() -> None:
+    """In the comparison with a revision."""
+    sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
+             for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
+    text = markdown([_counted(sides[1])], pins.Lock("", {"k": pins.pins(sides[0])[0]}), "")
+    assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
 
 
 #: What the lock file and the kernel have of the stack frame, and the codes of what is said.

@@ -31,7 +31,7 @@ def _github(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    for character in "%\r\n" + more:
+    for character in "%\n" + more:
         text = text.replace(character, f"%{ord(character):02X}")
     return text
 
