@@ -19,14 +19,14 @@ SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verd
 NAN = math.nan
 
 
-def two_processes(first: float, second: float) -> list[float]:
+def two_rounds(first: float, second: float) -> list[float]:
     """Samples of two processes that disagree."""
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
 def four_processes(first: float, second: float) -> list[float]:
     """Samples of four processes, every other of which is slower: their halves agree."""
-    return two_processes(first, second) * 2
+    return two_rounds(first, second) * 2
 
 
 #: A verdict -> the one where base and head change places, if that is another.
@@ -48,18 +48,18 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, at least 7 a side"),
     "7 + 7": (samples(30e-6, 7), samples(33e-6, 7), SLOW, ""),
     "too noisy": (samples(30e-6, noise=0.2), samples(31e-6, noise=0.2, seed=9), UNDECIDED, ""),
-    "base's processes": (two_processes(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
-    "head's processes": (samples(30e-6), two_processes(30e-6, 33e-6), UNDECIDED, "in base, 10.0% in head: together"),
+    "base's rounds": (two_rounds(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
+    "head's rounds": (samples(30e-6), two_rounds(30e-6, 33e-6), UNDECIDED, "in base, 10.0% in head: together"),
     "processes of both": (
-        two_processes(30e-6, 30.9e-6),
-        two_processes(31.5e-6, 32.4e-6),
+        two_rounds(30e-6, 30.9e-6),
+        two_rounds(31.5e-6, 32.4e-6),
         UNDECIDED,
         "differ by 3.0% in base, 2.9% in head: together",
     ),
     "four processes": (samples(30e-6), four_processes(30e-6, 31.5e-6), UNDECIDED, "in base, 5.0% in head: together"),
     "fewer samples by hand": (samples(30e-6), samples(30e-6, 9) + samples(33e-6, 9), UNDECIDED, "10.0% in head"),
-    "processes differ by less": (two_processes(30e-6, 30.3e-6), samples(33e-6), SLOW, ""),
-    "and it is faster": (samples(27.75e-6), two_processes(20e-6, 24.4e-6), FAST, ""),
+    "rounds differ by less": (two_rounds(30e-6, 30.3e-6), samples(33e-6), SLOW, ""),
+    "and it is faster": (samples(27.75e-6), two_rounds(20e-6, 24.4e-6), FAST, ""),
     "zero": (0.0, 33e-6, UNDECIDED, "not positive"),
     "negative": (samples(-30e-6), samples(-33e-6), UNDECIDED, "not positive"),
     "no scatter at all": ([1e-3] * 40, [1.1e-3] * 40, SLOW, ""),
@@ -76,7 +76,7 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
 def test_times(
     base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A change counts if it is above the threshold, above what processes differ by, and significant; either way."""
+    """A change counts if it is above the threshold, above what rounds differ by, and significant; either way."""
     code, found = reviewed(write(tmp_path, pair(base, head)), capsys)
     (row,) = found["rows"]
     assert (row["verdict"], code) == (verdict.value, {SLOW: 1, UNDECIDED: 2}.get(verdict, 0))
@@ -93,8 +93,8 @@ def test_processes(count: int, processes: list[int]) -> None:
     """Ten samples a process; of other numbers the halves, of which the first has the odd one."""
     samples = tuple(float(each) for each in range(count))
     point = Point({}, 1.0, samples, counts=(10,) * (count // 10))
-    assert [len(samples) for samples in point.processes] == processes
-    assert [sample for samples in point.processes for sample in samples] == list(point.samples)
+    assert [len(samples) for samples in point.rounds] == processes
+    assert [sample for samples in point.rounds for sample in samples] == list(point.samples)
 
 
 def test_where_a_ratio_may_lie() -> None:

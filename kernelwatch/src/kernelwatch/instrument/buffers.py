@@ -57,7 +57,7 @@ def pitch(length: int) -> int:
 
 
 class Stretch(NamedTuple):
-    """A part of what asv's process writes: of an array, `length` bytes from byte `start` on, and a guard of poison."""
+    """A part of what a commit's process writes: `length` bytes of an array from `start` on, and a guard of poison."""
 
     array: DeviceArray
     start: int

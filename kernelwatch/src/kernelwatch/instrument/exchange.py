@@ -1,4 +1,4 @@
-"""The connection between asv's processes and the measuring process: messages of `job` over a Unix socket."""
+"""The connection between a commit's process and the measuring process: messages of `job` over a Unix socket."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LARGEST = 128 << 20
 #: As many memories of other processes as stay mapped: an agent's.
 _MAPPED = 3
 
-#: Made as asv's processes are forked, not in each of them: it takes 2 ms.
+#: Made before a commit's process forks, not in each of those: it takes 2 ms.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 

@@ -1,6 +1,6 @@
 """The messages to and from the measuring process: plain data, typed on arrival.
 
-asv's processes have the commit's package installed and do not use CUDA. The measuring process uses CUDA and knows no
+A commit's process imports the commit's package and does not use CUDA. The measuring process uses CUDA and knows no
 commit. Only jobs pass between them, so one instrument launches the kernels of all commits.
 """
 
@@ -48,7 +48,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_given(self) -> bool:
-        """Whether asv's process writes what it holds before a launch."""
+        """Whether the commit's process writes what it holds before a launch."""
         return self.direction == "in and out" or (self.direction == "in" and self.values not in ("bits", "exact"))
 
     @property
@@ -97,10 +97,10 @@ class Job(Call, frozen=True, kw_only=True):
     arrays: tuple[DeviceArray, ...]
     #: Bytes that must move, those read and those written together.
     useful_bytes: int
-    #: Tells what asv's process writes: what is expected of outputs, and what arrays hold before a launch. For two jobs
+    #: Tells what a commit's process writes: what is expected of outputs, what arrays hold before a launch. For two jobs
     #: with the same text that is the same.
     reference: str
-    #: Whether asv's process says what is expected, or else a kernel that does, on the same arrays.
+    #: Whether the commit's process says what is expected, or else a kernel that does, on the same arrays.
     is_verified: bool = True
     oracle: Job | None = None
     #: Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.

@@ -1,4 +1,4 @@
-"""The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
+"""The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; commits' processes send it jobs.
 
 `python -m kernelwatch.instrument.measuring SOCKET SECONDS` prints a line of facts when it can answer, and ends when its
 standard input is closed. What serves is a process that it forks, and that alone initialises CUDA. It serves the jobs of

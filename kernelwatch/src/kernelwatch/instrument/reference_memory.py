@@ -1,4 +1,4 @@
-"""References, as asv's processes write them: into memory that the measuring process reads, some before it asks."""
+"""References, as a commit's process writes them: into memory that the measuring process reads, some before it asks."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def weigh(
         told = ", ".join(f"{found[each]} {each.value.lower()}" for each in _TOLD if found[each])
         verdict = row.judgement.verdict
         if verdict is Verdict.FASTER:
-            told, why = told * (decides and found[Verdict.SLOWER] > 0 == found[Verdict.FASTER]), None
+            against = decides and found[Verdict.SLOWER] and not found[Verdict.FASTER]
+            told, why = told if against else "", None
         elif decides and found[Verdict.FASTER] and not found[Verdict.SLOWER]:
             verdict = Verdict.TRADE
         elif found and row.arch in (None, arch):

@@ -61,19 +61,19 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if p is None:
         few = Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
         return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(few,))
-    old, new = ([float(np.median(samples)) for samples in point.processes] for point in (base, head))
+    old, new = ([float(np.median(samples)) for samples in point.rounds] for point in (base, head))
     spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
     low, high = interval = ratio_interval(base.samples, head.samples)
     rules = (
-        # The samples of one process are correlated, so no test of samples sees that a whole process was fast or slow. A
-        # median may be off by what its processes differ by, on both sides: a change must exceed the two together.
-        (sum(spreads) >= max(found, 1 / found) - 1, Why.PROCESSES, spreads),
+        # The samples of one round are correlated, so no test of samples sees that a whole round was fast or slow. A
+        # median may be off by what its rounds differ by, on both sides: a change must exceed the two together.
+        (sum(spreads) >= max(found, 1 / found) - 1, Why.ROUNDS, spreads),
         (p >= ALPHA, Why.CHANCE, (p, family)),
         (low <= 1 if found > 1 else high >= 1, Why.INTERVAL, interval),
     )
     doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
     verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if found > 1 else Verdict.FASTER
-    # Within the interval, or between what any process of base and any of head say.
+    # Within the interval, or between what any round of base and any of head say.
     could_be = min(low, min(new) / max(old)), max(high, max(new) / min(old))
     return Judgement(verdict, found, threshold, p, interval, doubts, could_be)
 

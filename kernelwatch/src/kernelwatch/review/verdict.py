@@ -42,7 +42,7 @@ class Why(Enum):
 
     NOT_POSITIVE = "a time that is not positive cannot be right"
     FEW_SAMPLES = "{} + {} samples, at least {} a side are needed; measure with --record-samples"
-    PROCESSES = "processes differ by {:.1%} in base, {:.1%} in head: together more than the change"
+    ROUNDS = "rounds differ by {:.1%} in base, {:.1%} in head: together more than the change"
     CHANCE = "p = {:.2g} after correction for {} configurations"
     INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not confirm it"
     HELD_BACK = "the GPU was throttled or shared {}"

@@ -175,6 +175,7 @@ class Commit:
             one = heard[place]
             number = one.numbers.get(name)
             if isinstance(number, list):
+                # asv replaces True by the median of the samples.
                 values[place], samples[place] = True, [float(f"{each:.{DIGITS}g}") for each in number]
             elif not one.skipped:
                 values[place] = number

@@ -38,7 +38,7 @@ RECORDS: dict[str, type[models.Record]] = {
     LINES_FILE: models.Lines,
 }
 
-#: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
+#: Samples that each round took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
 SAMPLES_ONCE = 10
 
 
@@ -86,9 +86,11 @@ def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> 
 
 
 def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return how many samples each process of a run took of a configuration, of which so many are stored."""
+    """Return how many samples each round of a run took of a configuration, of which so many are stored."""
     known: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not known:
+        if "began" in run:  # asv's own rounds
+            return ()
         return (SAMPLES_ONCE,) * (total // SAMPLES_ONCE)
     others = next((each for each, some in known.items() if not some), "")
     return tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))

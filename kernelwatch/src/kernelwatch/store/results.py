@@ -28,21 +28,21 @@ class Point:
     params: dict[str, str]
     #: Lower is better; None if it failed, was skipped, or is not finite.
     value: float | None
-    #: The recorded samples, those of one process after those of another; none if asv did not keep them.
+    #: The recorded samples, those of one round after those of another; none if asv did not keep them.
     samples: tuple[float, ...] = ()
     #: Whether there is no value because the benchmark failed, not because it was skipped.
     failed: bool = False
     #: The commit that it was measured at; empty if at its own. All that it depends on was the same there.
     origin: str = ""
-    #: How many of the samples each process took.
+    #: How many of the samples each round took.
     counts: tuple[int, ...] = ()
 
     @property
-    def processes(self) -> list[tuple[float, ...]]:
-        """The samples by process.
+    def rounds(self) -> list[tuple[float, ...]]:
+        """The samples by round.
 
-        asv stores those of the rounds one after the other; each round is one process. Files of before 2026-11-21
-        16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
+        asv stores those of one round after those of another. Files of before 2026-11-21 16:00 hold 10 to 20 a
+        round, plain asv does not say: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)
         known = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
