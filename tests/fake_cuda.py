@@ -164,6 +164,12 @@ class FakeGpu:
                 return memory.held[address - start :]
         raise AssertionError(f"address {address} lies in no allocation")
 
+    def _copied(self, of: Any, length: int) -> NDArray[np.uint8]:
+        """Return memory that the host copies, all of which lies in one allocation."""
+        address, every = self._address(of), self.allocations.items()
+        assert any(start <= address <= start + memory.size - length for start, memory in every), "out of bounds"
+        return self.view(address)[:length]
+
     def _allocate(self, size: int) -> Memory:
         self.log.append(f"allocate {size} bytes")
         if size > self._free():
@@ -176,16 +182,16 @@ class FakeGpu:
     def _upload(self, to: Any, of: NDArray[Any]) -> None:
         content = np.ascontiguousarray(of).reshape(-1).view(np.uint8)
         self.log.append(f"upload {len(content)} bytes")
-        self.view(self._address(to))[: len(content)] = content
+        self._copied(to, len(content))[:] = content
 
     def _download(self, to: NDArray[Any], of: Any) -> None:
         content = to.reshape(-1).view(np.uint8)
         self.log.append(f"read {len(content)} bytes")
-        content[:] = self.view(self._address(of))[: len(content)]
+        content[:] = self._copied(of, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
         self.log.append(f"set {length} bytes to {value:#x}")
-        self.view(self._address(to))[:length] = value
+        self._copied(to, length)[:] = value
 
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import kernelwatch
 from gpu_kernels import catalog
 from kernelwatch.instrument import comparison, inputs, verification
 from kernelwatch.instrument.arrangement import Arrangement
@@ -116,6 +117,22 @@ def test_a_flipped_bit_is_found(
     inputs.block.cache_clear()
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(found.value)
     assert said in str(found.value)
+
+
+def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is compared with what it was filled with, which depends on its dtype."""
+    arrays = [
+        kernelwatch.outputs("out", "n", "int32"),
+        kernelwatch.inputs("a", "n"),
+        kernelwatch.inputs("b", "n", "int32"),
+    ]
+    text = """extern "C" __global__ void chosen(int* out, const float* a, const int* b, long long n) {
+        const long long i = blockIdx.x * 256 + threadIdx.x; if (i < n) out[i] = a[i] > 0 ? b[i] : 0; }"""
+    chosen = kernelwatch.Kernel(
+        "chosen", [*arrays, "n"], 256, over=("n",), text=text, reference=lambda a, b: np.where(a > 0, b, 0)
+    )
+    monkeypatch.setitem(catalog.KERNELS, chosen.name, chosen)
+    assert len(measured(gpu, Launch(chosen.name, arguments={"n": 3000}))[0].samples) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from kernelwatch.instrument import buffers, inputs, jobs, tools
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job import DeviceArray
-from kernelwatch.kernel import Launch
+from kernelwatch.kernel import Launch, geometry
 from kernelwatch.kernel.arguments import ArrayArgument
 from tests.fake_cuda import FakeGpu
+from tests.on_fake_gpu import READY
+from tests.own_kernels import CASES
 
 Array = NDArray[Any]
 
@@ -145,6 +148,23 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     assert np.array_equal(found[4 : 4 * size], held[4:])
     assert (found[4 * size :] == POISON).all()
     assert reference.length > 4 * size
+
+
+def test_blocks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are as many as the device's multiprocessors take."""
+    kernel = copy(CASES["in place"].declared)
+    kernel.grid = geometry.persistent(3)
+    monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
+    launch = Launch(kernel.name, arguments={"n": 9000})
+    assert jobs.of(launch, samples=1).job(READY).grid == (3 * READY.multiprocessors, 1, 1)
+
+
+def test_inputs_differ() -> None:
+    """Of those that a kernel reads, each has a place of its own, also one that it writes."""
+    arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
+    kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
+    found = [each for each in kernel.bound("int8", size=5) if isinstance(each, ArrayArgument)]
+    assert [each.ordinal for each in found if each.direction != "out"] == [0, 1, 2]
 
 
 def test_unknown_kernel() -> None:

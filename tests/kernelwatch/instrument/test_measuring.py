@@ -134,6 +134,7 @@ def test_references_written_ahead(room: int, later: str, written: str, monkeypat
     ahead._threads.shutdown()
     assert sorted(made) == list(written)
     for name in "abx":
+        assert ahead._now not in ahead._free, "it would be overwritten"
         assert os.pread(ahead.write(known[name]), LENGTH, 0) == name.encode() * LENGTH
     assert sorted(made) == list("abx")
 
