@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import project
+from kernelwatch import mortal, project
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders
 
@@ -52,6 +52,16 @@ def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
         caller.kill()
     numbers = set(map(int, said.read_text().split()))
     gone(lambda: {process: line for process, line in processes().items() if process in numbers})
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_a_run_that_is_over(is_waited_for: bool) -> None:
+    """What begins behind the end of its run ends at once."""
+    with subprocess.Popen(["true"]) as run:
+        os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
+        environment = os.environ | {mortal.RUN: str(run.pid)}
+        words = [sys.executable, "-c", "import kernelwatch.mortal"]
+        assert subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode == 1
 
 
 def gone(left: Callable[[], Mapping[int, str]]) -> None:

@@ -281,6 +281,17 @@ def test_nobody_is_left(
     assert told == [] if said else ["8 commits are left, and no worker is there"]
 
 
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize("is_done", [True, False])
+def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says whether all commits were measured."""
+    from kernelwatch.fleet import engine, workers
+
+    monkeypatch.setattr(workers, "embedded", lambda *_: nullcontext())
+    monkeypatch.setattr(engine, "backfill", lambda *_: is_done)
+    assert command.main(["HEAD"]) == (not is_done)
+
+
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
 @pytest.mark.parametrize(
     ("more", "said"),

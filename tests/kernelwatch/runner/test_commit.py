@@ -21,7 +21,7 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import commit, commits, compiler, process, run
+from kernelwatch.runner import child, commit, commits, compiler, counts, process, run, times
 from kernelwatch.runner.commit import Commit
 from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.process import PackageError
@@ -346,6 +346,14 @@ def test_which_python(
     for one, variables in begun:
         assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "what asv's matrix sets"
         assert ("PYTHONPATH" in variables) == (one == sys.executable)
+
+
+def test_what_counts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for want of memory: the commit's process says so, behind what it has measured."""
+    monkeypatch.setattr(times, "send_all", lambda task, send, address, begin: begin())
+    monkeypatch.setattr(counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
+    with pytest.raises(RuntimeError, match="what counts and compiles ended with -9"):
+        child._work(Task(turn=0), None)  # type: ignore[arg-type]
 
 
 #: What the process of a commit does -> the error as it begins, or else what is said of its end.

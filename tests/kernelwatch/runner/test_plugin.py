@@ -81,6 +81,7 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
         ({"profile": True, "durations": "all"}, "--profile and --durations"),
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
         ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
+        ({"env_spec": [":same"]}, "an environment that asv has not made"),
         ({"env_spec": ["virtualenv:3"]}, ""),
         ({"environment_type": "existing"}, "an environment that asv has not made"),
     ],

@@ -133,7 +133,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "all that are new": (("NEW",), "", 2, {0, 1, 2, 3, 4}, "error: identifier"),
     "a kernel that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "No benchmarks selected"),
-    "nothing is to be stored": (("C0^!", "--dry-run"), "", 0, set(), "track_counted: 1 measured"),
+    "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
 }
 
