@@ -239,6 +239,15 @@ def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> N
     assert kernel.geometry(f"f{itemsize}", **SIDES) == expected
 
 
+def test_what_numba_takes() -> None:
+    """Of an array: two addresses of Python's, elements, an element's bytes, the address, lengths, and strides."""
+    kernel = Kernel(
+        "k", numba_arguments(outputs("out", "rows columns"), "rows", "columns"), 32, over=("rows",), file="k.cu"
+    )
+    taken = [getattr(each, "value", each.name) for each in kernel.bound("float64", rows=3, columns=5)]
+    assert taken == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
+
+
 @pytest.mark.parametrize(
     ("block", "shared", "fixed"),
     [

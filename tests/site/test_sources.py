@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kernelwatch import suite
@@ -14,6 +15,7 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import transactions
 from kernelwatch.store import folders, record
+from kernelwatch.store.models import Lines
 from kernelwatch.toolchain import nvcc_call
 
 
@@ -40,6 +42,10 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     stored = {
         key: one.text.replace("; requests may be split", "") for key, one in source_lines.read(ROOT / "results").items()
     }
+    told = {line["key"]: msgspec.convert(line, Lines).accesses for line in counted}
+    costs = {key: one.accesses for key, one in source_lines.read(ROOT / "results").items() if one.accesses}
+    assert 2 * len(costs.keys() & told.keys()) > len(told)
+    assert not [key for key in costs.keys() & told.keys() if costs[key] != told[key]]
     texts = {line["key"]: line["text"] for line in counted}
     known = texts.keys() & stored.keys()
     assert 2 * len(known) > len(texts)

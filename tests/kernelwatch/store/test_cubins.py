@@ -35,10 +35,13 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **more: Any) -> 
 def test_later_lines_override_single_names(folder: Path) -> None:
     """What a later run of the same commit and architecture compiled anew counts; old names are read."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
-    lines = _line("a", "sm_90", old), _line("a", "sm_80", "33"), _line("a", "sm_90", "44")
+    blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
+    lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
+    lines += [_line("a", "sm_90", "44", blocks={"offset_copy float32": [128, 0]})]
     found = Cubins(_write(folder, CUBINS_FILE, *lines))
     asked = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
     assert [found.sha256(*each) for each in asked] == ["44", "22", "33", None]
+    assert [found.block("a", "sm_90", *each.split()) for each in blocks] == [(128, 0), (64, 8)]
     assert found.archs == ["sm_80", "sm_90"]
 
 
