@@ -87,27 +87,6 @@ def test_times(
 
 
 @pytest.mark.parametrize(
-    ("count", "processes"), [(15, [8, 7]), (7, [4, 3]), (10, [10]), (11, [6, 5]), (20, [10, 10]), (40, [10] * 4)]
-)
-def test_processes(count: int, processes: list[int]) -> None:
-    """Ten samples a process; of other numbers the halves, of which the first has the odd one."""
-    samples = tuple(float(each) for each in range(count))
-    point = Point({}, 1.0, samples, counts=(10,) * (count // 10))
-    assert [len(samples) for samples in point.rounds] == processes
-    assert [sample for samples in point.rounds for sample in samples] == list(point.samples)
-
-
-def test_where_a_ratio_may_lie() -> None:
-    """Between what any process of base and any of head say, and within the interval."""
-    base, head = (  # an interval of 33 / 30 alone
-        Point({}, median, (median,) * 40 + (other,) * 5, counts=(40, 5))
-        for median, other in ((30.0, 32.0), (33.0, 36.0))
-    )
-    (judged,) = timed.judge([(base, head)], [0.01])
-    assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
-
-
-@pytest.mark.parametrize(
     ("base", "head", "verdict", "ratio"),
     [
         (1.0, 1.0, SAME, 1.0),

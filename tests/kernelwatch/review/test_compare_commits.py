@@ -165,12 +165,3 @@ def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "ImportError: no such library" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A commit beside itself is told so, and how to go on."""
-    write(tmp_path, pair(1.0, 1.0, COUNT))
-    assert main([BASE, BASE], tmp_path) == 0
-    written = capsys.readouterr().out
-    assert written.startswith("SAME  bbbbbbbb -> bbbbbbbb, gpu\n")
-    assert "Note: base and head are the same commit, bbbbbbbb: give another BASE" in written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,15 @@ from kernelwatch import suite
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import weigh
+from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
-from kernelwatch.show import report, terminal, text
+from kernelwatch.show import report
 from kernelwatch.show.commands import FORMATS
 from kernelwatch.show.commands import compare as main
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
+
+GOLDEN = Path(__file__).parents[2] / "data" / "reviews-made-up.txt"
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
 HOSTILE = [
@@ -121,112 +125,73 @@ def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "shown"),
+    ("words", "listed"),
     [
-        (7.831e-4, "seconds", "783.1 µs"),
-        (2.449e-3, "seconds", "2.449 ms"),
-        (1.5, "seconds", "1.5 s"),
-        (5e-9, "seconds", "5 ns"),
-        (0.0, "seconds", "0 ns"),
-        (32.0, "registers/thread", "32"),
-        (15.2693, "conflicts/request", "15.27"),
+        ([], "1 changed by less than 1 % (--at-least)"),
+        (["--at-least", "0.5%"], "sectors +0.6 %"),
+        (["--all"], "ROSE     track_counted.X.track_sectors(one)"),
+        *(([f"--at-least={share}"], "") for share in ("-1", "x", "nan", "inf", "")),
     ],
 )
-def test_quantities(value: float, unit: str, shown: str) -> None:
-    """Times have the unit that suits them; other numbers are named by their benchmarks."""
-    assert text.quantity(value, unit) == shown
-
-
-def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The largest change to the worse is told before the largest to the better, however much larger that is.
-
-    The one that lost or won most time stands before the steepest of the same kernel.
-    """
-    times = {"one": (1.0, 1.1), "two": (1.0, 1.3), "three": (1.0, 0.2), "four": (0.1, 0.15)}
-    suite: Suite = {
-        commit: {TIME: {name: samples(1e-3 * each[n]) for name, each in times.items()}}
-        for n, commit in enumerate((BASE, HEAD))
-    }
-    write(tmp_path, suite)
-    main([BASE, HEAD], tmp_path)
-    told = re.findall(r"(Largest|\d+ % \w+ at case \w+)", " ".join(capsys.readouterr().out.split()))
-    slower, faster = ["30 % slower at case two", "50 % slower at case four"], ["80 % faster at case three"]
-    assert told == ["Largest", *slower, "Largest", *faster]
-
-
-@pytest.mark.parametrize(
-    ("cell", "width", "shown"),
-    [
-        ("a, b", 9, "a, b"),
-        ("one more, two fewer", 12, "one more, +1"),
-        ("far too long to fit, short", 9, "far too long to fit, +1"),
-        ("four, more", 9, "four, +1"),
-        ("no, far too long to fit, short, other", 14, "no, short, +2"),
-        ("moves 4 times, not verified", 14, "moves 4 times, +1"),
-        ("far too long", 4, "far too long"),
-    ],
-)
-def test_evidence_in_one_line(cell: str, width: int, shown: str) -> None:
-    """The first, which decides, however long; of the others what fits, and how many do not."""
-    assert terminal._first(cell, width) == shown
-
-
-@pytest.mark.parametrize(
-    ("words", "listed", "code"),
-    [
-        ([], "1 changed by less than 1 % (--at-least)", 1),
-        (["--at-least", "0.5%"], "sectors +0.6 %", 1),
-        (["--all"], "ROSE     track_counted.X.track_sectors(one)", 1),
-    ],
-)
-def test_materiality(
-    words: list[str], listed: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Small changes are counted, not listed unless somebody asks, and still a regression."""
+def test_materiality(words: list[str], listed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Small changes are counted, not listed unless somebody asks, and still a regression; no share is refused."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
-    assert main([BASE, HEAD, *words], tmp_path) == code
-    assert listed in capsys.readouterr().out
+    if listed:
+        assert main([BASE, HEAD, *words], tmp_path) == 1
+        assert listed in capsys.readouterr().out
+    else:
+        with pytest.raises(SystemExit, match="2"):
+            main([BASE, HEAD, *words], tmp_path)
 
 
-@pytest.mark.parametrize("share", ["-1", "x", "nan", "inf", ""])
-def test_shares(share: str, tmp_path: Path) -> None:
-    """What is no share of anything is refused."""
-    with pytest.raises(SystemExit, match="2"):
-        main([BASE, HEAD, f"--at-least={share}"], tmp_path)
+def seconds(base: float, head: float, dtype: str = "float32", **others: object) -> Row:
+    """A time in seconds."""
+    return replace(time(head, dtype, base=base, **others), unit="seconds")
 
 
-@pytest.mark.parametrize("is_verified", [True, False])
-def test_what_is_not_verified(is_verified: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a kernel without a reference, each number of its runs says so wherever it stands."""
-    monkeypatch.setattr(suite, "verified", lambda *_: is_verified)
-    found = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
-    shown = {name: FORMATS[name]([found], 0.0, True) for name in FORMATS}
-    # Beside the largest change, in the row of the kernel and that of the configuration, and in a note that says why.
-    assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 4] * 2
-    why = f"Note: not verified, since no reference= says what they write: {TIME}\n"
-    assert (why in shown["terminal"]) is not is_verified
-    assert json.loads(shown["json"])["rows"][0]["verified"] is is_verified
+def undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
+    """A time that two GPUs measured."""
+    row = time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
+    reasons = (Reason(Why.SEVERAL_GPUS),)
+    return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
 
 
-def test_trades_and_undecided_times(tmp_path: Path) -> None:
-    """Of a kernel's trades the largest, and how many more; of undecided times those that could be slowest, in order."""
-    could_be = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
-    rows = [count(head, dtype, base=10, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
-    for name, between in could_be.items():
-        row = time(10.5, kernel=name, verdict=Verdict.UNDECIDED)
-        reasons = (Reason(Why.SEVERAL_GPUS),)
-        rows.append(replace(row, judgement=replace(row.judgement, could_be=between, reasons=reasons)))
-    fell = weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)
-    stored = compared(write(tmp_path, pair(1.0, 1.0, COUNT)))
-    told = " ".join(report.render(replace(stored, rows=[*rows, *fell])).split())
-    assert "f fewer sectors loaded at float32 -O3 (10 -> 4); times: 1 slower" in told
-    told = " ".join(report.render(replace(stored, rows=rows)).split())
-    assert "Trade: k more instructions at float32 -O3 (10 -> 15), and 1 more; " in told
-    assert re.findall(r"undecided: (\w+) at", told) == ["c", "b", "a"]
-    assert "c at float32 -O3: +5.0 %, could be anything: not measured on one GPU" in told
-    assert "b at float32 -O3: +5.0 %, could be +0.0 % to +30 %: not measured on one GPU" in told
-    assert "undecided: 1 more times; --all says why" in told
-    doubt = "no verdict: 4 of 4 times of all are undecided and could be slower"
-    assert doubt in told
-    assert doubt.partition(":")[0] not in report.render(replace(stored, rows=[*rows, time(20)]))
-    assert "more times" not in report.render(replace(stored, rows=rows[:-1]))
+TRADES = [count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
+COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
+DOUBTS = [*TRADES, *(undecided(*each) for each in COULD_BE.items())]
+MANY = (
+    "instructions",
+    "bank_conflicts",
+    "words_of_a_metric_that_nobody_has_any_room_for_in_a_line",
+    "warps",
+    "requests",
+)
+
+#: What changed, and whether each configuration is listed.
+MADE_UP: dict[str, tuple[list[Row], bool]] = {
+    "units": ([seconds(*each) for each in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True),
+    "worse first, however much others are better; of a kernel what lost most time, and the steepest": (
+        [seconds(*each) for each in ((1e-3, 1.1e-3), (1e-3, 1.3e-3, "two"), (1e-3, 2e-4, "3"), (1e-4, 1.5e-4, "four"))],
+        False,
+    ),
+    "evidence in one line": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], False),
+    "evidence in several": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], True),
+    "fewer transactions beside a slower time": (
+        [*weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)], False,
+    ),
+    "trades, and what could be slowest first": (DOUBTS, False),
+    "no more undecided than are listed": (DOUBTS[:-1], False),
+    "undecided, but one is slower": ([*DOUBTS, time(20)], False),
+}  # fmt: skip
+
+
+def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed of changes that no stored commits have; of a kernel without a reference each number says so."""
+    monkeypatch.setattr(suite, "verified", lambda *_: False)
+    stored = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
+    told = f"== not verified\n{report.render(stored, every=True)}"
+    for name, (rows, every) in MADE_UP.items():
+        told += f"== {name}\n{report.render(replace(stored, rows=rows), every=every)}"
+    if "WRITE_GOLDEN" in os.environ:
+        GOLDEN.write_text(told, encoding="utf-8")
+    assert told == GOLDEN.read_text(encoding="utf-8")

@@ -42,68 +42,50 @@ def runs(root: Path, uuids: list[str]) -> None:
     (root / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
-#: A number or a time over the commits, None where it was not measured, and what stands.
-HISTORIES: dict[str, tuple[list[float | None], list[tuple[str, str, float]]]] = {
-    "nothing": ([10, 10, 10], []),
-    "a regression": ([10, 12, 12], [(A, B, 1.2)]),
-    "mended": ([10, 12, 10], []),
-    "better than before": ([10, 12, 9], []),
-    "mended in part": ([10, 12, 11], [(A, B, 1.2)]),
-    "mended in steps": ([10, 12, 11, 10], []),
-    "twice, newest first": ([10, 12, 15], [(B, C, 1.25), (A, B, 1.2)]),
-    "the second is mended": ([10, 12, 15, 12], [(A, B, 1.2)]),
-    "both are mended": ([10, 12, 15, 10], []),
-    "again": ([10, 12, 10, 12], [(C, D, 1.2)]),
-    "not measured in between": ([10, None, 12, None, 12], [(A, C, 1.2)]),
-    "mended by one that was not the next": ([10, 12, None, 10], []),
-    "a speed-up is lost in part": ([10, 5, 8], [(B, C, 1.6)]),
-}
-
-
-@pytest.mark.parametrize("benchmark", [TIME, COUNT])
-@pytest.mark.parametrize(("values", "expected"), HISTORIES.values(), ids=HISTORIES)
-def test_standing(
-    values: list[float | None], expected: list[tuple[str, str, float]], benchmark: str, tmp_path: Path
-) -> None:
-    """Until a later commit takes it back; a time within its threshold, a number wholly."""
-    timed = benchmark == TIME
-    suite: Suite = {
-        each: {benchmark: {"one": samples(value / 1e4, seed=place) if timed else value}} if value else {}
-        for place, (each, value) in enumerate(zip(COMMITS, values, strict=False))
-    }
-    write(tmp_path, suite)
-    assert stands(tmp_path) == [(*each, False) for each in expected]
-
-
-#: A number over the commits, None where it failed, and between which commits what stands came.
-FAILING: dict[str, tuple[list[Outcome], list[tuple[str, str]], list[tuple[str, str]]]] = {
+#: A number and a time over the commits, None where they failed and "" where nobody measured them; what stands of each,
+#: and between which commits it broke.
+HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]], list[tuple[str, str]]]] = {
+    "nothing": ([10, 10, 10], [], []),
+    "a regression": ([10, 12, 12], [(A, B, 1.2)], []),
+    "mended": ([10, 12, 10], [], []),
+    "better than before": ([10, 12, 9], [], []),
+    "mended in part": ([10, 12, 11], [(A, B, 1.2)], []),
+    "mended in steps": ([10, 12, 11, 10], [], []),
+    "twice, newest first": ([10, 12, 15], [(B, C, 1.25), (A, B, 1.2)], []),
+    "the second is mended": ([10, 12, 15, 12], [(A, B, 1.2)], []),
+    "both are mended": ([10, 12, 15, 10], [], []),
+    "again": ([10, 12, 10, 12], [(C, D, 1.2)], []),
+    "not measured in between": ([10, "", 12, "", 12], [(A, C, 1.2)], []),
+    "mended by one that was not the next": ([10, 12, "", 10], [], []),
+    "a speed-up is lost in part": ([10, 5, 8], [(B, C, 1.6)], []),
     "broken": ([10, None], [], [(A, B)]),
     "broken for long": ([10, None, None], [], [(A, B)]),
     "repaired": ([10, None, 10], [], []),
-    "repaired, and worse than before it broke": ([10, None, 12], [(A, C)], []),
-    "worse, then broken": ([10, 12, None], [(A, B)], [(B, C)]),
+    "repaired, and worse than before it broke": ([10, None, 12], [(A, C, 1.2)], []),
+    "worse, then broken": ([10, 12, None], [(A, B, 1.2)], [(B, C)]),
     "broken twice": ([10, None, 10, None], [], [(C, D)]),
     "broken from the first": ([None, None, 10], [], []),
 }
 
 
-@pytest.mark.parametrize(("values", "worse", "broken"), FAILING.values(), ids=FAILING)
-def test_what_fails_stands(
-    values: list[Outcome], worse: list[tuple[str, str]], broken: list[tuple[str, str]], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(("values", "worse", "broken"), HISTORIES.values(), ids=HISTORIES)
+def test_standing(
+    values: list[float | str | None], worse: list[tuple[str, str, float]], broken: list[tuple[str, str]],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Until it is right again; what became worse meanwhile is seen. One line a kernel, not one a metric."""
-    names = (COUNT, "track_counted.X.track_instructions")
-    write(
-        tmp_path,
-        {each: {name: {"one": value} for name in names} for each, value in zip(COMMITS, values, strict=False)},
-    )
+    """Until a later commit takes it back; a time within its threshold, a number wholly. A line a kernel that fails."""
+    suite: Suite = {each: {} for each in COMMITS[: len(values)]}
+    for place, (each, value) in enumerate(zip(COMMITS, values, strict=False)):
+        if not isinstance(value, str):
+            time = samples(value / 1e4, seed=place) if value else None
+            suite[each] = {TIME: {"one": time}, COUNT: {"one": value}}
+    assert stands(write(tmp_path, suite)) == [(*each, False) for each in worse for _ in (TIME, COUNT)]
     found = standing(History("gpu", tmp_path))
-    assert [(each.base, each.head) for each in found if each.rows] == worse
     assert [(each.base, each.head) for each in found if each.broken] == broken
     assert main([], tmp_path) == bool(found)
     told = capsys.readouterr().out
-    assert told.count("BROKEN: 1 count failed in head alone") == 2 * len(broken)  # two benchmarks, thus two kernels
+    for what in ("time", "count"):
+        assert told.count(f"BROKEN: 1 {what} failed in head alone") == len(broken)
 
 
 PLACES = np.arange(24)

@@ -6,15 +6,12 @@ Only counted and compiled metrics are taken, so the numbers are exact and the te
 from __future__ import annotations
 
 import json
-import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kernelwatch.show.commands import compare as main
-from kernelwatch.store import record
 from tests.repository import SMALL_VALUES, Repository
+from tests.stored import contents
 
 COPY = "gpu_kernels/kernels/offset_copy.cu"
 ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -71,7 +68,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         repository.replace(*change)
         commits[message] = repository.commit(message)
     run = repository.make("history", BENCHMARKS)
-    (folder / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
     return repository, commits
 
@@ -106,35 +102,7 @@ def test_command(built: Built) -> None:
 def test_a_night_without_new_commits(built: Built) -> None:
     """It leaves nothing behind."""
     repository, _ = built
-    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
+    before = contents(repository.results)
     idle = repository.make("history", BENCHMARKS)
     assert idle.returncode == 0, idle.stdout + idle.stderr
-    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
-
-
-def test_record(built: Built) -> None:
-    """A line a commit says since when it was measured, what was skipped for want of a device, and why."""
-    repository, commits = built
-    runs = _runs(repository)
-    stored = [json.loads(path.read_text()) for path in _machine(repository).glob("????????-*.json")]
-    started = stored[0]["result_columns"].index("started_at")
-    assert sorted(run["commits"] for run in runs) == sorted([commit] for commit in commits.values())
-    assert {commit: names for run in runs for commit, names in run["began"].items()} == {
-        each["commit_hash"]: {name: row[started] for name, row in each["results"].items()} for each in stored
-    }
-    if "gpu" in runs[0]:
-        return
-    assert "No GPU here: the time_* benchmarks are skipped" in (repository.path.parent / "said").read_text()
-    copies = "time_copy.DeviceCopy.time_back_to_back"
-    for run in runs:
-        assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {(copies, 1)}
-    assert all(math.isnan(value) for each in stored for value in each["results"][copies][0])
-
-
-def _machine(repository: Repository) -> Path:
-    (file,) = repository.results.glob("*/machine.json")
-    return file.parent
-
-
-def _runs(repository: Repository) -> list[dict[str, Any]]:
-    return record.read(repository.results, _machine(repository).name)
+    assert contents(repository.results) == before

@@ -17,6 +17,7 @@ from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, w
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.show.commands import compare as main
+from kernelwatch.store.results import TIMED
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 from tests.stored import BASE, HEAD, pair, write
@@ -45,6 +46,9 @@ def timed(head: float, **others: str) -> Row:
 FASTER, SLOWER, STAYED = timed(9), timed(11), timed(10)
 OPEN = time(11, kernel=TILE, verdict=UNDECIDED)
 LOADED = number("sectors_loaded", 9)
+
+#: What a project states: how many times those of base they may be where there are no times.
+LIMITS = {"instructions": 1.25, "registers": 1.25}
 
 #: Rows, and the verdict on the last.
 NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
@@ -103,34 +107,35 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     ),
     "an architecture that nobody knows": ([number("registers", 12, "sm_75", 10)], SLOW),
     "a kernel that nobody knows": ([number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
+    "instructions up to their limit": ([number("instructions", 12.5)], NOTED),
+    "beyond the limit of instructions": ([number("instructions", 13)], SLOW),
+    "registers up to their limit": ([number("registers", 12, "sm_90")], NOTED),
+    "beyond the limit of registers": ([number("registers", 13, "sm_90")], SLOW),
+    "beyond a limit beside the same time": ([STAYED, number("instructions", 13)], NOTED),
+    "what has no limit": ([number("shared_bytes", 20, "sm_90")], NOTED),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "expected"), NUMBERS.values(), ids=NUMBERS)
-def test_which_numbers_decide(rows: list[Row], expected: Verdict) -> None:
-    """Times decide where there are times; else transactions, spills, and resources only where fewer blocks fit."""
-    *others, last = weigh(rows, "sm_90")
+#: What rises only, in the names of NUMBERS.
+ONE_WAY = ("the first", "beyond")
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_which_numbers_decide(name: str) -> None:
+    """Times decide where there are times; else transactions, spills, and resources only where fewer blocks fit.
+
+    What decides decides both ways.
+    """
+    rows, expected = NUMBERS[name]
+    *others, last = weigh(rows, "sm_90", LIMITS)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [each.judgement.verdict for each in others] == [each.judgement.verdict for each in rows[:-1]]
-
-
-#: Those of NUMBERS that are about one number, whatever its direction.
-BOTH_WAYS = [
-    "as many threads", "fewer threads", "the padded tile", "a tile that leaves room for one",
-    "where registers leave room for no more", "where registers leave room for more", "where it is not for this number",
-    "an architecture that nobody knows", "wavefronts that ptxas does not make", "wavefronts as ptxas makes them",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BOTH_WAYS)
-def test_fewer_decide_where_more_do(case: str) -> None:
-    """What decides decides both ways."""
-    rows, expected = NUMBERS[case]
-    mirrored = [replace(row, base=row.head, head=row.base, judgement=exact(row.head, row.base)) for row in rows]
-    *_, last = weigh(mirrored, "sm_90")
-    assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
-    assert conclude([last]) is (FAST if expected is SLOW else SAME)
+    if expected is not FAST and not any(each.kind == TIMED for each in rows) and not name.startswith(ONE_WAY):
+        mirrored = [replace(row, base=row.head, head=row.base, judgement=exact(row.head, row.base)) for row in rows]
+        *_, last = weigh(mirrored, "sm_90", LIMITS)
+        assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
+        assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
 
 #: Registers of base and head, the blocks of both, and whether the number decides.
@@ -167,23 +172,6 @@ def times(open_: int, every: int, kernel: str = "k", high: float = 1.02) -> list
 
 MANY = times(0, 600, "others")
 
-#: Number, rise, and the verdict with the limits that instructions and registers may take 1.25 times as many.
-LIMITED = [
-    ("instructions", 12, NOTED), ("instructions", 13, SLOW), ("registers", 12, NOTED), ("registers", 13, SLOW),
-    ("shared_bytes", 20, NOTED),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("metric", "head", "expected"), LIMITED)
-def test_limits_of_evidence(metric: str, head: float, expected: Verdict) -> None:
-    """Beyond a limit that the project states, evidence decides; beside times it still does not."""
-    limits = {"instructions": 1.25, "registers": 1.25}
-    rose = number(metric, head, None if metric == "instructions" else "sm_90")
-    (alone,) = weigh([rose], "sm_90", limits)
-    assert alone.judgement.verdict is expected
-    assert ("the project's limit of 1.25" in alone.judgement.reason) is (expected is SLOW)
-    assert [*weigh([STAYED, rose], "sm_90", limits)][1].judgement.verdict is NOTED
-
 
 @pytest.mark.parametrize(
     ("limit", "refused"), [(1.25, False), (1, False), *((each, True) for each in (0.9, "2", True, math.nan, math.inf))]
@@ -194,8 +182,10 @@ def test_stated_limits(
     """A project states them; what is no ratio is refused in one line."""
     monkeypatch.setattr(settings, "_project", lambda: {"limits": {"instructions": limit}})
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
-    assert main([BASE, HEAD], tmp_path) == (2 if refused else int(float(limit) < 1.2))  # type: ignore[arg-type]
-    assert ("the limit of instructions in pyproject.toml is" in capsys.readouterr().err) is refused
+    assert main([BASE, HEAD, "--all"], tmp_path) == (2 if refused else int(limit == 1))
+    out, err = capsys.readouterr()
+    assert ("the limit of instructions in pyproject.toml is" in err) is refused
+    assert ("beyond the project's limit of 1 of base" in out) is (limit == 1 and not refused)
 
 
 ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (

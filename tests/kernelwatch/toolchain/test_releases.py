@@ -30,20 +30,10 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     releases.found.cache_clear()
 
 
-def _is_found(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
     releases.found.cache_clear()
     monkeypatch.setattr(nvcc, "find_nvcc", lambda: Path("nvcc"))
     monkeypatch.setattr(nvcc, "version", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
-
-
-@pytest.mark.parametrize(
-    ("version", "name"),
-    [(None, None), (V130, None), (V135, "13.5.0"), ("13.1.80", "13.1.0"), ("12.8.93", "12.8.93")],
-)
-def test_names(version: str | None, name: str | None) -> None:
-    """The default's results have asv's plain name, those of a release its own, and any other nvcc its version."""
-    assert releases.name(version) == name
-    assert releases.named({releases.VARIABLE: name} if name else {}) == name
 
 
 def test_own() -> None:
@@ -60,7 +50,7 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
         set(),
         {"env_nobuild": {releases.VARIABLE: ["13.5.0", "13.1.0"]}} if "numpy" not in matrix else {},
     )
-    for version, name in ((V130, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):
+    for version, name in ((V130, None), (None, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):
         _is_found(monkeypatch, version)
         conf = Config.load(str(ROOT / "asv.conf.json"))
         conf.matrix = {**matrix, **watched}
