@@ -84,74 +84,40 @@ def _histogram(bins: Any, bin_of: Any, k: int) -> Any:
 KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
     "two outputs of an array of structs": (
         Kernel(
-            "split",
-            [inputs("p", "n", PARTICLE), outputs("x", "n", "float32"), outputs("id", "n", "int32"), "n"],
-            128,
-            over=("n",),
-            text=SPLIT,
-            reference=lambda p: (p["x"], p["id"]),
-        ),
-        "float32",
-        {"n": 1000},
+            "split", [inputs("p", "n", PARTICLE), outputs("x", "n", "float32"), outputs("id", "n", "int32"), "n"], 128,
+            over=("n",), text=SPLIT, reference=lambda p: (p["x"], p["id"]),
+        ), "float32", {"n": 1000},
     ),
     "a stencil with a halo in shared memory and constants": (
         Kernel(
-            "stencil",
-            [outputs("out", "h w"), inputs("image", "h+2 w+2"), "w", "h"],
-            (32, 8),
-            over=("w", "h"),
-            text=STENCIL,
-            constants={"weights": np.array([0.5, 0.125], np.float32)},
-            reference=_stencil,
-        ),
-        "float32",
-        {"w": 70, "h": 21},
+            "stencil", [outputs("out", "h w"), inputs("image", "h+2 w+2"), "w", "h"], (32, 8), over=("w", "h"),
+            text=STENCIL, constants={"weights": np.array([0.5, 0.125], np.float32)}, reference=_stencil,
+        ), "float32", {"w": 70, "h": 21},
     ),
     "a histogram with shared atomics in dynamic shared memory": (
         Kernel(
             "histogram",
             [in_and_out("bins", "k", "uint32", values="zeros"), inputs("bin_of", "n", "uint8", index="k"), "n", "k"],
-            64,
-            grid=lambda n: (min(4, -(-n // 64)),),
-            text=HISTOGRAM,
-            dynamic_shared="4*k",
-            reference=_histogram,
-        ),
-        "float32",
-        {"n": 3000, "k": 50},
+            64, grid=lambda n: (min(4, -(-n // 64)),), text=HISTOGRAM, dynamic_shared="4*k", reference=_histogram,
+        ), "float32", {"n": 3000, "k": 50},
     ),
     "a kernel of an anonymous namespace": (
         Kernel(
-            "twice",
-            [outputs("out", "n"), inputs("x", "n"), "n"],
-            256,
-            over=("n",),
-            text=HIDDEN,
-            reference=lambda x: 2 * x,
-        ),
-        "float32",
-        {"n": 500},
+            "twice", [outputs("out", "n"), inputs("x", "n"), "n"], 256,
+            over=("n",), text=HIDDEN, reference=lambda x: 2 * x,
+        ), "float32", {"n": 500},
     ),
     "a gather by indices of another dtype, with a struct by value, of a template": (
         Kernel(
             "gather",
             [
-                outputs("out", "n"),
-                inputs("table", "m"),
-                inputs("index", "n", "int16", index="m", seed=3),
-                scalar("affine", np.dtype([("scale", "f8"), ("shift", "i4")], align=True), value=(2.0, 3)),
-                "n",
+                outputs("out", "n"), inputs("table", "m"), inputs("index", "n", "int16", index="m", seed=3),
+                scalar("affine", np.dtype([("scale", "f8"), ("shift", "i4")], align=True), value=(2.0, 3)), "n",
             ],
-            256,
-            over=("n",),
-            text=GATHER,
-            entry="gather<{T}>",
-            reference=lambda table, index: table[index] * 2 + 3,
-        ),
-        "float64",
-        {"n": 500, "m": 300},
+            256, over=("n",), text=GATHER, entry="gather<{T}>", reference=lambda table, index: table[index] * 2 + 3,
+        ), "float64", {"n": 500, "m": 300},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -10,10 +10,11 @@ from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from tests.commits import begin, commit
+from tests.kernelwatch.review.test_compare_groups import compiled, time
 from tests.stored import TIME, samples, write
 
 REASON = "any height needs a check"
@@ -52,35 +53,30 @@ def test_nothing_is_hidden(form: str, root: Path, capsys: pytest.CaptureFixture[
     assert "2.0 % slower" in capsys.readouterr().out
 
 
-#: Kernel, number and verdict of a row, and whether ENTRY accepts it.
-ROWS: list[tuple[str, str, str, bool]] = [
-    (TIME, "time", "SLOWER", True),
-    (TIME, "time", "TRADE", True),
-    (TIME, "time", "FASTER", False),
-    (TIME, "time", "UNDECIDED", False),
-    (TIME, "spill bytes", "SLOWER", False),
-    ("another", "time", "SLOWER", False),
+WORSE = time(12, kernel=TIME)
+
+#: What became worse, or not, and whether ENTRY accepts it.
+ROWS = [
+    (WORSE, True),
+    (time(12, kernel=TIME, verdict=Verdict.TRADE), True),
+    (time(8, kernel=TIME), False),
+    (time(12, kernel=TIME, verdict=Verdict.UNDECIDED), False),
+    (compiled(12, metric="spill_bytes", kernel=TIME), False),
+    (time(12, kernel="another"), False),
 ]
 
 
-def _worse(kernel: str = TIME, number: str = "time", verdict: str = "SLOWER") -> Row:
-    """A time or a number of a kernel that became worse."""
-    kind, metric = ("timed", "time_x") if number == "time" else ("compiled", f"track_{number.replace(' ', '_')}")
-    judgement = Judgement(Verdict(verdict), 1.2)
-    return Row("b.B.x(one)", kind, "", 1.0, 1.2, judgement, benchmark=f"b.B.{metric}", kernel=kernel)
-
-
-def _accepts(root: Path, base: str, head: str, *row: str) -> bool:
-    found = Acknowledged(root, base, head).row(_worse(*row)).judgement
+def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
+    found = Acknowledged(root, base, head).row(row).judgement
     assert (found.reason == REASON) is (found.verdict is Verdict.ACKNOWLEDGED)
     return found.verdict is Verdict.ACKNOWLEDGED
 
 
-@pytest.mark.parametrize(("kernel", "number", "verdict", "accepted"), ROWS)
-def test_what_an_entry_names(kernel: str, number: str, verdict: str, accepted: bool, root: Path) -> None:
+@pytest.mark.parametrize(("row", "accepted"), ROWS)
+def test_what_an_entry_names(row: Row, accepted: bool, root: Path) -> None:
     """The kernel and the number, wholly."""
     base = git.text(root, "rev-parse", "HEAD")
-    assert _accepts(root, base, _commit(root, ENTRY), kernel, number, verdict) is accepted
+    assert _accepts(root, base, _commit(root, ENTRY), row) is accepted
 
 
 def test_an_entry_counts_where_it_is_new(root: Path) -> None:
@@ -131,7 +127,7 @@ def test_bad_file(text: str, said: str, root: Path) -> None:
         (Acknowledged(root, a, b), f"{b[:8]}:{acknowledged.FILE}"),
         (Acknowledged(root, b, c), f"{b[:8]}:{acknowledged.FILE}"),
     ):
-        assert found.row(_worse()).judgement.verdict is Verdict.SLOWER
+        assert found.row(WORSE).judgement.verdict is Verdict.SLOWER
         (problem,) = found.problems
         assert problem.startswith(f"{where}: ")
         assert problem.endswith(": none of its entries counts")

@@ -113,17 +113,6 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: P
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
 
 
-def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Infinite ratios are null, and a name that UTF-8 cannot hold is escaped."""
-    base: dict[str, Outcome] = {"zero": 0.0, "huge": 1e-300, "\ud800": 1.0}
-    head: dict[str, Outcome] = {"zero": 1.0, "huge": 1e300, "\ud800": 1.0}
-    write(tmp_path, {BASE: {COUNT: base}, HEAD: {COUNT: head}})
-    assert main([BASE, HEAD, "--format", "json"], tmp_path) == 1
-    written = capsys.readouterr().out
-    rows = json.loads(written.encode(), parse_constant=pytest.fail)["rows"]
-    assert [row["ratio"] for row in rows] == [None, None, 1.0]
-
-
 @pytest.mark.parametrize(
     ("words", "listed"),
     [
@@ -175,6 +164,10 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
         False,
     ),
     "evidence in one line": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], False),
+    "room for one, or for two without the count": (
+        [time(9), count(16, metric="requests_that_nobody_can_combine"), count(15, metric="warps_of_two"), count(14)],
+        False,
+    ),
     "evidence in several": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], True),
     "fewer transactions beside a slower time": (
         [*weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)], False,

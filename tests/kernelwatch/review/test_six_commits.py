@@ -89,16 +89,6 @@ def test_review(message: str, built: Built, capsys: pytest.CaptureFixture[str]) 
     assert (code, sorted(found["SLOWER"]), sorted(found["FASTER"])) == (expected, sorted(slower), sorted(faster))
 
 
-def test_command(built: Built) -> None:
-    """The command, which ends with the review's exit code."""
-    repository, commits = built
-    review = repository.make("compare", f"BASE={commits['another text']}", f"HEAD={commits['no padding']}")
-    assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
-    assert not review.stderr
-    assert review.stdout.startswith("SLOWER ")
-    assert "Largest: transpose_read_write_coalesced more merged wavefronts at float32 -O3 (" in review.stdout
-
-
 def test_a_night_without_new_commits(built: Built) -> None:
     """It leaves nothing behind."""
     repository, _ = built

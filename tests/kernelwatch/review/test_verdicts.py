@@ -308,10 +308,3 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
 def test_every_architecture_of_the_suite_is_known() -> None:
     """What the suite compiles for is in the table."""
     assert {*sweeps.ARCHS} <= {*occupancy.MULTIPROCESSORS}
-
-
-def test_launches_are_known_to_occupancy() -> None:
-    """Threads and dynamic shared memory of a block; nothing of a kernel or a dtype that nobody knows."""
-    assert occupancy.launched(TILE, "float32") == (1024, 0)
-    assert occupancy.launched("k", "float32") is None
-    assert occupancy.launched(TILE, "float3") is None
