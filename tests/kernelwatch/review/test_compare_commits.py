@@ -22,16 +22,18 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, changed, pair,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope", HEAD], "'nope' names no commit, .* stored results of bbbbbbbb, cccccccc; give a branch"),
+        (["nope", HEAD], "'nope' names no commit, .* stored results of bbbbbbbb, cccccccc, dddddddd; give a branch"),
         (["--", "--help", HEAD], "'--help' names no commit"),
         (["bbbb", HEAD, "--machine", "x"], "holds results of gpu; given: x; choose one"),
-        (["bbbb", "dddd"], "'dddd' names no commit"),
+        (["bbbb", "eeee"], "'eeee' names no commit"),
+        (["bbbb", "d" * 40], "by one Python; results exist of gpu"),
         (["", ""], "'' names no commit"),
     ],
 )
 def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One error that says what was given, what exists and what to do; exit code 2."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
+    write(tmp_path, {"d" * 40: {COUNT: {"one": 1.0}}}, environment="python3.09")
     assert main(words, tmp_path) == 2
     written = capsys.readouterr()
     assert written.err.startswith("cannot compare: ")
@@ -101,14 +103,6 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     assert results is not None
     assert history.why_not_run(results, TIME) == "measured with other axes"
     assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
-
-
-def test_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits of different Pythons are not compared."""
-    for environment, measured in (("python3.09", BASE), ("python3.08", HEAD)):
-        write(tmp_path, {measured: {COUNT: {"one": 1.0}}}, environment=environment)
-    assert main([BASE, HEAD], tmp_path) == 2
-    assert "by one Python; results exist of gpu" in capsys.readouterr().err
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -68,6 +67,12 @@ def run(
     return {"commits": commits, "arch": "sm_90", "held_back": entries, "before": {"uuid": uuid}}
 
 
+def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
+    """A run from a year to another; each year has its driver."""
+    moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
+    return {**run, **moments, "before": {"driver": started, "uuid": None}}
+
+
 def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
     """The runs of two commits on two GPUs."""
     return [run(BASE, uuid=base), run(HEAD, uuid=head)]
@@ -110,6 +115,11 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
     "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, held={"d" * 40: POWER})], SLOW, ""),
     "another configuration": (
         1.1, None, "", [run(BASE), run(HEAD, held={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
+    ),
+    "then a run of something else": (
+        1.1, None, "",
+        [lasting(run(BASE, HEAD, held={HEAD: POWER}), "2020", "2098"), lasting(run(HEAD), "2099", "2099")],
+        UNDECIDED, f"{HELD} head: power",
     ),
     "two GPUs, a little": (1.03, None, "ab", apart("A", "B"), SAME, ""),
     "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
@@ -171,22 +181,6 @@ def test_blocks_of_each_commit(root: Path) -> None:
     evidence, today = Evidence(sides), occupancy.launched(*kernel.values())
     assert evidence.launched(compiled(12, "sm_90", **kernel)) == ((64, 128), today)
     assert evidence.launched(compiled(12, "sm_80", **kernel)) == (today, today)
-
-
-def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later run of something else neither hides that the GPU was held back nor speaks of another driver."""
-    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    now, later = datetime.now(timezone.utc), datetime.now(timezone.utc) + timedelta(hours=1)
-    entry = {"commit": HEAD, "configuration": NAME, "reasons": ["software power cap"]}
-    runs = [
-        {"commits": commits, "held_back": held_back, "started": start.isoformat(), "ended": start.isoformat()}
-        | {"before": {"driver": driver}}
-        for start, commits, held_back, driver in ((now, [BASE, HEAD], [entry], "1"), (later, [HEAD], [], "2"))
-    ]
-    _lines(folder / "runs.jsonl", runs)
-    _, found = reviewed(root, capsys)
-    assert found["rows"][0]["reason"].startswith("the GPU was throttled or shared in head")
-    assert not found["notes"]
 
 
 def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: P
     [
         ([], "1 changed by less than 1 % (--at-least)"),
         (["--at-least", "0.5%"], "sectors +0.6 %"),
-        (["--all"], "ROSE     track_counted.X.track_sectors(one)"),
+        (["--all"], "Largest: track_counted.X.track_sectors more sectors"),
         *(([f"--at-least={share}"], "") for share in ("-1", "x", "nan", "inf", "")),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import Kernel, outputs, suite
@@ -21,7 +23,7 @@ from kernelwatch.errors import (
 )
 from kernelwatch.instrument import prebuild
 from kernelwatch.project import CHECKOUT
-from kernelwatch.toolchain import nvcc, nvcc_call, resources
+from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -163,3 +165,33 @@ def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for value in (1.0, 2.0):
         (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
         assert (transactions.count(kernel, "float32", n=20).arrays["out"] == value).all()
+
+
+@pytest.fixture(scope="module")
+def cubin() -> bytes:
+    """A copy, compiled for real."""
+    return KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
+
+
+def _place(cubin: bytes, section: str) -> int:
+    """Where a section's first byte lies in the file."""
+    found = next(each for each in ELFFile(io.BytesIO(cubin)).iter_sections() if each.name.startswith(section))
+    return int(found["sh_offset"])
+
+
+@pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
+def test_what_counts(section: str, cubin: bytes) -> None:
+    """Another byte of instructions or constants is other machine code; one of a note, which names nvcc, is not."""
+    changed = bytearray(cubin)
+    changed[_place(cubin, section)] ^= 1
+    assert (machine_code.sha256(cubin) != machine_code.sha256(bytes(changed))) == section.startswith(
+        (".text", ".nv.con")
+    )
+
+
+@pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
+def test_what_is_no_machine_code(written: bytes) -> None:
+    """One line says that nvcc wrote it, and what to do."""
+    said = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
+    with pytest.raises(ValueError, match=said):
+        machine_code.sha256(written)
