@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
 import signal
@@ -21,12 +20,11 @@ from kernelwatch.show import bisect as commands
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
 from tests.commits import begin, commit
+from tests.golden import golden
 from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
 from tests.kernelwatch.review.test_six_commits import MISALIGNED as MISPLACED
 from tests.repository import Repository
 from tests.stored import Outcome, Suite, samples, write
-
-GOLDEN = Path(__file__).parents[2] / "data" / "bisect"
 
 BENCHMARK = "time_transpose.Transpose.time_back_to_back"
 CASE = "transpose_read_write_coalesced, 5003x2999, float32, -Xptxas -O3"
@@ -193,7 +191,7 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """What is printed, with commits by their names, of the review its first line; no checkout and no ref changes."""
+    """What is printed, of the review its first line; no checkout and no ref changes."""
     (made, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
     before = _held(made)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine] if machine else [])]
@@ -208,10 +206,8 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     text = re.sub(
         r"(?:^<.+> (?:good|bad|skip) .*\n)+", lambda log: "".join(sorted(log[0].splitlines(True))), text, flags=re.M
     )
-    path = GOLDEN / f"{name}.txt"
-    if "WRITE_GOLDEN" in os.environ:
-        path.write_text(text, encoding="utf-8")
-    assert (done.returncode, text) == (code, path.read_text(encoding="utf-8")), done.stderr
+    shown, expected = golden(f"bisect/{name}.txt", text)
+    assert (done.returncode, shown) == (code, expected), done.stderr
 
 
 def test_an_end_without_a_number(repository: tuple[Repository, dict[str, str]]) -> None:

@@ -86,6 +86,16 @@ def test_times(
     assert mirrored["rows"][0]["verdict"] == MIRRORED.get(verdict, verdict).value
 
 
+def test_where_a_ratio_may_lie() -> None:
+    """Between what any process of base and any of head say, and within the interval."""
+    base, head = (  # an interval of 33 / 30 alone
+        Point({}, median, (median,) * 40 + (other,) * 5, counts=(40, 5))
+        for median, other in ((30.0, 32.0), (33.0, 36.0))
+    )
+    (judged,) = timed.judge([(base, head)], [0.01])
+    assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
+
+
 #: Counted numbers of base and head, the verdict, and the ratio; it is infinite as None.
 NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
     "from a little to much": (1e-300, 1e300, SLOW, None),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -18,10 +16,9 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, percent, ratio
 from kernelwatch.show.report import configurations
 from kernelwatch.store.results import kind
+from tests.golden import golden
 
 UNDECIDED = Verdict.UNDECIDED
-
-GOLDEN = Path(__file__).parents[2] / "data" / "groups.txt"
 
 TIME = "time_transpose.Transpose.time_back_to_back"
 COUNTED = "track_counted.Transpose.track_{}"
@@ -129,9 +126,8 @@ def test_groups() -> None:
             mean = percent(each.ratio) if each.ratio else "no mean"
             told += f"{each.kernel} {each.flags}: {mean}; {', '.join(each.evidence) or 'nothing'}; "
             told += f"{configurations(each)}; {each.verdict.value}\n"
-    if "WRITE_GOLDEN" in os.environ:
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+    shown, expected = golden("groups.txt", told)
+    assert shown == expected
 
 
 @pytest.mark.parametrize(("at_least", "kernels"), [(0.0, ["k", "l", "m"]), (0.01, ["k", "m"]), (0.03, ["m"])])

@@ -6,10 +6,8 @@ import functools
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,8 +22,7 @@ from kernelwatch.store import reading
 from kernelwatch.store.folders import machines
 from kernelwatch.store.results import TIMED, History
 from kernelwatch.toolchain import releases as compilers
-
-GOLDEN = Path(__file__).parents[2] / "data" / "reviews.txt"
+from tests.golden import golden
 
 GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
 
@@ -75,9 +72,8 @@ def test_stored_reviews() -> None:
         found = review(machine, base, head)
         told += f"== {found.exit_code}\n{report.render(found, 0.0 if every else 0.01, every=every)}"
     assert max(map(len, told.splitlines())) <= 100
-    if "WRITE_GOLDEN" in os.environ:
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+    shown, expected = golden("reviews.txt", told)
+    assert shown == expected
 
 
 def test_a_trade() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +18,9 @@ from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.show import report
 from kernelwatch.show.commands import FORMATS
 from kernelwatch.show.commands import compare as main
+from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
-
-GOLDEN = Path(__file__).parents[2] / "data" / "reviews-made-up.txt"
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
 HOSTILE = [
@@ -185,6 +183,5 @@ def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = f"== not verified\n{report.render(stored, every=True)}"
     for name, (rows, every) in MADE_UP.items():
         told += f"== {name}\n{report.render(replace(stored, rows=rows), every=every)}"
-    if "WRITE_GOLDEN" in os.environ:
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+    shown, expected = golden("reviews-made-up.txt", told)
+    assert shown == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from kernelwatch.show.report import LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
-from tests.stored import COUNT, TIME, Outcome, Suite, samples, write
+from tests.golden import golden
+from tests.stored import COUNT, TIME, Outcome, Suite, pair, samples, write
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
 A, B, C, D, E = COMMITS[:5]
@@ -195,48 +195,21 @@ def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path
     assert stands(tmp_path) == [(A, B, 1.05, False)] * stand
 
 
-def test_text(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_text(
+    project: tuple[Path, list[str]], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The commit alone where it is known, else both ends; what to do; in a fence, in which nothing is markup."""
-    root, commits = project
-    assert main([], root) == 1
-    a, b, e = (commits[place][:8] for place in (0, 1, 4))
-    assert (
-        capsys.readouterr().out
-        == f"""\
-```
-REGRESSION  {b} -> {e}, gpu
-3 commits
-{COUNT}: 1 rose; most: sectors case one: 12 -> 15, +25 %
-  kernelwatch compare {b} {e} --machine gpu
-  kernelwatch bisect '{COUNT}(one)' {b} {e} --machine gpu
-
-REGRESSION  {b}, gpu
-“change 1 '''”, by A @person
-{COUNT}: 1 rose; most: sectors case one: 10 -> 12, +20 %
-  kernelwatch compare {a} {b} --machine gpu
-```
-To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md.
-"""
-    )
-
-
-def test_text_of_a_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both commands that confirm it; the same as data."""
-    drifting(tmp_path, DRIFT)
-    ends = f"{COMMITS[0][:8]} {COMMITS[23][:8]}"
-    assert main(["--drift"], tmp_path) == 1
-    text = capsys.readouterr().out
-    assert text.startswith(f"```\nDRIFT  {ends.replace(' ', ' -> ')}, gpu\n")
-    assert re.search(rf"^{TIME}: 1 slower; most: case one: \S+ .s -> \S+ .s, \+3\.\d %$", text, re.MULTILINE)
-    assert f"\n  kernelwatch measure {ends} --attribute rounds=4 --bench {TIME}\n" in text
-    assert f"\n  kernelwatch compare {ends} --machine gpu\n" in text
-    assert main(["--json"], tmp_path) == 1
-    (found,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
+    (root, commits), folder = project, tmp_path_factory.mktemp
+    drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
+    told = ""
+    for each, *words in ((root,), (drifts, "--drift"), (steps, "--drift")):
+        told += f"== {main(words, each)}\n{capsys.readouterr().out}"
+    shown, expected = golden("regressions.txt", told, {f"{place}": each for place, each in enumerate(commits)})
+    assert shown == expected
+    assert main(["--json"], drifts) == 1
+    *_, found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
     assert (found["is_drift"], found["rows"][0]["name"]) == (True, f"{TIME}(one)")
-    write(tmp_path, {A: {COUNT: {"one": 1.0}}, B: {COUNT: {"one": 2.0}}}, machine="other")
-    assert main(["--drift", "--machine", "other"], tmp_path) == 0
-    assert capsys.readouterr().out == "No regression stands: each was mended or acknowledged.\n"
-    assert main(["--machine", "none"], tmp_path) == 2
+    assert main(["--machine", "none"], drifts) == 2
 
 
 def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,16 +6,13 @@ Only counted and compiled metrics are taken, so the numbers are exact and the te
 from __future__ import annotations
 
 import itertools
-import os
-from pathlib import Path
 
 import pytest
 
 from kernelwatch.show.commands import compare as main
+from tests.golden import golden
 from tests.repository import SMALL_VALUES, Repository
 from tests.stored import contents
-
-GOLDEN = Path(__file__).parents[2] / "data" / "six-commits.txt"
 
 COPY = "gpu_kernels/kernels/offset_copy.cu"
 ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -65,13 +62,10 @@ def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
     for base, head in itertools.pairwise(commits):
         code = main([commits[base], commits[head], "--all"], repository.path)
         told += f"== {code}\n{capsys.readouterr().out}"
-    for message, commit in commits.items():
-        told = told.replace(commit[:8], f"<{message}>")
     (machine,) = repository.results.glob("*/machine.json")
     told = told.replace(machine.parent.name, "<machine>")
-    if "WRITE_GOLDEN" in os.environ:
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+    shown, expected = golden("six-commits.txt", told, commits)
+    assert shown == expected
 
 
 def test_a_night_without_new_commits(built: Built) -> None:

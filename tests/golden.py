@@ -1,0 +1,18 @@
+"""Texts of tests/data, with which tests compare what is printed; with WRITE_GOLDEN=1 they are written anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+
+def golden(file: str, text: str, commits: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
+    """A text with commits by their names, and what the file holds, which is to be the same."""
+    for name, commit in commits.items():
+        text = text.replace(commit, f"<{name}>").replace(commit[:8], f"<{name}>")
+    path = Path(__file__).parent / "data" / file
+    if "WRITE_GOLDEN" in os.environ:
+        path.write_text(text, encoding="utf-8")
+    return text, path.read_text(encoding="utf-8")
