@@ -17,6 +17,7 @@ from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, w
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.show.commands import compare as main
+from kernelwatch.show.regressions import main as regressions
 from kernelwatch.store.results import TIMED
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
@@ -138,25 +139,26 @@ def test_which_numbers_decide(name: str) -> None:
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
 
-#: Registers of base and head, the blocks of both, and whether the number decides.
+#: Registers of base and head, the blocks of both, and what is said of the number: that more fit is no reason.
 BLOCKS = [
-    (32, 40, (1024, 0), (256, 0), True),  # 2 blocks of 1024, 6 of 256
-    (32, 40, (1024, 0), (128, 0), True),  # 12 of 128
-    (32, 33, (1024, 0), (64, 0), True),  # 24 of 64
-    (33, 34, (1024, 0), (128, 0), False),  # 1 of 1024, 12 of 128
-    (30, 32, (1024, 0), (256, 0), False),
-    (34, 33, (1024, 0), (128, 0), True),
-    (30, 32, (1024, 0), (1024, 200_000), False),  # it is not for registers
+    (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
+    (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
+    (32, 33, (1024, 0), (64, 0), "1536, 2048 before"),  # 24 of 64
+    (33, 34, (1024, 0), (128, 0), "evidence: 1536, 1024 before"),  # 1 of 1024, 12 of 128
+    (30, 32, (1024, 0), (256, 0), "evidence: 2048, 2048 before"),
+    (34, 33, (1024, 0), (128, 0), ""),
+    (30, 32, (1024, 0), (1024, 200_000), "evidence: 1024, 2048 before"),  # it is not for registers
 ]
 
 
-@pytest.mark.parametrize(("base", "head", "before", "after", "decides"), BLOCKS)
+@pytest.mark.parametrize(("base", "head", "before", "after", "told"), BLOCKS)
 def test_each_commit_has_its_own_block(
-    base: int, head: int, before: tuple[int, int], after: tuple[int, int], decides: bool
+    base: int, head: int, before: tuple[int, int], after: tuple[int, int], told: str
 ) -> None:
     """Threads that fit are compared, whatever block they come in."""
     (found,) = weigh([number("registers", head, "sm_90", base)], "sm_90", launched=lambda _: (before, after))
-    assert found.decides is decides
+    assert found.judgement.reason.replace(" threads fit on a multiprocessor", "") == told
+    assert found.decides is not told.startswith("evidence")
 
 
 def undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
@@ -182,9 +184,10 @@ def test_stated_limits(
     """A project states them; what is no ratio is refused in one line."""
     monkeypatch.setattr(settings, "_project", lambda: {"limits": {"instructions": limit}})
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
-    assert main([BASE, HEAD, "--all"], tmp_path) == (2 if refused else int(limit == 1))
+    for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
+        assert judge(words, tmp_path) == (2 if refused else int(limit == 1))
     out, err = capsys.readouterr()
-    assert ("the limit of instructions in pyproject.toml is" in err) is refused
+    assert err.count("the limit of instructions in pyproject.toml is") == 2 * refused
     assert ("beyond the project's limit of 1 of base" in out) is (limit == 1 and not refused)
 
 

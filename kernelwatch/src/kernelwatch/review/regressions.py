@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.review.comparison import BROKEN, REPAIRED
 from kernelwatch.review.consecutive import between, consecutive
 from kernelwatch.review.rows import Failure, Lone, Row, failures
@@ -65,7 +66,10 @@ def standing(history: History) -> list[Regression]:
     heads: list[str] = []
     for step in consecutive(history):
         heads.append(step.head)
-        for one in step.comparisons:
+        comparisons = step.comparisons
+        if step.notes:
+            raise CannotCompareError(step.notes[0])
+        for one in comparisons:
             for row in one.rows:
                 key = one.environment, row.name
                 _stretch(stretches, key, (one.base.commit, step.head), row)
