@@ -7,7 +7,7 @@ const { test } = require('node:test');
 const { pathToFileURL } = require('url');
 const { known, here, visit, go, drawn, accessible, fits, seen } = require('./check.js');
 
-const [first, second] = known.commits;
+const [first, second, , , , narrow] = known.commits;
 const HOSTILE = encodeURIComponent(known.hostile);
 
 /* Every page, and what is there once it is drawn; of each kind of commit page one is enough. */
@@ -45,6 +45,7 @@ const [TIME, COPIES, LOADED, SPILLED] = ['time_kernel.Blur.time_back_to_back', '
 const ALL = encodeURIComponent('all, a line each');
 const CHARTS = [
     'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
+    `transactions.html#commit=${narrow.slice(0, 8)}&metric=sectors%20loaded`,
     `history.html#benchmark=${TIME}`,
     `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64`,
     `history.html#benchmark=${TIME}&p-w=${ALL}&unit=%25%20of%20theoretical%20peak`,
@@ -96,7 +97,7 @@ for (const name of ['commit', 'bandwidth', 'history', 'transactions']) {
         await go(page, address);
         assert.equal(await page.locator('main').innerText(), before);
         await go(page, `${address}&machine=nowhere`.replace(/machine=[^&]*&/, ''));
-        await page.getByText(/^No machine nowhere here/).waitFor();
+        await page.getByText(/^No machine nowhere here; shown is (every machine|nvidia-h200)\.$/).waitFor();
     }));
 }
 

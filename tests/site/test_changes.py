@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,21 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
     assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
 
 
+#: A filter of the templates, what it is given, and what it makes of that.
+FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
+    (words.breakable, "<a_b>", "&lt;a_<wbr>b&gt;"),
+    (words.short_names, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
+    (words.short_names, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),
+]
+
+
+@pytest.mark.parametrize(("made", "given", "shown"), FILTERS)
+def test_filters(made: Callable[[Any], Any], given: Any, shown: Any) -> None:
+    """Names may come from anywhere; machines that differ in their memory alone keep all of theirs."""
+    found = made(given)
+    assert (list(found.values()) if isinstance(found, dict) else str(found)) == shown
+
+
 KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
 
 #: What a commit changes -> the lines that its page shows: number, whether it is new, text.
@@ -180,8 +196,8 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
         [(3, False, "    p[threadIdx.x] = 0;"), (3, True, "    p[threadIdx.x] = 1;")],
     ),
     "a line beside a comment, and one that only moved": (
-        {"gpu_kernels/k.cu": f"// ++ why\n\n{KERNEL[26:]}++ int n;\n{KERNEL[:26]}"},
-        [(6, True, "++ int n;")],
+        {"gpu_kernels/k.cu": f"  // ++ why\n\n{KERNEL[26:]}++ int n;\n*p = 1;\n{KERNEL[:26]}"},
+        [(6, True, "++ int n;"), (7, True, "*p = 1;")],
     ),
     "a comment alone": ({"gpu_kernels/k.cu": f"// why\n{KERNEL}"}, [(1, True, "// why")]),
     "what the kernel's file includes": ({"gpu_kernels/k.cuh": "#define N 2\n"}, [(1, True, "#define N 2")]),

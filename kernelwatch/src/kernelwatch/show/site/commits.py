@@ -65,7 +65,7 @@ def changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> li
 
 
 def _is_code(text: str) -> bool:
-    return bool(text.strip()) and not text.lstrip().startswith(("//", "/*", "*"))
+    return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is
 
 
 def _definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
