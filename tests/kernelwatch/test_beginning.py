@@ -84,9 +84,9 @@ WATCHED = """
 from kernelwatch import Kernel, outputs, watch
 def own(name):
     return Kernel(name, [outputs("out", "n")], 32, over=("n",), text="x")
-found = watch(own("my_own"), {"n": [4]}, timed={"n": [8]})
+found = watch(own("my_own"), {"n": [4]}, timed={"n": [8]}, title="Mine")
 for name, (_, sweep) in found["SUITE"].benchmarks.items():
-    print(name, sweep.isolated, *sweep.axes.get("n", ()))
+    print(name, sweep.isolated, *sweep.axes.get("n", ()), sweep.title)
 print(*found)
 again = own("again")
 watch(again, {"n": [4]})
@@ -107,11 +107,11 @@ def test_what_is_watched(repository: Path) -> None:
     done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
     *benchmarks, classes = done.stdout.splitlines()
     assert benchmarks[:5] == [
-        "time_kernel.MyOwn.time_back_to_back False 8",
-        "track_control.MyOwn.track_copy_ratio False 8",
-        "time_kernel.IsolatedMyOwn.time_isolated True 8",
-        "track_control.IsolatedMyOwn.track_copy_ratio True 8",
-        "track_counted.MyOwn.track_load_sectors False 4",
+        "time_kernel.MyOwn.time_back_to_back False 8 Mine, DRAM",
+        "track_control.MyOwn.track_copy_ratio False 8 Mine, DRAM",
+        "time_kernel.IsolatedMyOwn.time_isolated True 8 Mine, DRAM",
+        "track_control.IsolatedMyOwn.track_copy_ratio True 8 Mine, DRAM",
+        "track_counted.MyOwn.track_load_sectors False 4 Mine",
     ]
     assert benchmarks[-1].startswith("track_compiled.Compiled.track_")
     assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
@@ -153,9 +153,9 @@ SITUATIONS = {
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
     "a name that a shell runs": (
-        "branch -m $(id)",
+        "branch -m work$(id)",
         ["--workflows", URL],
-        "the branch '$(id)' can stand in no workflow",
+        "the branch 'work$(id)' can stand in no workflow",
     ),
     "a name with a slash": ("branch -m feature/a-1", ["--workflows", URL], "feature/a-1"),
 }

@@ -52,7 +52,7 @@ __global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype)
     "lib/src/k.cu": '#include "v.h"\n#include "../near.h"\n__global__ void included(real* x, near_t n) {}',
     "lib/near.h": '#include <deep/d.h>\nusing near_t = deep_t;',
     "lib/third/deep/d.h": "using deep_t = int;",
-    "v.h": "#error not this one",
+    "a/v.h": "#error not this one",
     "k.cuh": "#pragma once\nnamespace n { template <class T, int N> __global__ void header(T* x, int n) {} }",
     "host.cpp": '#include "k.cuh"\nvoid go() { n::header<float, 2><<<(n + 7) / 8, 8>>>(x, n); }',
     "refused.cu": "#include <nowhere.h>\n__global__ void refused(float* x) {}",
