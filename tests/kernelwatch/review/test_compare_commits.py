@@ -78,15 +78,6 @@ def test_several_are_judged(
     assert {each["machine"] for each in (alone, *alone["others"])} == {name}
 
 
-def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """None of them wins silently: MACHINE=a beside ARGS="--machine b", say."""
-    write(tmp_path, pair(1.0, 1.0, COUNT))
-    with pytest.raises(SystemExit) as ended:
-        main([BASE, HEAD, "--machine", "gpu", "--machine", "other"], tmp_path)
-    assert ended.value.code == 2
-    assert "--machine is given twice, as gpu and as other: two machines are not compared" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("names", [["case", "clock"], []])
 def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""

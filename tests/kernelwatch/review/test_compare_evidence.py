@@ -81,6 +81,7 @@ def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
 POWER, HEAT = ["power"], ["heat"]
 TOGETHER = [run(BASE, HEAD)]
 HELD_BASE, HELD_HEAD = [run(BASE, held={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, held={HEAD: POWER})]
+HELD_BOTH, HELD_IN_TURNS = [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})], [run(BASE, HEAD, held={HEAD: POWER})]
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
 #: Each configuration has a GPU of its own.
@@ -98,28 +99,21 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
     "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
     "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
-    "always throttled": (1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})], SLOW, ""),
-    "in two runs": (
-        1.1, None, "", [run(BASE, held={BASE: POWER}), run(HEAD, held={HEAD: POWER})], UNDECIDED,
-        f"{HELD} base: power; in head: power",
-    ),
+    "always throttled": (1.1, None, "", HELD_BOTH, SLOW, ""),
+    "in two runs": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
     "for two reasons": (
         1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",
     ),
-    "twice in turns": (
-        1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})] * 2, UNDECIDED,
-        f"{HELD} base: power; in head: power",
-    ),
-    "in turns, head alone": (1.1, None, "", [run(BASE, HEAD, held={HEAD: POWER})], UNDECIDED, f"{HELD} head: power"),
+    "twice in turns": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
+    "in turns, head alone": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
     "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, held={"d" * 40: POWER})], SLOW, ""),
     "another configuration": (
         1.1, None, "", [run(BASE), run(HEAD, held={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
     ),
     "then a run of something else": (
-        1.1, None, "",
-        [lasting(run(BASE, HEAD, held={HEAD: POWER}), "2020", "2098"), lasting(run(HEAD), "2099", "2099")],
-        UNDECIDED, f"{HELD} head: power",
+        1.1, None, "", [lasting(HELD_IN_TURNS[0], "2020", "2098"), lasting(run(HEAD), "2099", "2099")], UNDECIDED,
+        f"{HELD} head: power",
     ),
     "two GPUs, a little": (1.03, None, "ab", apart("A", "B"), SAME, ""),
     "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
@@ -158,12 +152,10 @@ def test_machine_code_of_an_architecture(
     """That of the configuration; else that of the GPU; else the one that there is. Here sm_100 alone changed."""
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})}])
-    hashed = {"sm_90": "aa", "sm_100": "ab"}
     lines = [
-        {"commit": commit, "arch": arch, "cubins": {"offset_copy, float32, -Xptxas -O3": hashes[place]}}
-        for arch, hashes in hashed.items()
-        for place, commit in enumerate((BASE, HEAD))
-        if ran_on or arch == "sm_90"
+        {"commit": commit, "arch": arch, "cubins": {CUBIN: each}}
+        for arch, hashes in {"sm_90": "aa", **({"sm_100": "ab"} if ran_on else {})}.items()
+        for commit, each in zip((BASE, HEAD), hashes, strict=True)
     ]
     _lines(folder / "cubins.jsonl", lines)
     (sides,) = find(BASE, HEAD, None, root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,24 +112,24 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: P
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
 
 
-@pytest.mark.parametrize(
-    ("words", "listed"),
-    [
-        ([], "1 changed by less than 1 % (--at-least)"),
-        (["--at-least", "0.5%"], "sectors +0.6 %"),
-        (["--all"], "Largest: track_counted.X.track_sectors more sectors"),
-        *(([f"--at-least={share}"], "") for share in ("-1", "x", "nan", "inf", "")),
-    ],
-)
-def test_materiality(words: list[str], listed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Small changes are counted, not listed unless somebody asks, and still a regression; no share is refused."""
+#: Words, and what is printed, or said on standard error where the words are refused.
+WORDS = [
+    ([], 1, "1 changed by less than 1 % (--at-least)"),
+    (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
+    (["--all"], 1, "Largest: track_counted.X.track_sectors more sectors"),
+    *(([f"--at-least={share}"], 2, "argument --at-least: invalid") for share in ("-1", "x", "nan", "inf", "")),
+    (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and as b: two machines are not"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "said"), WORDS)
+def test_words(words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Small changes are counted, not listed unless somebody asks, and still a regression."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
-    if listed:
-        assert main([BASE, HEAD, *words], tmp_path) == 1
-        assert listed in capsys.readouterr().out
-    else:
-        with pytest.raises(SystemExit, match="2"):
-            main([BASE, HEAD, *words], tmp_path)
+    with pytest.raises(SystemExit) if code == 2 else nullcontext() as ended:
+        assert main([BASE, HEAD, *words], tmp_path) == code
+    assert ended is None or ended.value.code == code
+    assert said in "".join(capsys.readouterr()[code - 1])
 
 
 def seconds(base: float, head: float, dtype: str = "float32", **others: object) -> Row:

@@ -53,21 +53,3 @@ def test_what_counts(
     (row,) = (each for each in found["rows"] if each["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002
     assert row["verdict"] == ("SLOWER" if is_narrowed else "SAME")
-
-
-#: Machine and commit, and the thresholds that the history up to it makes.
-STORED = [
-    ("nvidia-h200", "f22cf79", [0.01, 0.05]),  # the first
-    ("nvidia-h200", "926c240", [0.005, 0.05]),  # 398 times of the same machine code, 81 of them short: too few
-    ("nvidia-h200", "740a787", [0.004, 0.018]),
-    ("nvidia-h200", "ee4e49a", [0.005, 0.02]),
-    ("nvidia-h100-80gb-hbm3", "952ced2", [0.003, 0.05]),
-]
-
-
-@pytest.mark.parametrize(("machine", "commit", "expected"), STORED)
-def test_stored(machine: str, commit: str, expected: list[float]) -> None:
-    """What is measured later changes no verdict on earlier commits."""
-    history = History(machine)
-    (head,) = (each for each in history.commits() if each.startswith(commit))
-    assert list(noise(history, head).thresholds.values()) == pytest.approx(expected)

@@ -46,7 +46,8 @@ def timed(head: float, **others: str) -> Row:
 
 FASTER, SLOWER, STAYED = timed(9), timed(11), timed(10)
 OPEN = time(11, kernel=TILE, verdict=UNDECIDED)
-LOADED = number("sectors_loaded", 9)
+LOADED, FIRST = number("sectors_loaded", 9), number("wavefronts", 8704, base=0)
+LARGE = number("shared_bytes", 120000, "sm_90", 4096)
 
 #: What a project states: how many times those of base they may be where there are no times.
 LIMITS = {"instructions": 1.25, "registers": 1.25}
@@ -65,11 +66,9 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a total of another launch": ([number("sectors_loaded", 9, dtype="int8"), number("load_sectors", 11)], SLOW),
     "sectors of atomics": ([number("sectors_of_atomics", 11)], SLOW),
     "wavefronts": ([number("bank_conflicts", 9), number("wavefronts", 11)], SLOW),
-    "the first shared memory, for fewer sectors": ([LOADED, number("wavefronts", 8704, base=0)], NOTED),
-    "the first shared memory, for as many": ([number("wavefronts", 8704, base=0)], SLOW),
-    "the first shared memory, for other sectors": (
-        [LOADED, number("sectors_stored", 11), number("wavefronts", 8704, base=0)], SLOW,
-    ),
+    "the first shared memory, for fewer sectors": ([LOADED, FIRST], NOTED),
+    "the first shared memory, for as many": ([FIRST], SLOW),
+    "the first shared memory, for other sectors": ([LOADED, number("sectors_stored", 11), FIRST], SLOW),
     "wavefronts that ptxas does not make": ([number("merged_wavefronts", 10), number("wavefronts", 11)], NOTED),
     "fewer wavefronts than ptxas makes": ([number("merged_wavefronts", 10), number("wavefronts", 9)], FAST),
     "wavefronts as ptxas makes them": ([number("wavefronts", 9), number("merged_wavefronts", 11)], SLOW),
@@ -96,16 +95,10 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "fewer threads beside the same time": ([STAYED, number("registers", 33, "sm_90", 32)], NOTED),
     "fewer threads beside a faster time": ([FASTER, number("registers", 33, "sm_90", 32)], TRADE),
     "the padded tile": ([number("shared_bytes", 4224, "sm_90", 4096)], NOTED),
-    "a tile that leaves room for one": ([number("shared_bytes", 120000, "sm_90", 4096)], SLOW),
-    "where registers leave room for no more": (
-        [number("registers", 64, "sm_90", 64), number("shared_bytes", 120000, "sm_90", 4096)], NOTED,
-    ),
-    "where registers leave room for more": (
-        [number("registers", 32, "sm_90", 32), number("shared_bytes", 120000, "sm_90", 4096)], SLOW,
-    ),
-    "where it is not for this number": (
-        [number("shared_bytes", 120000, "sm_90", 4096), number("registers", 11, "sm_90")], NOTED,
-    ),
+    "a tile that leaves room for one": ([LARGE], SLOW),
+    "where registers leave room for no more": ([number("registers", 64, "sm_90", 64), LARGE], NOTED),
+    "where registers leave room for more": ([number("registers", 32, "sm_90", 32), LARGE], SLOW),
+    "where it is not for this number": ([LARGE, number("registers", 11, "sm_90")], NOTED),
     "an architecture that nobody knows": ([number("registers", 12, "sm_75", 10)], SLOW),
     "a kernel that nobody knows": ([number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
     "instructions up to their limit": ([number("instructions", 12.5)], NOTED),

@@ -46,10 +46,8 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
     """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cache, "lookup", lambda *_: None)
-    folders, watched = (
-        set(),
-        {"env_nobuild": {releases.VARIABLE: ["13.5.0", "13.1.0"]}} if "numpy" not in matrix else {},
-    )
+    folders = set()
+    watched = {} if "numpy" in matrix else {"env_nobuild": {releases.VARIABLE: ["13.5.0", "13.1.0"]}}
     for version, name in ((V130, None), (None, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):
         _is_found(monkeypatch, version)
         conf = Config.load(str(ROOT / "asv.conf.json"))
@@ -63,11 +61,7 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
     assert len(folders) == 1
 
 
-@pytest.mark.parametrize(
-    "use",
-    [releases.use, lambda: compiler.choose(None)],
-    ids=["by itself", "a run"],
-)
+@pytest.mark.parametrize("use", [releases.use, lambda: compiler.choose(None)], ids=["by itself", "a run"])
 @pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
 def test_what_is_no_release(use: Callable[[], object], given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused wherever kernels are compiled, before pip sees it."""

@@ -48,7 +48,7 @@ def ptx(
     text : str
         CUDA C++.
     options : sequence of str
-        nvcc's; those that are for ptxas alone are left out.
+        nvcc's, `without_ptxas`.
     arch, name : str
         For example "sm_90", and what a warning calls the text.
     folders, included : sequence of Path and of str
@@ -61,8 +61,8 @@ def ptx(
     CompileError
         nvcc refused (an arch it does not know, say); the message carries its text.
     """
-    words = (*without_ptxas(options), *(f"-I{folder}" for folder in folders))
-    return _compiled("ptx", text, words, arch, name, (*without_ptxas(options), *included)).data.decode()
+    words = (*options, *(f"-I{folder}" for folder in folders))
+    return _compiled("ptx", text, words, arch, name, (*options, *included)).data.decode()
 
 
 def cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
