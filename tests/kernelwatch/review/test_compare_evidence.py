@@ -1,4 +1,4 @@
-"""What is known beside a time: the machine code, the copy, the clocks."""
+"""What is known beside a time: the machine code, the copy, the clocks, and what noise alone changes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from kernelwatch import suite
 from kernelwatch.review import occupancy
 from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
+from kernelwatch.review.noise import FEWEST, noise
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.results import Point
+from kernelwatch.store.results import History, Point
 from tests.kernelwatch.review.test_compare_groups import compiled
-from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
+from tests.stored import BASE, HEAD, RUN, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
@@ -27,11 +28,11 @@ HELD = "the GPU was throttled or shared in"
 SLOW, UNDECIDED, SAME = Verdict.SLOWER.value, Verdict.UNDECIDED.value, Verdict.SAME.value
 
 
-def _suite(factor: float, copies: tuple[float, float] | None) -> Suite:
+def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
     suite: Suite = {BASE: {TIME: {"one": samples(1e-3)}}, HEAD: {TIME: {"one": samples(1e-3 * factor, seed=1)}}}
     if copies is not None:
         for commit, ratio in zip((BASE, HEAD), copies, strict=True):
-            suite[commit][CONTROL] = {"one": samples(ratio)}
+            suite[commit] |= {CONTROL: {"one": samples(ratio)}} if ratio else {}
     return suite
 
 
@@ -88,13 +89,14 @@ UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine
 FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))]
 
 #: Head's time in base's, both in copies, the hashes of the machine code, the runs; the verdict and its reason.
-CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, Any]], str, str]] = {
+CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
     "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy beside it changed as much (1.000 in co"),
     "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
     "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
+    "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),
     "the same time": (1.0, (1.2, 1.2), "aa", HELD_HEAD, SAME, ""),
     "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
@@ -126,7 +128,7 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
 
 @pytest.mark.parametrize(("factor", "copies", "hashes", "runs", "verdict", "reason"), CASES.values(), ids=CASES)
 def test_evidence(
-    factor: float, copies: tuple[float, float] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
+    factor: float, copies: tuple[float, float | None] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
     reason: str, root: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
@@ -135,7 +137,8 @@ def test_evidence(
     (row,) = found["rows"]
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
-    assert row["copies"] == (None if copies is None else pytest.approx(copies))
+    assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
+    assert found["only_base"] == [], "a copy only stands beside its time"
     apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     own = {each["before"]["uuid"] for each in runs if "other" not in each.get("selected", {}).get(TIME, ())}
@@ -175,11 +178,43 @@ def test_blocks_of_each_commit(root: Path) -> None:
     assert evidence.launched(compiled(12, "sm_80", **kernel)) == (today, today)
 
 
-def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What only supports times is not judged by itself, and its absence is no difference."""
-    suite = _suite(1.0, (1.2, 1.2))
-    del suite[HEAD][CONTROL]
-    _, found = reviewed(write(root, suite), capsys)
-    assert [row["configuration"] for row in found["rows"]] == [NAME]
-    assert found["rows"][0]["copies"] is None
-    assert found["only_base"] == []
+#: Unchanged times, their seconds, how head differs by noise, the hashes of their machine code, the GPUs, whether head
+#: took the numbers over; the thresholds of long times and of short ones.
+PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple[float, float]]] = {
+    "long": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.002, 0.05)),
+    "without any noise": (FEWEST, 30e-6, 1.0, "aa", apart("A", "A"), False, (0.001, 0.05)),
+    "short": (FEWEST, 3e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.002)),
+    "too few": (FEWEST - 1, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.05)),
+    "other machine code": (FEWEST, 30e-6, 0.9991, "ab", apart("A", "A"), False, (0.01, 0.05)),
+    "unknown machine code": (FEWEST, 30e-6, 0.9991, "", apart("A", "A"), False, (0.01, 0.05)),
+    "another GPU": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "B"), False, (0.01, 0.05)),
+    "in turns": (FEWEST, 30e-6, 0.9991, "aa", [run(BASE, HEAD, uuid="A")], False, (0.01, 0.05)),
+    "no GPU is known": (FEWEST, 30e-6, 0.9991, "aa", apart(None, None), False, (0.01, 0.05)),
+    "one measurement": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "A"), True, (0.01, 0.05)),
+}
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "noisy", "hashes", "runs", "taken_over", "expected"), PAIRS.values(), ids=PAIRS
+)
+def test_what_counts(
+    count: int, seconds: float, noisy: float, hashes: str, runs: list[dict[str, Any]], taken_over: bool,
+    expected: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Times that one GPU measured twice of one machine code; by them the review judges a kernel that did change."""
+    other = KERNEL.replace("float32", "float64")
+    monkeypatch.setattr(suite, "code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
+    names = [f"case{number}" for number in range(count)]
+    times: Suite = {
+        commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}
+        for commit, change, much in ((BASE, 1.0, 1.0), (HEAD, noisy, 1.007))
+    }
+    folder = _noted(write(tmp_path, times), runs, hashes)
+    if taken_over:
+        reused = {TIME.rpartition(".")[0]: {BASE: names}}
+        _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
+    assert tuple(noise(History("gpu", tmp_path), HEAD).thresholds.values()) == pytest.approx(expected)
+    _, found = reviewed(tmp_path, capsys)
+    (row,) = (each for each in found["rows"] if each["configuration"] == f"{TIME}(other)")
+    is_narrowed = min(expected) <= 0.002
+    assert row["verdict"] == ("SLOWER" if is_narrowed else "SAME")
