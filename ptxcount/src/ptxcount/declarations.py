@@ -67,14 +67,13 @@ def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
         elif word == "__global__" and (found := _kernel(tokens, place + 1)):
             name_at, opening, closing = found
             place = closing
-            if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
-                name, start = tokens[name_at]
-                body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
-                inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
-                parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
-                qualified = "::".join([*filter(None, scopes), name])
-                planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
-                yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar)
+            name, start = tokens[name_at]
+            body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
+            inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
+            parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
+            qualified = "::".join([*filter(None, scopes), name])
+            planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
+            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar)
         place += 1
 
 
@@ -97,14 +96,14 @@ def _closing(tokens: list[tuple[str, int]], place: int) -> int:
 
 
 def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
-    """The places of a kernel's name and of the brackets of its parameters, behind ``__global__``."""
+    """The places of a kernel's name and of the brackets of its parameters, behind ``__global__``; None without code."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
             place = _closing(tokens, place + 1)
         elif following == "(" and word.isidentifier():
             closing = _closing(tokens, place + 1)
-            if closing + 1 == len(tokens) or tokens[closing + 1][0] in "{;":
+            if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
                 return place, place + 1, closing
             place = closing  # a macro that stands for __launch_bounds__
         place += 1

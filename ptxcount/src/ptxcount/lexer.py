@@ -109,7 +109,7 @@ class Stream:
 
     def accept(self, *texts: str) -> bool:
         """Take the next token if it is one of these."""
-        found = self.peek().text in texts and self.peek().kind not in ("string", "end")
+        found = self.peek().text in texts
         self._at += found
         return found
 

@@ -92,7 +92,7 @@ class SharedMemory:
             text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
         self.expand()
-        units = self._written[row, offset // self._unit : -(-(offset + count) // self._unit)]
+        units = self._written[row, offset // self._unit : (offset + count) // self._unit]
         if written:
             units[:] = True
         elif written is False and not units.all():

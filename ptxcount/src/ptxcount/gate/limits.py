@@ -46,16 +46,13 @@ def of_launch(one: Counted) -> Iterator[Diagnostic]:
 
 
 def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int]:
-    """A count of a line's accesses, its ideal, and requests.
-
-    The ideal is no more than an access has, so that none makes up for another.
-    """
+    """A count of a line's accesses, its ideal, and requests."""
     found = [
         access
         for access in row["accesses"]
         if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_")) and access.get(amount)
     ]
-    ideal = sum(min(access[amount], access.get(f"ideal_{amount}", 0)) for access in found)
+    ideal = sum(access.get(f"ideal_{amount}", 0) for access in found)
     return sum(access[amount] for access in found), ideal, sum(access.get("requests", 0) for access in found)
 
 

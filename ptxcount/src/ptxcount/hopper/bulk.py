@@ -147,7 +147,7 @@ class _Copy:
 
     def _record(self, kind: str, places: Array, inside: Array, width: int) -> None:
         reached = places[spread(inside, places.shape)]
-        moved = len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
+        moved = len(np.unique(reached // SECTOR))
         self._chunk.access("bulk", kind, 16).add(1, moved, reached.size * width)
 
     def _read(self, places: Array, inside: Array, width: int) -> Array:
