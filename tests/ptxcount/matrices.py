@@ -115,6 +115,8 @@ class Product(NamedTuple):
             words = np.ascontiguousarray(words).view(f"u{max(bits, 32) // 8}")[..., 0]
             if name in ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"):  # numbers near one
                 words = self._tame(name, words.shape)
+            if name == "s32" and "s8" not in self.types:  # sums on both sides of the limits; what is clamped only rises
+                words = words % 2**11 + (2**31 - 2**10)
             per = max(32 // bits, 1)
             matrix = np.zeros(self.extent(role))
             for lane in range(32):

@@ -64,6 +64,13 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
+@pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
+def test_one_that_is_read(code: str) -> None:
+    """A sum of ones whose result is used is one of any numbers."""
+    found = [_launched(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
+    assert found[0]["shared_atomic_wavefronts"] == found[1]["shared_atomic_wavefronts"]
+
+
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), [
     ("add.u32 %r5, [A], %r2", 1, 1), ("add.u32 _, [A], %r2", 1, 1), ("max.u32 _, [A], %r2", 1, 1),
     ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
@@ -71,7 +78,8 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
 def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
     """Sums of integers are made within the warp before, and so is a maximum that nobody reads."""
     for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one for each block
-        assert _launched(atomic, code, 4, "global", blocks=3)["atomic_sectors"] == 3 * sectors
+        totals = _launched(atomic, code, 4, "global", blocks=3)
+        assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
         assert _launched(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 

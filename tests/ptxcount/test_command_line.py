@@ -165,7 +165,7 @@ def test_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 #: A parameter's type, what it is given, and the type that it needs; nothing where that is right.
 TYPED = [
-    ("const float*", "a=float64[64]", "float32"), ("float* __restrict__", "a=int32[64]", "float32"),
+    ("const float*", "a=float64[64]", "float32"), ("volatile float* __restrict__", "a=int32[64]", "float32"),
     ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
     ("unsigned long long*", "a=uint32[128]", "uint64"), ("float2*", "a=float64[64]", "float32"),
     ("float2*", "a=complex64[64]", ""), ("float4*", "a=float32[64,4]", ""), ("char*", "a=float64[64]", ""),

@@ -193,6 +193,7 @@ TABLE: list[tuple[str, list[float], float]] = [
     ),
     ("sqrt.rn.f32", [2.0], math.sqrt(2.0)), ("sqrt.rn.f32", [-1.0], NAN), ("rsqrt.approx.f32", [4.0], 0.5),
     ("ex2.approx.f32", [3.0], 8.0), ("lg2.approx.f32", [8.0], 3.0), ("copysign.f32", [-1.0, 3.0], -3.0),
+    ("min.xorsign.abs.f32", [-0.0, 3.0], -0.0), ("max.xorsign.abs.f32", [-2.0, -3.0], 3.0),
 ]  # fmt: skip
 
 

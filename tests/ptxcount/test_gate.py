@@ -151,7 +151,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
         "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1;"]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
-    ([_behind("sectors <= 7.9")], 1, ["scale.cu:6: PC002 sectors are 8, 7.9 are allowed; scale<float>"]),
+    ([lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin"), _behind("sectors <= 7.9")], 1,
+     [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed; scale<float> (launch {n})" for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),
@@ -165,7 +166,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("sector < 4")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"]),
     # a wrong kernel does not hold; of what cannot be counted nothing is known
     ([lambda one: one.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
-    ([lambda one: one.launch(LAUNCH.replace('"scale.cu"', '"gone.cu"'))], 2, ["gone.cu:1: PC009 LaunchError: "]),
+    ([lambda one: one.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')), _behind("ignore[rise] it is small")],
+     2, ["gone.cu:1: PC009 LaunchError: "]),
     ([lambda one: one.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
         "scale.cu:1: PC009 it accesses no memory, so nothing is held"]),
     ([lambda one: one.launch(OTHER)], 2, [NEW, GONE]),
@@ -193,6 +195,7 @@ def test_check(changes: list[Change], code: int, said: list[str], repository: Re
 #: Launches that are refused, and why.
 REFUSED = [
     (LAUNCH.replace("block = [256]", "blocks = 4"), "ptxcount.toml, launch 1: 'blocks' is not one of file, name, "),
+    (LAUNCH.replace("[256]", '"256"'), "'block' is not one of file, name, "),
     (LAUNCH.replace("grid = 4", ""), "ptxcount.toml, launch 1: grid is needed"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", "limit load_sectors = nan: a finite number"),
     (f"{LAUNCH}limits = {{ load_sectors = inf }}", "limit load_sectors = inf: a finite number"),
@@ -299,7 +302,8 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
     assert changes(lambda: first.write_text("#define MORE 2\n"))  # it comes first on the path
     assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
-    assert changes(lambda: repository.kernel(2, ("namespace phys", "namespace")))
+    held = "__device__ float held[8192];\nnamespace"
+    assert changes(lambda: repository.kernel(2, ("namespace phys", held), ("2 *", "held[0] *")))
     assert not changes(lambda: None)  # nvcc calls an anonymous namespace otherwise each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
@@ -310,6 +314,8 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
     assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
     assert not changes(lambda: None)
+    assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
+    assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
     assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
 
 

@@ -155,7 +155,8 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
 
 
 def test_packed() -> None:
-    """``mov`` puts the first of two words lowest."""
+    """``mov`` puts the first of two words lowest, and the bits of a float as they are."""
     words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
     assert packed.tolist() == [x | y << 32 for x, y in zip(*(each.tolist() for each in words), strict=True)]
+    assert set(evaluate("mov.b64 {d}, 0d3FB999999999999A", words, np.uint64).tolist()) == {0x3FB999999999999A}

@@ -84,7 +84,7 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     words = ["--entry", "filled", "--grid", "1", "--block", "32", "out=float64[32]", f"p={struct}"]
     page = tmp_path / "page.html"
     variable = f"taps=@{tmp_path / 'taps.npy'}"
-    assert main([str(file), *words, "--variable", variable, "--html", str(page)]) == 0
+    assert main([str(file), *words, "--variable", variable, "--html", str(page), "--json"]) == 0
     assert "p.y * taps[1];" in page.read_text()
     assert "http" not in page.read_text()
     assert "UnsetVariableError" not in capsys.readouterr().err
@@ -103,6 +103,7 @@ def test_fills() -> None:
     assert (uniform == made("x=float32[1000]=random(1,-2,3)")).all()
     indices = made("x=int32[1000]=random(7)")
     assert 0 <= indices.min() < 50 < 950 < indices.max() < 1000
+    assert {*made("x=int32[3]=random(12)").tolist()} == {0, 1, 2}
     for low, high, held in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
         assert {*made(f"x=int32[99]=random(1,{low},{high})").tolist()} == held
     assert sorted(made("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
@@ -139,9 +140,10 @@ def test_kernel_of_triton() -> None:
     """What ``triton.compile`` gives: PTX, with pointers to scratch memory behind the arguments, and its warps."""
     ptx = compiled('extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }')
     metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
-    out = np.zeros(128, np.float32)
-    counters = ptxcount.count(SimpleNamespace(asm={"ptx": ptx}, metadata=metadata), None, 1, None, [out])
-    assert (counters.threads, out.tolist()) == (128, [1] * 128)
+    for block, threads in ((None, 128), (64, 64)):
+        out = np.zeros(128, np.float32)
+        counters = ptxcount.count(SimpleNamespace(asm={"ptx": ptx}, metadata=metadata), None, 1, block, [out])
+        assert (counters.threads, out.tolist()) == (threads, [1] * threads + [0] * (128 - threads))
 
 
 def test_kernel_of_nothing_known() -> None:

@@ -24,7 +24,7 @@ def test_program() -> None:
     .target sm_90, debug
     .address_size 64
     .const .align 4 .f32 table[2] = {0f3F800000, 2.5};  // initialised
-    .extern .shared .align 16 .b8 dynamic[];
+    .extern .shared .align 16 .b8 dynamic[]; .global .u64 near = generic(table)+8-4;
     /* two
        lines */
     .visible .entry k(.param .u64 .ptr .global .align 8 out, .param .align 4 .b8 by_value[12])
@@ -50,6 +50,7 @@ def test_program() -> None:
     assert [(p.name, p.size) for p in entry.parameters] == [("out", 8), ("by_value", 12)]
     assert program.variables["table"].initial == np.array([1.0, 2.5], np.float32).tobytes()
     assert program.variables["dynamic"].size is None
+    assert program.variables["near"].addresses == ((0, "table", 4),)
     assert (entry.variables["slots"].size, entry.variables["slots"].align) == (32, 8)
     assert entry.labels == {"AGAIN": 1}
     index, inner, read, compare, jump = entry.instructions
@@ -149,10 +150,11 @@ def test_labels_of_a_scope() -> None:
     """Inline assembly may repeat its labels, each within braces of its own."""
     text = """
     .entry k(.param .u64 out) {
-        .reg .b32 %r1; .reg .b64 %rd1; .reg .pred p;
+        .reg .b32 %r<3>; .reg .b64 %rd1; .reg .pred p;
         mov.u32 %r1, 0;
         { L: add.u32 %r1, %r1, 1; setp.lt.u32 p, %r1, 5; @p bra L; }
-        { bra D; L: add.u32 %r1, %r1, 100; D: setp.lt.u32 p, %r1, 200; @p bra L; }
+        { mov.u32 %r2, 1; T: .branchtargets L, D; brx.idx %r2, T;
+          L: add.u32 %r1, %r1, 100; D: setp.lt.u32 p, %r1, 200; @p bra L; }
         ld.param.u64 %rd1, [out];
         st.global.u32 [%rd1], %r1;
         ret;

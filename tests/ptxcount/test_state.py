@@ -64,14 +64,16 @@ def _wrong(program: list[Action]) -> dict[str, int]:
     found: dict[str, int] = {}
     touched: list[tuple[int, int, str, int]] = []
     written: set[int] = set()
-    epoch = 0
+    epochs = [0, 0]
     for number, action in enumerate(program):
         kind = action[0].replace("wide", "store")
-        epoch, touched = epoch + (kind == "warp"), [] if kind == "block" else touched
-        now = [(t, word, kind, epoch) for t, word in _words(action)]
+        touched = [] if kind == "block" else touched
+        for warp in range(action[1] // 32, action[2] // 32) if kind == "warp" else ():
+            epochs[warp] += 1
+        now = [(t, word, kind, epochs[t // 32]) for t, word in _words(action)]
         for t, word, *_ in now:
             for u, other, what, when in touched + now * (kind == "store"):
-                ordered = t // 32 == u // 32 and when < epoch
+                ordered = t // 32 == u // 32 and when < epochs[t // 32]
                 if (
                     (t, word) != (u, word)
                     and word == other
@@ -94,12 +96,13 @@ def test_random_accesses(parted: bool) -> None:
     for turn in range(100):
         program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
         for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
-            first, stop = sorted(rng.choice([0, 1, 7, 32, 33, 64], 2, replace=False).tolist())
+            ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
+            first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
             program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
         lines = [
             f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
             f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind not in ('block', 'warp'))}{ACTIONS[kind].format('%r6')}"
+            f"{'@%p1 ' * (kind != 'block')}{ACTIONS[kind].format('%r6')}"
             for kind, first, stop, factor, shift in program
         ]
         text = module("\n".join([_PLACES + apart * parted, *lines]), 1, _SHARED.replace("256", "512"))
@@ -128,15 +131,17 @@ def test_generic_addresses_from_data(space: str) -> None:
     assert out.tolist() == [100 + t for t in range(64)] * 2
 
 
-def test_every_thread_is_misaligned() -> None:
-    """By the same byte, in several blocks."""
-    body = """
+@pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
+def test_misaligned(step: int, first: int, thread: int) -> None:
+    """Every thread by the same byte, or every other one, in several blocks."""
+    body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
-        mad.lo.u32 %r4, %r0, 4, 1; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3; ld.global.u32 %r5, [%rd2];
+        mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;
+        ld.global.u32 %r5, [%rd2];
     """
     with pytest.raises(errors.MisalignedError, match="is not a multiple of 4 bytes") as caught:
         _run(body, threads=16, blocks=2)
-    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (0, 0, 0))
+    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (thread, 0, 0))
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -202,6 +207,18 @@ def test_random_global_accesses() -> None:
         assert min(found, default=None) == _meeting(program), program
         clean += not found
     assert 15 < clean < 85
+
+
+@pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
+def test_global_store_of_what_is_there(value: int, races: bool) -> None:
+    """It races with no load of another thread, unless races are strict."""
+    body = f"""
+        ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
+    """
+    for how in ("report", "strict"):
+        given: list[Any] = [np.full(4, 5, np.uint32)]
+        counters = run(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
+        assert bool(counters.findings) == (races or how == "strict")
 
 
 def test_race_beside_reserved_memory() -> None:
