@@ -354,6 +354,7 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
         (2**32 - 1, "u4", np.uint32(2**32 - 1)),
         (2**32, "u4", None),
         (1.5, "i4", None),
+        (1.5, "u4", None),
         (0.5, "f4", np.float32(0.5)),
     ],
 )

@@ -57,7 +57,7 @@ __global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype)
     "host.cpp": '#include "k.cuh"\nvoid go() { n::header<float, 2><<<(n + 7) / 8, 8>>>(x, n); }',
     "refused.cu": "#include <nowhere.h>\n__global__ void refused(float* x) {}",
     "extra.cu": "#include <cublas_v2.h>\n__global__ void extra(float* x) {}",
-    "package/texts.py": "A = '''\n__global__ void in_a_text(float* x) {}'''\n"
+    "src/package/texts.py": "A = '''\n__global__ void in_a_text(float* x) {}'''\n"
     "B = cupy.RawKernel('__global__ void nameless(int* x) {}', 'g')\n",
     "package/broken.py": "'__global__ void f(int* x) {}' def",
     "launches.cu": """\

@@ -116,6 +116,7 @@ def test_constants_of_a_source(text: str) -> None:
 #: What the source declares of a variable, and which form fits: the newest sets four floats, the one before two.
 VARIABLES = {
     "__constant__ float w[4];": 0,
+    "__device__ float w[4];": 0,
     "__constant__ float w[2];": 1,
     "__constant__ double w[2];": 0,
     "__constant__ float v[1];": 2,

@@ -195,6 +195,10 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
         {"gpu_kernels/k.cu": KERNEL.replace("= 0", "= 1")},
         [(3, False, "    p[threadIdx.x] = 0;"), (3, True, "    p[threadIdx.x] = 1;")],
     ),
+    "a line of the kernel's file, and one of another": (
+        {"gpu_kernels/k.cu": f"{KERNEL}int n;\n", "gpu_kernels/k.cuh": "#define N 2\n"},
+        [(5, True, "int n;")],
+    ),
     "a line beside a comment, and one that only moved": (
         {"gpu_kernels/k.cu": f"  // ++ why\n\n{KERNEL[26:]}++ int n;\n*p = 1;\n{KERNEL[:26]}"},
         [(6, True, "++ int n;"), (7, True, "*p = 1;")],
@@ -211,7 +215,8 @@ def test_source_lines_that_changed(
 ) -> None:
     """Those of the files that define the kernels, or else of all that is measured."""
     root = begin(tmp_path / "repository")
-    base, head = made(root, {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/catalog.py": ""}), made(root, files)
-    found = commits.changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k"])
+    before = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l("), "gpu_kernels/catalog.py": ""}
+    base, head = made(root, before), made(root, files)
+    found = commits.changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
     assert [(each["number"], each["is_new"], each["text"]) for each in found] == expected
     assert {each["file"] for each in found} <= files.keys()

@@ -69,8 +69,12 @@ def test_lines_of_todays_counter_are_read(
 ) -> None:
     """Whichever machine has them; of one counter the first, and without any of today's the one that came last."""
     monkeypatch.setattr(fingerprint, "VERSION", "new")
+    access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # which the newest lack
     for machine, entries in files.items():
-        lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
+        lines = [
+            {"key": "k", "counter": counter, "launch": "l", "text": text, "accesses": [access] * (counter != "new")}
+            for counter, text in entries
+        ]
         (tmp_path / machine).mkdir()
         folders.append(tmp_path / machine / record.LINES_FILE, *lines)
     assert source_lines.read(tmp_path)["k"].text == expected

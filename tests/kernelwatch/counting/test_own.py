@@ -198,6 +198,9 @@ def test_what_is_wrong_is_told() -> None:
             transactions.count(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
         transactions.count(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
+    for absent in ("math:nothing", "nowhere:ptx"):
+        with pytest.raises(UnknownKernelError, match=f"'{absent}' is not there: "):
+            transactions.count(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))
 

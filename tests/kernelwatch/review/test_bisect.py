@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,8 @@ def test_a_time_is_measured_beside_its_copy() -> None:
         chosen |= {name for name in names if any(re.search(pattern, name) for pattern in patterns(wanted))}
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
     assert chosen == {f"{BENCHMARK}{params}", f"track_control.Transpose.track_copy_ratio{params}"}
+    pattern, _ = patterns([replace(wanted[0], params={"flags": "-std=c++17 -DN=(2)"})])
+    assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
 #: The commits behind the first, by name: the file, the old text and the new text; without an old one, it is appended.

@@ -98,6 +98,7 @@ def test_json_of_a_time() -> None:
     """Rates and shares of the peak, which a run recorded."""
     document = json.loads(as_json.render(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
+    assert sum(each["faster"] for each in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
     name = "transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3"
     (row,) = (each for each in document["rows"] if f"Transpose.time_back_to_back({name})" in each["configuration"])
     assert row["bytes_per_second"] == pytest.approx([1234e9, 1703e9], rel=0.001)
