@@ -121,7 +121,14 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "reused": {},
     }
     line["run"] = f"run {commit}"
-    run = {**MOMENTS, "run": line["run"], "commits": [commit], "began": {commit: {TIME: BEGAN}}}
+    taken: dict[str, dict[str, list[str]]] = {TIME: {" ".join(["10"] * (changes.get("samples", 20) // 10)): []}}
+    run = {
+        **MOMENTS,
+        "run": line["run"],
+        "commits": [commit],
+        "began": {commit: {TIME: BEGAN}},
+        "processes": {commit: taken},
+    }
     for file, each in ((record.FINGERPRINTS_FILE, line), (record.FILE, run)):
         with (folder / "gpu" / file).open("a") as text:
             text.write(json.dumps(each) + "\n")
