@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ from tests.ptxcount.test_matrices import WMMA
 from tests.ptxcount.test_textures import MODES
 
 RNG = np.random.default_rng(17)
-FOLDER = Path("/tmp")
+#: Of this process, until it ends: others compile the same side by side.
+FOLDER = tempfile.TemporaryDirectory()
 
 
 class One(NamedTuple):
@@ -64,7 +66,7 @@ class One(NamedTuple):
 @cache
 def cubin(file: str, arch: str) -> Path:
     """Machine code of a source of the tests."""
-    made = FOLDER / f"{file}-{arch}.cubin"
+    made = Path(FOLDER.name, f"{file}-{arch}.cubin")
     source = sources.FOLDER / f"{file}.cu"
     subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(made)], check=True)
     return made
