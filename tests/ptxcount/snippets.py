@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxcount.execute import run
+from ptxcount.execute import STEP_LIMIT, run
 
 Array = npt.NDArray[Any]
 _HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -81,3 +81,22 @@ def evaluate(
     ]
     launch(module("\n".join(lines), len(arrays), "\n".join(declared)), count, arrays)
     return arrays[0].astype(bool) if result.kind == "b" else arrays[0]
+
+
+#: %rd1 points to the thread's own element of the only argument, %r1 is its place in shared memory, %r2 that of the
+#: neighbour in its warp, %r3 that of the thread in the next warp.
+PLACES = """
+ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;
+"""
+SHARED = ".shared .align 16 .b8 s[256];"
+
+
+def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
+    """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
+    out = np.arange(size, dtype=np.uint32)
+    text = module(PLACES + body, 1, SHARED)
+    run(
+        text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
+    )
+    return out

@@ -9,32 +9,15 @@ import numpy as np
 import pytest
 
 from ptxcount import errors
-from ptxcount.execute import STEP_LIMIT, run
-from tests.ptxcount.snippets import module
+from ptxcount.execute import run
+from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
 Fault = type[errors.KernelFaultError]
-#: %rd1 points to the thread's own element of the only argument, %r1 is its place in shared memory, %r2 that of the
-#: neighbour in its warp, %r3 that of the thread in the next warp.
-_PLACES = """
-ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
-mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;
-"""
-_SHARED = ".shared .align 16 .b8 s[256];"
-
-
-def _run(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
-    """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
-    out = np.arange(size, dtype=np.uint32)
-    text = module(_PLACES + body, 1, _SHARED)
-    run(
-        text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
-    )
-    return out
 
 
 def test_guarded_writes() -> None:
     """Where a write has a guard, the other threads keep what an earlier basic block gave them."""
-    out = _run("""
+    out = words_after("""
         mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
         bra NEXT;
         NEXT: @%p1 mov.u32 %r4, 5; st.global.u32 [%rd1], %r4;
@@ -42,86 +25,12 @@ def test_guarded_writes() -> None:
     assert out.tolist() == [5] * 20 + [7] * 44
 
 
-STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
-#: What threads do to a word of shared memory, at %r6, and barriers of the block and of warps.
-ACTIONS = {
-    "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
-    "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
-}  # fmt: skip
-#: One of these, the first thread and the one behind the last, and which word: threads times a factor, and a number.
-Action = tuple[str, int, int, int, int]
-
-
-def _words(action: Action) -> list[tuple[int, int]]:
-    """The threads of an action, each with a word that it touches."""
-    kind, first, stop, factor, shift = action
-    words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
-    return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
-
-
-def _wrong(program: list[Action]) -> dict[str, int]:
-    """The first action that races, and the first that reads what nobody wrote, by lists of all accesses."""
-    found: dict[str, int] = {}
-    touched: list[tuple[int, int, str, int]] = []
-    written: set[int] = set()
-    epochs = [0, 0]
-    for number, action in enumerate(program):
-        kind = action[0].replace("wide", "store")
-        touched = [] if kind == "block" else touched
-        for warp in range(action[1] // 32, action[2] // 32) if kind == "warp" else ():
-            epochs[warp] += 1
-        now = [(t, word, kind, epochs[t // 32]) for t, word in _words(action)]
-        for t, word, *_ in now:
-            for u, other, what, when in touched + now * (kind == "store"):
-                ordered = t // 32 == u // 32 and when < epochs[t // 32]
-                if (
-                    (t, word) != (u, word)
-                    and word == other
-                    and {kind, what} not in ({"load"}, {"atomic"})
-                    and not ordered
-                ):
-                    found.setdefault("shared-race", number)
-            if kind != "store" and word not in written:
-                found.setdefault("unwritten-read", number)
-        touched += now
-        written |= {word for _, word, what, _ in now if what == "store"}
-    return found
-
-
-@pytest.mark.parametrize("parted", [False, True])
-def test_random_accesses(parted: bool) -> None:
-    """Shared memory of a block, also of blocks that have parted ways before: races and what nobody wrote."""
-    rng, clean = np.random.default_rng(5), 0
-    apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
-    for turn in range(100):
-        program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
-        for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
-            ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
-            first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
-            f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{ACTIONS[kind].format('%r6')}"
-            for kind, first, stop, factor, shift in program
-        ]
-        text = module("\n".join([_PLACES + apart * parted, *lines]), 1, _SHARED.replace("256", "512"))
-        given = [np.zeros(64, np.uint32)]
-        counters = run(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
-        found: dict[str, int] = {}
-        for each in counters.findings:
-            found.setdefault(each.code, each.source.ptx_line - text.splitlines().index(lines[0]) - 1)
-        assert found == _wrong(program), program
-        clean += not found
-    assert 15 < clean < 85
-
-
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_generic_addresses_from_data(space: str) -> None:
     """An address that was read, and so is no sum of a block's and a thread's part, is converted there and back."""
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
-    out = _run(f"""
+    out = words_after(f"""
         mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd1, %r6, 256, %rd1;
         ld.global.u32 %r4, [%rd1]; xor.b32 %r4, %r4, 5; {within} bar.sync 0; {base} mad.wide.u32 %rd2, %r4, 4, %rd3;
         cvta.{space}.u64 %rd4, %rd2; st.u32 [%rd4], %r0; bar.sync 0;
@@ -140,162 +49,15 @@ def test_misaligned(step: int, first: int, thread: int) -> None:
         ld.global.u32 %r5, [%rd2];
     """
     with pytest.raises(errors.MisalignedError, match="is not a multiple of 4 bytes") as caught:
-        _run(body, threads=16, blocks=2)
+        words_after(body, threads=16, blocks=2)
     assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (thread, 0, 0))
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_barrier_of_one_block(first: int) -> None:
-    """It hides no race of another block."""
-    body = f"""
-        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
-        @%p1 bra WAITS;
-        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL; {LOAD.format("%r2")} bra END;
-        WAITS: bar.sync 0; st.volatile.global.u32 [%rd9], 7; END:
-    """
-    with pytest.raises(errors.SharedRaceError) as caught:
-        _run(body, blocks=2)
-    assert caught.value.block == (1 - first, 0, 0)
-
-
-#: What threads do to a word of global memory, at %rd2, and what orders a block behind all that was done before.
-GLOBAL = {
-    "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
-    "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
-    "acquire": "ld.acquire.gpu.global.u32 %r5, [%rd2+1024];", "block": "bar.sync 0;",
-}  # fmt: skip
-
-
-def _meeting(program: list[Action]) -> int | None:
-    """The first action that races in global memory, by lists of all accesses, in blocks of four threads."""
-    touched: list[tuple[int, int, str]] = []
-    behind = [0] * 4
-    for number, action in enumerate(program):
-        kind = action[0].replace("wide", "store")
-        if kind in ("block", "atomic", "acquire"):
-            for t in range(16) if kind == "block" else range(*action[1:3]):
-                behind[t // 4] = len(touched)
-            continue
-        now = [(t, word, kind) for t, word in _words(action)]
-        for t, word, _ in now:
-            for u, other, what in touched[behind[t // 4] :] + now * (kind == "store"):
-                if u != t and word == other and "store" in (kind, what):
-                    return number
-        touched += now
-    return None
-
-
-def test_random_global_accesses() -> None:
-    """Threads of four blocks meet in global memory, with nothing between that orders them."""
-    rng, clean = np.random.default_rng(5), 0
-    for _ in range(100):
-        program: list[Action] = []
-        for kind in rng.choice([*GLOBAL, "load"], 6).tolist():
-            first, stop = sorted(rng.choice([0, 1, 4, 6, 8, 16], 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 0, 1, 4]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 8, %rd1; "
-            f"sub.u32 %r4, %r3, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{GLOBAL[kind]}"
-            for kind, first, stop, factor, shift in program
-        ]
-        start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
-        text = module("\n".join([start, *lines]), 1)
-        given: list[Any] = [np.zeros(512, np.uint32)]
-        counters = run(text, "snippet", (4, 1, 1), (4, 1, 1), given, races="strict", distinct=True)
-        found = [each.source.ptx_line - text.splitlines().index(lines[0]) - 1 for each in counters.findings]
-        assert min(found, default=None) == _meeting(program), program
-        clean += not found
-    assert 15 < clean < 85
-
-
-@pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
-def test_global_store_of_what_is_there(value: int, races: bool) -> None:
-    """It races with no load of another thread, unless races are strict."""
-    body = f"""
-        ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
-    """
-    for how in ("report", "strict"):
-        given: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = run(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
-        assert bool(counters.findings) == (races or how == "strict")
-
-
-def test_race_beside_reserved_memory() -> None:
-    """A thread that is in the memory of a library hides no race of others."""
-    place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
-    with pytest.raises(errors.SharedRaceError):
-        _run(f"{place} st.shared.u32 [%r5], %r0;")
-
-
-@pytest.mark.parametrize("first", [0, 300])
-def test_the_other_of_a_race(first: int) -> None:
-    """Both threads are named, by their numbers in a block of any size."""
-    body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
-    with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
-        _run(body, threads=512, size=512)
-    assert caught.value.thread == (first, 0, 0)
-
-
-#: What threads do with one word of shared memory, %r7, that holds 5 before; and whether that is a race.
-SAME = [
-    ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
-    ("", "st.shared.u32 [%r7], %r0;", True),
-    ("", "st.shared.u32 [%r7], %r6;", False),  # the same in each block
-    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 1;", False),
-    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 2;", True),
-    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # it is there
-    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 6;", True),
-    ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),
-    ("", "st.shared.v2.u32 [%r7], {1, %r6};", False),
-    ("", "st.shared.v2.u32 [%r7], {1, %r0};", True),
-    ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # the same within a warp only
-]
-
-
-@pytest.mark.parametrize("parted", [False, True])
-@pytest.mark.parametrize(("before", "stores", "races"), SAME)
-def test_stores_of_the_same(before: str, stores: str, races: bool, parted: bool) -> None:
-    """A store that changes nothing for anybody is no race, also in blocks that have parted ways before."""
-    apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
-    body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {before} {stores}"
-    if races:
-        with pytest.raises(errors.SharedRaceError):
-            _run(body, blocks=2)
-    else:
-        _run(body, blocks=2)
-
-
-@pytest.mark.parametrize("races", ["report", "off"])
-def test_races_reported(races: str) -> None:
-    """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
-    out = np.zeros(64, np.uint32)
-    text = module(
-        _PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, _SHARED
-    )
-    counters = run(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
-    assert out.tolist() == [63] * 64
-    assert counters.totals()["shared_store_requests"] == 6
-    said = [(each.code, each.source.ptx_line, each.message) for each in counters.findings]
-    line = next(i for i, line in enumerate(text.splitlines(), 1) if "st.shared" in line)
-    race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
-    assert [(code, at) for code, at, _ in said] == [("shared-race", line)] * (races == "report")
-    assert all(message.startswith(race) for _, _, message in said)
-
-
-def test_races_must_be_known() -> None:
-    """What becomes of them, and of reads of what nobody wrote, is one of some words."""
-    for word, known in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
-        policy: dict[str, Any] = {word: "never"}
-        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {known} is allowed"):
-            run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
 
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 def test_spaces(space: str) -> None:
     """``isspacep``: a generic address lies in the space that it was made from, and in no other."""
     for other in ("global", "shared", "local", "const"):
-        found = _run(f"""
+        found = words_after(f"""
             {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if other == "local" else "cvt.u64.u32 %rd3, %r7;"}
             {"ld.param.u64 %rd3, [p0];" if other == "global" else ""}
             cvta.{other}.u64 %rd4, %rd3; isspacep.{space} %p1, %rd4; selp.u32 %r5, 1, 0, %p1;
@@ -314,7 +76,7 @@ def test_written_by_other_blocks(writers: str) -> None:
         READ: ld.shared.u32 %r5, [%r1];
     """
     with pytest.raises(errors.UninitializedReadError) as caught:
-        _run(body, blocks=32)
+        words_after(body, blocks=32)
     assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
 
 
@@ -342,14 +104,16 @@ def test_reductions(space: str, operation: str, operand: str, expected: Any) -> 
             red.shared.{operation} [%r5], {operand}; bar.sync 0;
             ld.shared.u64 %rd4, [%r5]; @%p1 st.global.u32 [%rd1], %rd4;
         """
-    assert _run(place + body, size=32 if space == "global" else 64)[:32].tolist() == [expected(i) for i in range(32)]
+    assert words_after(place + body, size=32 if space == "global" else 64)[:32].tolist() == [
+        expected(i) for i in range(32)
+    ]
 
 
 def test_reduction_is_the_smallest_access() -> None:
     """What was written is known for units of its size: words between wide ones were not."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
-        _run(body)
+        words_after(body)
     assert caught.value.thread == (2, 0, 0)
 
 
@@ -359,7 +123,7 @@ def test_reduction_is_the_smallest_access() -> None:
 def test_vector_over_a_ragged_end(access: str, guard: str) -> None:
     """Of two vectors and a half the third is out of bounds, though it begins within the array."""
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
-    assert _run(body, threads=2, size=10).size
+    assert words_after(body, threads=2, size=10).size
     _names(
         errors.OutOfBoundsError,
         body,
@@ -385,9 +149,9 @@ def test_parameter_over_its_end(access: str, what: str) -> None:
 def _names(error: Fault, body: str, access: str, what: str, thread: tuple[int, int, int], size: int) -> None:
     """A fault names the line of the access and the first thread that made it."""
     with pytest.raises(error, match=what) as caught:
-        _run(body, size=size)
+        words_after(body, size=size)
     fault = caught.value
-    assert access in module(_PLACES + body, 1, _SHARED).splitlines()[fault.source.ptx_line - 1]
+    assert access in module(PLACES + body, 1, SHARED).splitlines()[fault.source.ptx_line - 1]
     assert (fault.block, fault.thread) == ((0, 0, 0), thread)
 
 
@@ -486,15 +250,15 @@ def test_step_limit(rounds: int) -> None:
     """A kernel may take exactly the steps that are allowed: its instructions, and one for each basic block."""
     body = f"mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, {rounds}; @%p1 bra AGAIN;"
     steps = (1 + 6 + 1 + 1) + rounds * (3 + 1) + (1 + 1)
-    _run(body, step_limit=steps)
+    words_after(body, step_limit=steps)
     with pytest.raises(errors.StepLimitExceededError, match=f"{steps - 1} instructions"):
-        _run(body, step_limit=steps - 1)
+        words_after(body, step_limit=steps - 1)
 
 
 def test_instructions() -> None:
     """Of each thread those that it executes, of a warp those of its last lane: 9 beside the loop, 3 in each turn."""
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
-    text = module(_PLACES + body, 1, _SHARED)
+    text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):
         counters = run(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
         assert counters.thread_instructions == blocks * sum(9 + 3 * max(t, 1) for t in range(41))

@@ -28,8 +28,8 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shape: tuple[int, ...]
     #: What the kernel does with it.
     direction: Direction
-    #: What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what asv's
-    #: process writes, and this text tells from what other texts mean. Outputs hold poison.
+    #: What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what the
+    #: commit's process writes, and this text tells from what other texts mean. Outputs hold poison.
     values: str = "bits"
     #: Tells inputs that repeat a block from each other; fingerprints, which are stored, have it as "place".
     ordinal: int = 0

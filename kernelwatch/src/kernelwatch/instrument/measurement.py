@@ -119,7 +119,7 @@ class Session:
     def _arranged(self, jobs: Sequence[Job], fetch: Fetch) -> Iterator[Arrangement]:
         """Buffers of jobs that share them, in the context that these need; those of the job before if it had the same.
 
-        A job that comes again gets new ones: what two processes of asv's read of it has only its numbers in common.
+        A job that comes again gets new ones: what two rounds read of it has only its numbers in common.
         """
         job = jobs[0]
         is_small = not job.isolated and any(map(fits_at_once, jobs))

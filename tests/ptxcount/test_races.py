@@ -1,0 +1,230 @@
+"""Races and what nobody wrote: programs drawn at random against a list of all accesses, and cases by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import errors
+from ptxcount.execute import run
+from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+
+STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
+#: What threads do to a word of shared memory, at %r6, and barriers of the block and of warps.
+ACTIONS = {
+    "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
+    "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
+}  # fmt: skip
+#: One of these, the first thread and the one behind the last, and which word: threads times a factor, and a number.
+Action = tuple[str, int, int, int, int]
+
+
+def _words(action: Action) -> list[tuple[int, int]]:
+    """The threads of an action, each with a word that it touches."""
+    kind, first, stop, factor, shift = action
+    words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
+    return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
+
+
+def _wrong(program: list[Action]) -> dict[str, int]:
+    """The first action that races, and the first that reads what nobody wrote, by lists of all accesses."""
+    found: dict[str, int] = {}
+    touched: list[tuple[int, int, str, int]] = []
+    written: set[int] = set()
+    epochs = [0, 0]
+    for number, action in enumerate(program):
+        kind = action[0].replace("wide", "store")
+        touched = [] if kind == "block" else touched
+        for warp in range(action[1] // 32, action[2] // 32) if kind == "warp" else ():
+            epochs[warp] += 1
+        now = [(t, word, kind, epochs[t // 32]) for t, word in _words(action)]
+        for t, word, *_ in now:
+            for u, other, what, when in touched + now * (kind == "store"):
+                ordered = t // 32 == u // 32 and when < epochs[t // 32]
+                if (
+                    (t, word) != (u, word)
+                    and word == other
+                    and {kind, what} not in ({"load"}, {"atomic"})
+                    and not ordered
+                ):
+                    found.setdefault("shared-race", number)
+            if kind != "store" and word not in written:
+                found.setdefault("unwritten-read", number)
+        touched += now
+        written |= {word for _, word, what, _ in now if what == "store"}
+    return found
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_random_accesses(parted: bool) -> None:
+    """Shared memory of a block, also of blocks that have parted ways before: races and what nobody wrote."""
+    rng, clean = np.random.default_rng(5), 0
+    apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
+    for turn in range(100):
+        program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
+        for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
+            ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
+            first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
+            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
+        lines = [
+            f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
+            f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+            f"{'@%p1 ' * (kind != 'block')}{ACTIONS[kind].format('%r6')}"
+            for kind, first, stop, factor, shift in program
+        ]
+        text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
+        given = [np.zeros(64, np.uint32)]
+        counters = run(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
+        found: dict[str, int] = {}
+        for each in counters.findings:
+            found.setdefault(each.code, each.source.ptx_line - text.splitlines().index(lines[0]) - 1)
+        assert found == _wrong(program), program
+        clean += not found
+    assert 15 < clean < 85
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_barrier_of_one_block(first: int) -> None:
+    """It hides no race of another block."""
+    body = f"""
+        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
+        @%p1 bra WAITS;
+        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL; {LOAD.format("%r2")} bra END;
+        WAITS: bar.sync 0; st.volatile.global.u32 [%rd9], 7; END:
+    """
+    with pytest.raises(errors.SharedRaceError) as caught:
+        words_after(body, blocks=2)
+    assert caught.value.block == (1 - first, 0, 0)
+
+
+#: What threads do to a word of global memory, at %rd2, and what orders a block behind all that was done before.
+GLOBAL = {
+    "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
+    "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
+    "acquire": "ld.acquire.gpu.global.u32 %r5, [%rd2+1024];", "block": "bar.sync 0;",
+}  # fmt: skip
+
+
+def _meeting(program: list[Action]) -> int | None:
+    """The first action that races in global memory, by lists of all accesses, in blocks of four threads."""
+    touched: list[tuple[int, int, str]] = []
+    behind = [0] * 4
+    for number, action in enumerate(program):
+        kind = action[0].replace("wide", "store")
+        if kind in ("block", "atomic", "acquire"):
+            for t in range(16) if kind == "block" else range(*action[1:3]):
+                behind[t // 4] = len(touched)
+            continue
+        now = [(t, word, kind) for t, word in _words(action)]
+        for t, word, _ in now:
+            for u, other, what in touched[behind[t // 4] :] + now * (kind == "store"):
+                if u != t and word == other and "store" in (kind, what):
+                    return number
+        touched += now
+    return None
+
+
+def test_random_global_accesses() -> None:
+    """Threads of four blocks meet in global memory, with nothing between that orders them."""
+    rng, clean = np.random.default_rng(5), 0
+    for _ in range(100):
+        program: list[Action] = []
+        for kind in rng.choice([*GLOBAL, "load"], 6).tolist():
+            first, stop = sorted(rng.choice([0, 1, 4, 6, 8, 16], 2, replace=False).tolist())
+            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 0, 1, 4]))))
+        lines = [
+            f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 8, %rd1; "
+            f"sub.u32 %r4, %r3, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+            f"{'@%p1 ' * (kind != 'block')}{GLOBAL[kind]}"
+            for kind, first, stop, factor, shift in program
+        ]
+        start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
+        text = module("\n".join([start, *lines]), 1)
+        given: list[Any] = [np.zeros(512, np.uint32)]
+        counters = run(text, "snippet", (4, 1, 1), (4, 1, 1), given, races="strict", distinct=True)
+        found = [each.source.ptx_line - text.splitlines().index(lines[0]) - 1 for each in counters.findings]
+        assert min(found, default=None) == _meeting(program), program
+        clean += not found
+    assert 15 < clean < 85
+
+
+@pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
+def test_global_store_of_what_is_there(value: int, races: bool) -> None:
+    """It races with no load of another thread, unless races are strict."""
+    body = f"""
+        ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
+    """
+    for how in ("report", "strict"):
+        given: list[Any] = [np.full(4, 5, np.uint32)]
+        counters = run(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
+        assert bool(counters.findings) == (races or how == "strict")
+
+
+def test_race_beside_reserved_memory() -> None:
+    """A thread that is in the memory of a library hides no race of others."""
+    place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
+    with pytest.raises(errors.SharedRaceError):
+        words_after(f"{place} st.shared.u32 [%r5], %r0;")
+
+
+@pytest.mark.parametrize("first", [0, 300])
+def test_the_other_of_a_race(first: int) -> None:
+    """Both threads are named, by their numbers in a block of any size."""
+    body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
+    with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
+        words_after(body, threads=512, size=512)
+    assert caught.value.thread == (first, 0, 0)
+
+
+#: What threads do with one word of shared memory, %r7, that holds 5 before; and whether that is a race.
+SAME = [
+    ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
+    ("", "st.shared.u32 [%r7], %r0;", True),
+    ("", "st.shared.u32 [%r7], %r6;", False),  # the same in each block
+    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 1;", False),
+    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 2;", True),
+    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # it is there
+    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 6;", True),
+    ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),
+    ("", "st.shared.v2.u32 [%r7], {1, %r6};", False),
+    ("", "st.shared.v2.u32 [%r7], {1, %r0};", True),
+    ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # the same within a warp only
+]
+
+
+@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize(("before", "stores", "races"), SAME)
+def test_stores_of_the_same(before: str, stores: str, races: bool, parted: bool) -> None:
+    """A store that changes nothing for anybody is no race, also in blocks that have parted ways before."""
+    apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
+    body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {before} {stores}"
+    if races:
+        with pytest.raises(errors.SharedRaceError):
+            words_after(body, blocks=2)
+    else:
+        words_after(body, blocks=2)
+
+
+@pytest.mark.parametrize("races", ["report", "off"])
+def test_races_reported(races: str) -> None:
+    """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
+    out = np.zeros(64, np.uint32)
+    text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
+    counters = run(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
+    assert out.tolist() == [63] * 64
+    assert counters.totals()["shared_store_requests"] == 6
+    said = [(each.code, each.source.ptx_line, each.message) for each in counters.findings]
+    line = next(i for i, line in enumerate(text.splitlines(), 1) if "st.shared" in line)
+    race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
+    assert [(code, at) for code, at, _ in said] == [("shared-race", line)] * (races == "report")
+    assert all(message.startswith(race) for _, _, message in said)
+
+
+def test_races_must_be_known() -> None:
+    """What becomes of them, and of reads of what nobody wrote, is one of some words."""
+    for word, known in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
+        policy: dict[str, Any] = {word: "never"}
+        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {known} is allowed"):
+            run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
