@@ -24,7 +24,7 @@ from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.measurement import measured
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 0.5e-6
@@ -129,7 +129,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.out:
-        whole.write(options.out, "".join(f"{json.dumps(vars(each))}\n" for each in found))
+        atomic_write.write(options.out, "".join(f"{json.dumps(vars(each))}\n" for each in found))
     now, date = machine.volatile(), datetime.now(timezone.utc).date()
     where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
     print(f"{where}\n\n{report(found)}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from docs.figures import picture, tables
 from kernelwatch.project import ROOT
 from kernelwatch.store.results import History
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 history = History(tables.MACHINE)
 found = tables.Measured(history)
 for page, lines in tables.PAGES.items():
-    whole.write(page, tables.rewritten(page.read_text(encoding="utf-8"), lines(found)))
+    atomic_write.write(page, tables.rewritten(page.read_text(encoding="utf-8"), lines(found)))
 picture.draw(history, ROOT / "docs" / "bandwidth.svg")

@@ -12,7 +12,7 @@ from kernelwatch import suite
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.sweep import Sweep
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 DTYPE = "float32"
 
@@ -105,4 +105,4 @@ def draw(history: History, path: Path) -> None:
     drawn = io.BytesIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None, "Description": json.dumps(shown, sort_keys=True)})
     pyplot.close(figure)
-    whole.write(path, drawn.getvalue())
+    atomic_write.write(path, drawn.getvalue())

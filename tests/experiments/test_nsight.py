@@ -15,7 +15,7 @@ from experiments.bias import Bias
 from kernelwatch import suite
 from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
-from ptxcount.names import source_name
+from ptxcount.source.names import source_name
 from tests import fake_cuda
 from tests.gpu.cases import LARGE, SMALL, launches
 from tests.on_fake_gpu import fake_gpu

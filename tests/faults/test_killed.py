@@ -20,7 +20,7 @@ from asv.console import log
 from asv.util import UserError
 
 from kernelwatch.store import folders, models
-from ptxcount.whole import UNFINISHED
+from ptxcount.util.atomic_write import UNFINISHED
 
 MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 RECORD = "runs.jsonl"

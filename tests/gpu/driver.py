@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ptxcount import Surface, TensorMap, Texture
-from ptxcount.given import Described, Given
-from ptxcount.textures import ADDRESSES
+from ptxcount.isa.textures import ADDRESSES
+from ptxcount.machine.argument_layout import Described, Given
 
 FORMATS = {"f4": "FLOAT", "f2": "HALF", "u1": "UNSIGNED_INT8", "i1": "SIGNED_INT8", "u2": "UNSIGNED_INT16",
            "i2": "SIGNED_INT16", "u4": "UNSIGNED_INT32", "i4": "SIGNED_INT32"}  # fmt: skip

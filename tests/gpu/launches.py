@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
-from ptxcount.execute import run
-from ptxcount.given import Described
-from ptxcount.nvcc import find_nvcc
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Described
+from ptxcount.source.nvcc import find_nvcc
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
 from tests.ptxcount.test_matrices import WMMA

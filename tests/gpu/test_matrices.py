@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelwatch.kernel import loading
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 
 pytestmark = pytest.mark.gpu

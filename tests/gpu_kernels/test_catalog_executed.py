@@ -14,9 +14,9 @@ from kernelwatch import Kernel
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS
-from ptxcount.errors import KernelFaultError, ReadOnlyError
-from ptxcount.execute import run
-from ptxcount.given import Argument
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
+from ptxcount.util.errors import KernelFaultError, ReadOnlyError
 from tests.cases import (
     AWKWARD_IN_EVERY_DTYPE,
     COVERING_TRANSPOSES,

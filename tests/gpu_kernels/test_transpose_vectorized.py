@@ -12,8 +12,8 @@ from gpu_kernels import catalog
 from kernelwatch import metrics
 from kernelwatch.counting import transactions
 from kernelwatch.kernel.launch import FLAGS
-from ptxcount.execute import run
-from ptxcount.given import Argument
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
 
 NAME = "transpose_vectorized"
 DTYPES = MOVED

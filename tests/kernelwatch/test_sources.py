@@ -10,7 +10,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.errors import CompileError
 from kernelwatch.project import CHECKOUT
-from ptxcount.parser import parsed
+from ptxcount.ptx.parser import parsed
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
 FILES = {"k.cuh": HEADER, "inc/real.h": "using real = float;\n", "inc/n.h": "#define N 4\n"}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxcount.counters import Access
-from ptxcount.values import Value, dense
+from ptxcount.counting.counters import Access
+from ptxcount.lanes.symbolic_values import Value, dense
 
 Array = npt.NDArray[Any]
 #: Addresses of the lanes of a warp; None for one that is off, or that there is not.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount import launch, nvcc
+from ptxcount.engine import launch
 from ptxcount.gate import machine_code
-from ptxcount.nvcc import ARCH, Compilation
+from ptxcount.source import nvcc
+from ptxcount.source.nvcc import ARCH, Compilation
 
 _compile = nvcc.compilation
 #: What nvcc made of a file or a text, by all that this depends on, and the file's folder.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxcount.execute import STEP_LIMIT, run
+from ptxcount.engine.execute import STEP_LIMIT, run
 
 Array = npt.NDArray[Any]
 _HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from ptxcount import nvcc
-from ptxcount.nvcc import ARCH
+from ptxcount.source import nvcc
+from ptxcount.source.nvcc import ARCH
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 

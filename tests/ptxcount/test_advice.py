@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.arguments import arguments
+from ptxcount.cli.arguments import arguments
 from ptxcount.gate.advice import Advice, advice
 from ptxcount.gate.diagnostics import CODES
-from ptxcount.given import Given
+from ptxcount.machine.argument_layout import Given
 
 PAGE = (Path(__file__).parents[2] / "ptxcount" / "ADVICE.md").read_text(encoding="utf-8")
 EXAMPLES = {

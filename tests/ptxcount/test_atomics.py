@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.atomics import ATOMICS, apply
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.isa.atomic_operations import ATOMICS, apply
 from tests.ptxcount.snippets import module
 
 #: The element of each lane: %r1 from its number %r0.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount import errors
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.util import errors
 from tests.ptxcount import sources
 
 F, INT = np.float32, np.int32

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount import errors
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.util import errors
 from tests.ptxcount import sources
 
 FLOATS = np.arange(4096, dtype=np.float32)

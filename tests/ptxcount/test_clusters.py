@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.errors import LaunchError, UninitializedReadError
-from ptxcount.execute import run
-from ptxcount.shared import RANK_BITS, SharedMemory
+from ptxcount.engine.execute import run
+from ptxcount.machine.block_memory import RANK_BITS, SharedMemory
+from ptxcount.util.errors import LaunchError, UninitializedReadError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 

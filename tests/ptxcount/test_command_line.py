@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount import host_memory
-from ptxcount.arguments import argument
+from ptxcount.cli.arguments import argument
 from ptxcount.command_line import main
-from ptxcount.errors import LaunchError
+from ptxcount.util import host_memory
+from ptxcount.util.errors import LaunchError
 from tests.ptxcount.sources import FOLDER, compiled, ptx
 
 SIX = [f"{kind}_{what}" for kind in ("load", "store") for what in ("requests", "sectors")]

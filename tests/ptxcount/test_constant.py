@@ -9,11 +9,11 @@ import pytest
 
 import ptxcount
 from ptxcount.command_line import main
-from ptxcount.counters import LaunchCounters
-from ptxcount.errors import OutOfBoundsError, ReadOnlyError
-from ptxcount.execute import run
-from ptxcount.given import Argument
-from ptxcount.listing import listing
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
+from ptxcount.report.listing import listing
+from ptxcount.util.errors import OutOfBoundsError, ReadOnlyError
 from tests.ptxcount import by_sets, sources
 
 TAPS = np.array([0.5, 1, -2, 4, 8, 4, -2, 1, 0.25], np.float32)
@@ -26,7 +26,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     """The global loads of a convolution are those of its image, as by sets; its filter's are counted apart."""
     by_sets.HELD.clear()
-    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
+    monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
     image = np.random.default_rng(3).integers(-9, 10, (rows, columns)).astype(np.float32)
     out = np.zeros_like(image)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.arguments import arguments
+from ptxcount.cli.arguments import arguments
 from ptxcount.command_line import main
-from ptxcount.costs import costs, pictures, text
-from ptxcount.counters import Access, LaunchCounters
-from ptxcount.errors import Source
-from ptxcount.patterns import array_of, pattern
-from ptxcount.picture import Picture, picture
+from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.report.costs import costs, pictures, text
+from ptxcount.report.patterns import array_of, pattern
+from ptxcount.report.picture import Picture, picture
+from ptxcount.util.errors import Source
 
 SOURCE = """\
 __global__ void k(float* out, const float* in, const int* at) {

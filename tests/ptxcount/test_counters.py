@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import execute, residues, transactions
-from ptxcount.counters import LaunchCounters
-from ptxcount.given import Argument
-from ptxcount.residues import Residue
+from ptxcount.counting import transactions
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine import execute
+from ptxcount.machine.argument_layout import Argument
+from ptxcount.ptx import alignment
+from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
 from tests.ptxcount.fuzz import ways
 from tests.ptxcount.snippets import module
@@ -63,7 +65,7 @@ HAND_CASES: list[Case] = [
 def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every access of every warp, counted again with sets of bytes."""
     by_sets.HELD.clear()
-    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
+    monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     accesses = _launch(*case)[0].accesses
     assert accesses
     assert not by_sets.differences(accesses)
@@ -224,8 +226,8 @@ def test_merged(code: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "compute"), [
-    (residues._sum, operator.add), (residues._product, operator.mul), (residues._masked, operator.and_),
-    (residues._RULES["or"], operator.or_), (residues._RULES["sub"], operator.sub),
+    (alignment._sum, operator.add), (alignment._product, operator.mul), (alignment._masked, operator.and_),
+    (alignment._RULES["or"], operator.or_), (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
     """What is known holds for all numbers; with a constant, nothing more could be known of sums and masks."""

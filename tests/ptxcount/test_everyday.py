@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
 from tests.ptxcount import by_sets, sources
 
 Array = npt.NDArray[Any]
@@ -265,7 +265,7 @@ def executed(case: Case) -> Any:
 def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal, or within the bound for what rounds; every access of every warp is counted as by sets."""
     by_sets.HELD.clear()
-    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
+    monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in case[2]]
     counters = executed((*case[:2], arguments, *case[3:]))
     assert not counters.findings

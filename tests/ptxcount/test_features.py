@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.counters import LaunchCounters
-from ptxcount.execute import run
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine.execute import run
 from tests.ptxcount import sources
 
 Array = npt.NDArray[Any]

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ptxcount.errors import PtxError
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.util.errors import PtxError
 
 #: Branches of a kernel. Analysing each against each took minutes.
 COUNT = 3000

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount import bind_call
 from ptxcount.command_line import main
-from ptxcount.errors import TrapError, UnsupportedInstructionError
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.isa import runtime_calls
+from ptxcount.util.errors import TrapError, UnsupportedInstructionError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 
@@ -51,7 +51,7 @@ def test_functions(entry: str, arguments: list[Any], wanted: Any) -> None:
 
 def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heap that is too small gives null, which is found."""
-    monkeypatch.setattr(bind_call, "HEAP", 4799)
+    monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
     (found,) = run(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[:1]
     assert (found.code, found.times) == ("heap", 96 - 5)

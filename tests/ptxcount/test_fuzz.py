@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxcount.execute import run
-from ptxcount.given import Argument
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
 from tests.ptxcount import by_sets
 from tests.ptxcount.fuzz import grammar, ways
 
@@ -26,7 +26,7 @@ def test_random_kernels(tmp_path: Path) -> None:
 
 def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every access of the same kernels in blocks of 1 to 96 threads, against a slow count."""
-    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
+    monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     wrong = {}
     for seed in SEEDS:

@@ -15,7 +15,7 @@ import pytest
 
 import ptxcount
 from ptxcount.command_line import main
-from ptxcount.counters import LaunchCounters
+from ptxcount.counting.counters import LaunchCounters
 from ptxcount.gate.machine_code import memory_of
 from tests.ptxcount.sources import compiled
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.arguments import arguments, variables
+from ptxcount.cli.arguments import arguments, variables
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compiled
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.arguments import argument, arguments
+from ptxcount.cli.arguments import argument, arguments
 from ptxcount.command_line import main
-from ptxcount.declarations import declarations
-from ptxcount.errors import LaunchError
+from ptxcount.source.declarations import declarations
+from ptxcount.util.errors import LaunchError
 from tests.ptxcount.sources import compiled
 
 SOURCE = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
 from tests.ptxcount import lanes
 from tests.ptxcount.snippets import evaluate
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount import launch
-from ptxcount.names import cpp_name, find_entry, is_called, parameter_types, source_name
+from ptxcount.engine import launch
+from ptxcount.source.names import cpp_name, find_entry, is_called, parameter_types, source_name
 from tests.ptxcount import sources
 
 TEXT = """
@@ -135,7 +135,7 @@ def test_docstring() -> None:
 
 def test_everything_is_exported() -> None:
     """Each error that can be raised, so that it can be caught; all have one base."""
-    from ptxcount import errors
+    from ptxcount.util import errors
 
     raised = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
     assert raised <= {*ptxcount.__all__}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ptxcount import listing
-from ptxcount.counters import Access, LaunchCounters
-from ptxcount.errors import Source
+from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.report import listing
+from ptxcount.util.errors import Source
 
 #: A file of this many lines, and another that is not there.
 FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import errors
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
+from ptxcount.util import errors
 from tests.ptxcount.snippets import module
 
 _PLACE = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;"

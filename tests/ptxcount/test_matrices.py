@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxcount.execute import run
+from ptxcount.engine.execute import run
 from tests.ptxcount import sources
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount import nvcc
-from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
+from ptxcount.source import nvcc
+from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
 from tests.ptxcount import sources
 
 ADVICE = r"run: pip install 'cuda-toolkit\[nvcc,cudart,crt,nvvm,cccl\]==\d+\.\d+\.\d+', or set the variable NVCC"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.instructions import COMBINATIONS, FLOAT_COMPARISONS, INTEGER_COMPARISONS, TRUE
+from ptxcount.isa.table import COMBINATIONS, FLOAT_COMPARISONS, INTEGER_COMPARISONS, TRUE
 from tests.ptxcount.snippets import evaluate
 
 _PLAIN: dict[str, Callable[[Any, Any], bool]] = {

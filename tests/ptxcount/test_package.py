@@ -67,9 +67,10 @@ import numpy as np
 import ptxcount
 arguments = [np.zeros(32, "f4"), np.ones((32, 4), "f4"), *np.int32([32, 4])]
 ptxcount.count({sources.ptx("row_sums")!r}, None, 1, 32, arguments)
-rest = [name for name in sys.modules if name.startswith(("ptxcount.hopper", "ptxcount.textures", "ptxcount.matrices"))]
+families = tuple(f"ptxcount.isa.{{family}}" for family in ("hopper", "textures", "tensor_cores"))
+rest = [name for name in sys.modules if name.startswith(families)]
 assert not rest, rest
-assert ptxcount.TensorMap.__module__ == "ptxcount.hopper.tensors" and ptxcount.Surface and ptxcount.Texture
+assert ptxcount.TensorMap.__module__ == "ptxcount.isa.hopper.tensor_maps" and ptxcount.Surface and ptxcount.Texture
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
 

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from ptxcount.errors import PtxError, PtxSyntaxError
-from ptxcount.executable import prepare
-from ptxcount.execute import run
-from ptxcount.given import Argument
-from ptxcount.parser import parse
-from ptxcount.program import Address, Group, Immediate, Register, Special, Symbol
+from ptxcount.engine.executable import prepare
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
+from ptxcount.ptx.parser import parse
+from ptxcount.ptx.program import Address, Group, Immediate, Register, Special, Symbol
+from ptxcount.util.errors import PtxError, PtxSyntaxError
 from tests.ptxcount import sources
 
 

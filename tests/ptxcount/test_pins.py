@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ptxcount.errors import LaunchError
 from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import Counted
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
 from ptxcount.gate.report import markdown
+from ptxcount.util.errors import LaunchError
 
 #: Spaces, and kinds of accesses there.
 KINDS = [

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 import ptxcount
-from ptxcount.arguments import arguments
-from ptxcount.errors import LaunchError, OutOfBoundsError
-from ptxcount.execute import run
-from ptxcount.overview import overview
+from ptxcount.cli.arguments import arguments
+from ptxcount.engine.execute import run
+from ptxcount.report.overview import overview
+from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 
 Array = npt.NDArray[Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxcount.errors import LaunchError, UnsupportedInstructionError
-from ptxcount.execute import run
-from ptxcount.given import Argument
+from ptxcount.engine.execute import run
+from ptxcount.machine.argument_layout import Argument
+from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
 
 _MODULE = """.version 8.0

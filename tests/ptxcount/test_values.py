@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import values
-from ptxcount.program import TYPES
-from ptxcount.values import COMPARISONS, SUM_RULES, Sum, Value, dense
+from ptxcount.lanes import symbolic_values
+from ptxcount.lanes.symbolic_values import COMPARISONS, SUM_RULES, Sum, Value, dense
+from ptxcount.ptx.program import TYPES
 
 Array = npt.NDArray[Any]
 KINDS = ["s32", "u32", "s64", "u64"]
@@ -41,7 +41,7 @@ def test_comparisons(name: str, kind: str) -> None:
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
         one, two = _operands(kind, rng)
-        found = values.compare_sums(name, sort, one, two)
+        found = symbolic_values.compare_sums(name, sort, one, two)
         expected = COMPARISONS[name](dense(one).view(sort.dtype), dense(two).view(sort.dtype))
         if found is not None:
             decided += 1
@@ -55,7 +55,7 @@ def test_sums_at_the_end_of_a_type(kind: str) -> None:
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         one = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
-        assert (values.exact(one, sort) is not None) == is_exact
+        assert (symbolic_values.exact(one, sort) is not None) == is_exact
 
 
 ORACLES = {
@@ -92,7 +92,7 @@ def test_conversions(source: str, target: str) -> None:
     rng, kept = np.random.default_rng(3), 0
     for _ in range(300):
         one, _ = _operands(source, rng)
-        found = values.convert_sum(one, TYPES[source], TYPES[target])
+        found = symbolic_values.convert_sum(one, TYPES[source], TYPES[target])
         expected = dense(one).view(TYPES[source].dtype).astype(TYPES[target].dtype)
         if found is not None:
             kept += 1

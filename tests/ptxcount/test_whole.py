@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 
 def test_mode_stays(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_mode_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o640)
-    whole.write(path, "after")
+    atomic_write.write(path, "after")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("after", 0o640)
 
 
@@ -26,7 +26,7 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_text()))
     reader.start()
-    whole.write(path, "text")
+    atomic_write.write(path, "text")
     reader.join()
     assert read == ["text"]
     assert path.is_fifo()
@@ -43,7 +43,7 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(owner, step, fail)
     with pytest.raises(OSError, match="No space"):
-        whole.write(path, "after")
+        atomic_write.write(path, "after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -52,6 +52,6 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     """Where others may write, too, they may have guessed the name that the file has until it is whole."""
     path, theirs = tmp_path / "file", tmp_path / "theirs"
     theirs.write_text("before")
-    (tmp_path / f"file.{threading.get_native_id()}{whole.UNFINISHED}").symlink_to(theirs)
-    whole.write(path, "after")
+    (tmp_path / f"file.{threading.get_native_id()}{atomic_write.UNFINISHED}").symlink_to(theirs)
+    atomic_write.write(path, "after")
     assert (path.read_text(), theirs.read_text(), path.is_symlink()) == ("after", "before", False)

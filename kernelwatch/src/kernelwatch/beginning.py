@@ -20,7 +20,7 @@ from kernelwatch.finder import Found
 from kernelwatch.launches import Launch
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -64,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{name} is there: not changed")
         else:
             path.parent.mkdir(exist_ok=True, parents=True)
-            whole.write(path, text)
+            atomic_write.write(path, text)
             print(f"{path if Path.cwd() != root else name} written")
     _ignore(root / ".gitignore")
     if git.text(root, "rev-parse", "--is-shallow-repository") == "true":
@@ -138,7 +138,7 @@ def _ignore(path: Path) -> None:
     known = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in known]:
         added = "".join(f"{line}\n" for line in missing).encode()
-        whole.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
+        atomic_write.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
         print(f".gitignore: added {' '.join(missing)}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.command import UNFORESEEN, without_traceback
-from ptxcount.ending import ended
+from ptxcount.cli.ending import ended
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
+from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
 
 __all__ = [
     "ERRORS",

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
 from kernelwatch.kernel import sources
 from kernelwatch.store import git
-from ptxcount.declarations import Declaration, declarations
-from ptxcount.errors import LaunchError
-from ptxcount.names import cpp_name, demangled, find_entry, parameter_types
-from ptxcount.parser import parsed
+from ptxcount.ptx.parser import parsed
+from ptxcount.source.declarations import Declaration, declarations
+from ptxcount.source.names import cpp_name, demangled, find_entry, parameter_types
+from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from kernelwatch.finder import Found, Parameter
 from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.launches import Launch
-from ptxcount.typed import TYPES, VECTORS, plain
+from ptxcount.source.cpp_types import TYPES, VECTORS, plain
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import expressions
-from ptxcount.names import split
-from ptxcount.typed import TYPES
+from ptxcount.source.cpp_types import TYPES
+from ptxcount.source.names import split
 
 _LAUNCH = re.compile(r"(\w+)\s*(?:<([^;{}]*)>)?\s*<<<(.*?)>>>\s*\(([^;]*)\)\s*;", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ptxcount.counters import LaunchCounters
+    from ptxcount.counting.counters import LaunchCounters
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
 ARCH = "sm_90"

@@ -9,26 +9,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import errors
-from .errors import *  # noqa: F403 - what it lists
+from .util import errors
+from .util.errors import *  # noqa: F403 - what it lists
 
 if TYPE_CHECKING:
-    from .counters import Access, Amounts, LaunchCounters
-    from .findings import Finding
-    from .hopper.tensors import TensorMap
-    from .launch import count
-    from .textures import Surface, Texture
+    from .counting.counters import Access, Amounts, LaunchCounters
+    from .engine.launch import count
+    from .isa.hopper.tensor_maps import TensorMap
+    from .isa.textures import Surface, Texture
+    from .util.findings import Finding
 
 __all__ = ["Access", "Amounts", "Finding", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
 __all__ += errors.__all__
 
 #: What is imported, with all of NumPy, when it is asked for -> its module.
 _MODULES = {
-    **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counters"),
-    "Finding": "findings",
-    "count": "launch",
-    "TensorMap": "hopper.tensors",
-    **dict.fromkeys(("Surface", "Texture"), "textures"),
+    **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
+    "Finding": "util.findings",
+    "count": "engine.launch",
+    "TensorMap": "isa.hopper.tensor_maps",
+    **dict.fromkeys(("Surface", "Texture"), "isa.textures"),
 }
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from .ending import interrupted
+from .cli.ending import interrupted
 
 
 def main() -> int:

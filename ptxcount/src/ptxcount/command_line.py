@@ -14,18 +14,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from . import costs, listing, whole
-from .arguments import arguments, variables
-from .ending import ended
-from .errors import LaunchError, PtxError
-from .execute import STEP_LIMIT
-from .findings import RACES, UNWRITTEN
-from .launch import compiled, count, is_ptx
-from .names import cpp_name
-from .nvcc import ARCH
-from .options import dimensions, flags_of, joined_flags, printable
-from .overview import overview
-from .typed import checked
+from .cli.arguments import arguments, variables
+from .cli.ending import ended
+from .cli.options import dimensions, flags_of, joined_flags, printable
+from .engine.execute import STEP_LIMIT
+from .engine.launch import compiled, count, is_ptx
+from .report import costs, listing
+from .report.overview import overview
+from .source.cpp_types import checked
+from .source.names import cpp_name
+from .source.nvcc import ARCH
+from .util import atomic_write
+from .util.errors import LaunchError, PtxError
+from .util.findings import RACES, UNWRITTEN
 
 #: Options that `count` takes as they are.
 _AS_GIVEN = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
@@ -124,7 +125,7 @@ def _report(words: Sequence[str]) -> str:
     parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
     text = "\n\n".join(filter(None, [*parts, "\n".join(map(str, counters.findings))]))
     if options.html:
-        whole.write(options.html, listing.page(printable(text)))
+        atomic_write.write(options.html, listing.page(printable(text)))
     return listing.as_json(counters, lines_of) if options.json else text
 
 

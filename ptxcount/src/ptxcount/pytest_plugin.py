@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .counters import LaunchCounters
+    from .counting.counters import LaunchCounters
 
 
 @pytest.fixture
@@ -17,10 +17,10 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
-    from .arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .launch import compiled, count  # noqa: PLC0415
-    from .nvcc import ARCH  # noqa: PLC0415
-    from .typed import checked  # noqa: PLC0415
+    from .cli.arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
+    from .engine.launch import compiled, count  # noqa: PLC0415
+    from .source.cpp_types import checked  # noqa: PLC0415
+    from .source.nvcc import ARCH  # noqa: PLC0415
 
     root = request.config.rootpath
 

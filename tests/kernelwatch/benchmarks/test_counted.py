@@ -13,8 +13,8 @@ from kernelwatch import Kernel, inputs, metrics, outputs, suite
 from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome, outcomes
 from kernelwatch.errors import CompileError
-from ptxcount.counters import Access, LaunchCounters
-from ptxcount.errors import Source
+from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.util.errors import Source
 
 FLAGS = "-Xptxas -O3"
 

@@ -12,7 +12,7 @@ import pytest
 from kernelwatch.counting import transactions
 from kernelwatch.counting.counters import main
 from kernelwatch.kernel import Launch
-from ptxcount import host_memory
+from ptxcount.util import host_memory
 
 EXACT = ["load_requests", "load_sectors", "store_requests", "store_sectors", "shared_store_wavefronts"]
 

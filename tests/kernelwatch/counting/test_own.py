@@ -18,7 +18,7 @@ from kernelwatch.kernel.parameters import Parameter
 from kernelwatch.kernel.sources import Module
 from kernelwatch.suite import Suite
 from kernelwatch.sweep import Sweep
-from ptxcount.errors import CompileError, PtxError
+from ptxcount.util.errors import CompileError, PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.store import git
-from ptxcount import git as caller
 from ptxcount.gate import pins
+from ptxcount.util import git_environment
 from tests.commits import begin, commit
 
 #: Asks as asv does, in a process that has its plugin.
@@ -83,8 +83,8 @@ def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
 
 def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A process within a process hands on what it got."""
-    once = caller.environment()
+    once = git_environment.environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", once["GIT_CONFIG_PARAMETERS"])
-    assert caller.environment() == once
+    assert git_environment.environment() == once

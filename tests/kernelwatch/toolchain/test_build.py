@@ -14,11 +14,7 @@ from elftools.elf.elffile import ELFFile
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import Kernel, outputs, suite
 from kernelwatch.counting import transactions
-from kernelwatch.errors import (
-    CompileError,
-    CompilerWarning,
-    UnknownKernelError,
-)
+from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
 from kernelwatch.project import CHECKOUT
 from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount import execute, schedule, transactions, values
-from ptxcount.execute import run
-from ptxcount.shared import SharedMemory
+from ptxcount.counting import transactions
+from ptxcount.engine import execute, schedule
+from ptxcount.engine.execute import run
+from ptxcount.lanes import symbolic_values
+from ptxcount.machine.block_memory import SharedMemory
 from tests.ptxcount.fuzz import grammar
 from tests.ptxcount.sources import compiled
 
@@ -141,7 +143,7 @@ def differences(one: Memory, two: Memory) -> list[str]:
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks, many chunks."""
-    for module in (values, transactions):
+    for module in (symbolic_values, transactions):
         monkeypatch.setattr(module, "parts", lambda value, size: None)
     monkeypatch.setattr(schedule, "_PARTINGS", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)

@@ -15,7 +15,7 @@ from kernelwatch import suite
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import Launch
-from ptxcount import listing
+from ptxcount.report import listing
 
 
 def main(words: Sequence[str] | None = None) -> int:

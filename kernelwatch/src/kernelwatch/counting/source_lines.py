@@ -20,9 +20,9 @@ from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import Source
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
-from ptxcount import listing
-from ptxcount.counters import LaunchCounters
-from ptxcount.picture import Grid, picture
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.report import listing
+from ptxcount.report.picture import Grid, picture
 
 #: A listing's line of source by its mark, number and text; and by mark and words what an access of it costs.
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")

@@ -22,9 +22,9 @@ from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.metrics import ARCH, METRICS
-from ptxcount import host_memory
-from ptxcount.counters import LaunchCounters
-from ptxcount.execute import run
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine.execute import run
+from ptxcount.util import host_memory
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kernelwatch.fleet import task
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.fleet.workers import FleetError
 from kernelwatch.store import folders
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 #: How often a commit is measured that fails.
 TRIES = 3
@@ -117,4 +117,4 @@ def keep(outcome: Outcome, results: Path) -> None:
             raise ValueError(f"{name!r} is no name for a file of results")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            whole.write(path, content)
+            atomic_write.write(path, content)

@@ -18,7 +18,7 @@ import msgspec
 
 from kernelwatch import settings, suite
 from kernelwatch.instrument.job import Job
-from ptxcount.parser import essence
+from ptxcount.ptx.parser import essence
 
 #: The instrument's version. Raise it with each change of kernelwatch or ptxcount after which a number may be another:
 #: of how kernels are compiled, executed, counted, timed or verified. Then no number of before is taken over.

@@ -14,7 +14,7 @@ from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import threads
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import ArrayArgument
-from ptxcount import host_memory
+from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 

@@ -22,11 +22,11 @@ from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Taken
 from kernelwatch.project import CHECKOUT, ROOT
 from kernelwatch.toolchain import build
-from ptxcount.errors import PtxError
+from ptxcount.util.errors import PtxError
 
 if TYPE_CHECKING:
-    from ptxcount import listing
-    from ptxcount.program import Program, Variable
+    from ptxcount.ptx.program import Program, Variable
+    from ptxcount.report import listing
 
 #: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
 Made = str | Callable[..., str]
@@ -99,7 +99,7 @@ class Source:
         Of PTX that a package made, the files are the commit's, or of its environment.
         """
         if self.is_ptx:
-            from ptxcount import listing  # noqa: PLC0415 -- with all that executes PTX
+            from ptxcount.report import listing  # noqa: PLC0415 -- with all that executes PTX
 
             named = map(Path, self._files())
             own = (checkout(), Path(sys.prefix).resolve())
@@ -171,7 +171,7 @@ class Module:
 
     def parameters(self) -> list[Taken]:
         """Return what the entry point takes. Raises ArgumentError where that cannot be read."""
-        from ptxcount.names import source_name  # noqa: PLC0415 -- as `_parsed`
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parsed`
 
         entry = _parsed(self.ptx).entries[self.entry]
         if entry.problem:
@@ -183,7 +183,7 @@ class Module:
 
     def variable(self, name: str) -> Variable:
         """Return a variable by its name in the source. Raises ArgumentError unless there is just one."""
-        from ptxcount.names import source_name  # noqa: PLC0415 -- as `_parsed`
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parsed`
 
         every = [each for each in _parsed(self.ptx).variables.values() if each.space in ("const", "global")]
         mine = [each for each in every if each.name == name or f"::{source_name(each.name)}".endswith(f"::{name}")]
@@ -275,13 +275,13 @@ def _module(
 
 
 def _parsed(text: str) -> Program:
-    from ptxcount.parser import parsed  # noqa: PLC0415 -- with all that executes PTX
+    from ptxcount.ptx.parser import parsed  # noqa: PLC0415 -- with all that executes PTX
 
     return parsed(text)
 
 
 def _found(text: str, name: str) -> str:
-    from ptxcount.names import find_entry  # noqa: PLC0415 -- as `_parsed`
+    from ptxcount.source.names import find_entry  # noqa: PLC0415 -- as `_parsed`
 
     try:
         found = find_entry(text, name)

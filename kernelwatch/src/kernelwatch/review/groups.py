@@ -15,7 +15,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent
 from kernelwatch.store.results import EXACT, TIMED
 
-#: Bytes that a sector has, `ptxcount.transactions.SECTOR`, without what counts them.
+#: Bytes that a sector has, `ptxcount.counting.transactions.SECTOR`, without what counts them.
 _SECTOR = 32
 
 #: Flags of a group that all flag sets of its kernel share.

@@ -16,7 +16,7 @@ from asv.commands.run import Run
 from kernelwatch import settings
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
-from ptxcount.ending import ended
+from ptxcount.cli.ending import ended
 
 #: The range that has one commit.
 HEAD = "HEAD^!"

@@ -24,7 +24,7 @@ from kernelwatch import mortal, project  # noqa: F401 -- a run that a fleet has 
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
-from ptxcount import git
+from ptxcount.util import git_environment
 
 #: What the runner calls of asv; the first is replaced -> the parameters that it gives.
 NEEDS = {
@@ -49,7 +49,7 @@ _PLAIN = ("profile", "set_commit_hash", "durations")
 
 def setup() -> None:
     """Called by asv once the plugin is imported."""
-    git.set_environment()
+    git_environment.set_environment()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))

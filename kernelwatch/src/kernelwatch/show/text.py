@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
-from ptxcount.options import plain
+from ptxcount.cli.options import plain
 
 __all__ = ["plain", "quantity", "short_flags", "word"]
 

@@ -20,7 +20,7 @@ from asv.util import UserError
 from filelock import FileLock, Timeout
 
 from kernelwatch.store import git, reading, rows
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 #: The environment variable that names another folder of results than the project's.
 RESULTS = "KERNELWATCH_RESULTS"
@@ -60,7 +60,7 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     try:
-        for path in folder.rglob(f"*.*.[0-9]*{whole.UNFINISHED}"):
+        for path in folder.rglob(f"*.*.[0-9]*{atomic_write.UNFINISHED}"):
             path.unlink()  # what it was to replace is as it was
         yield
     finally:
@@ -110,7 +110,7 @@ class CommitFiles:
         }
         self._folder.mkdir(parents=True, exist_ok=True)
         if more:
-            whole.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
+            atomic_write.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
         for file, lines in records.items():
             append(self._folder / f"{self._stem}.{file}", *lines)
 
@@ -119,7 +119,7 @@ def append(path: Path, *entries: Mapping[str, Any]) -> None:
     """Add the entries that a file of JSON lines lacks, all of them or none; it is made if there is none."""
     before = path.read_bytes().splitlines() if path.exists() else []
     if more := [line for line in (json.dumps(each).encode() for each in entries) if line not in before]:
-        whole.write(path, b"".join(line + b"\n" for line in (*before, *more)))
+        atomic_write.write(path, b"".join(line + b"\n" for line in (*before, *more)))
 
 
 def _without_code(described: Any) -> Any:
@@ -143,4 +143,4 @@ def describe(folder: Path, came: Path, machine: str) -> None:
             raise reading.UnreadableError(f"{came / name}: is not the machine of {path}; choose another --machine")
         if not path.exists() or _without_code(reading.parsed(path)) != _without_code(new):
             path.parent.mkdir(parents=True, exist_ok=True)
-            whole.write(path, (came / name).read_bytes())
+            atomic_write.write(path, (came / name).read_bytes())

@@ -17,7 +17,7 @@ import msgspec
 
 from kernelwatch import home
 from kernelwatch.toolchain.nvcc_call import NvccOutput
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
@@ -57,7 +57,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         entry = _Entry(_digest(name, made), made.messages, made.data)
-        whole.write(path, msgspec.json.encode(entry), is_kept=False)
+        atomic_write.write(path, msgspec.json.encode(entry), is_kept=False)
     return made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from kernelwatch.errors import CompileError
-from ptxcount.nvcc import WHEEL, call, find_nvcc, time_limit
+from ptxcount.source.nvcc import WHEEL, call, find_nvcc, time_limit
 
 __all__ = ["WHEEL", "call", "find_nvcc", "options_of_environment", "probe", "release", "time_limit", "version"]
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..counters import LaunchCounters
-from ..given import Given
-from ..patterns import Pattern, array_of, pattern
-from ..transactions import LINE, SECTOR
-from ..warps import Array
+from ..counting.counters import LaunchCounters
+from ..counting.transactions import LINE, SECTOR
+from ..lanes.warps import Array
+from ..machine.argument_layout import Given
+from ..report.patterns import Pattern, array_of, pattern
 from . import banks
 
 #: Accesses alike are worth a word from this part of the launch's sectors.

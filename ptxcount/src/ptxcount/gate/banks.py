@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..patterns import Pattern
-from ..transactions import BANKS, WORD, served_loads, served_stores
+from ..counting.transactions import BANKS, WORD, served_loads, served_stores
+from ..report.patterns import Pattern
 
 #: Rows shorter than this are no rows of a tile.
 _ROW = 32

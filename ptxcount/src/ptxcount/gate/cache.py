@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import whole
-from ..errors import PtxError
-from ..nvcc import find_nvcc
+from ..source.nvcc import find_nvcc
+from ..util import atomic_write
+from ..util.errors import PtxError
 from .launches import Launch
 
 #: The folder beside ptxcount.toml; git ignores it.
@@ -53,7 +53,7 @@ def kept(launch: Launch, ptx: str, made: Callable[[], dict[str, Any]]) -> dict[s
     with suppress(OSError):
         folder.mkdir(exist_ok=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        whole.write(file, json.dumps({"inputs": inputs, "counts": counts}), is_kept=False)
+        atomic_write.write(file, json.dumps({"inputs": inputs, "counts": counts}), is_kept=False)
     return counts
 
 

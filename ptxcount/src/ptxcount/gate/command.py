@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import LaunchError, PtxError
-from ..options import dimensions, flags_of, joined_flags, printable
-from ..overview import kernels
+from ..cli.options import dimensions, flags_of, joined_flags, printable
+from ..report.overview import kernels
+from ..util.errors import LaunchError, PtxError
 from . import limits, pins, report
 from .cache import release
 from .counting import Counted, counts

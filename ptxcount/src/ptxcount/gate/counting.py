@@ -11,14 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..arguments import arguments, variables
-from ..declarations import declarations
-from ..errors import KernelFaultError, PtxError
-from ..launch import compilation_of, compiled, count
-from ..listing import lines, source_lines, text_of
-from ..names import cpp_name, find_entry, source_name
-from ..nvcc import Compilation, stop
-from ..typed import checked
+from ..cli.arguments import arguments, variables
+from ..engine.launch import compilation_of, compiled, count
+from ..report.listing import lines, source_lines, text_of
+from ..source.cpp_types import checked
+from ..source.declarations import declarations
+from ..source.names import cpp_name, find_entry, source_name
+from ..source.nvcc import Compilation, stop
+from ..util.errors import KernelFaultError, PtxError
 from . import cache
 from .advice import advice
 from .diagnostics import Diagnostic

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import LaunchError
+from ..util.errors import LaunchError
 from .diagnostics import CODES, Diagnostic
 
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")

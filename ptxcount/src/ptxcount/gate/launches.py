@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import LaunchError
-from ..nvcc import ARCH
+from ..source.nvcc import ARCH
+from ..util.errors import LaunchError
 
 if sys.version_info >= (3, 11):
     import tomllib

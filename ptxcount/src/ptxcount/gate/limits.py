@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import LaunchError
+from ..util.errors import LaunchError
 from .counting import Counted
 from .diagnostics import Diagnostic
 from .directives import Directives

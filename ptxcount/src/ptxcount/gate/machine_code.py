@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import PtxError
-from ..nvcc import call, find_nvcc, words
+from ..source.nvcc import call, find_nvcc, words
+from ..util.errors import PtxError
 
 _PROPERTIES = re.compile(
     r"Function properties for (\S+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import whole
-from ..errors import LaunchError
-from ..git import environment
-from ..options import plain
+from ..cli.options import plain
+from ..util import atomic_write
+from ..util.errors import LaunchError
+from ..util.git_environment import environment
 from .counting import Counted
 from .diagnostics import Diagnostic
 
@@ -87,7 +87,7 @@ def write(folder: Path, counted: Iterable[Counted], nvcc: str) -> None:
         rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pins(one.lines)[0].items())
         parts.append(f" {json.dumps(one.key)}: {{\n{rows}\n }}")
     text = f'{{\n"nvcc": {json.dumps(nvcc)},\n"launches": {{\n' + ",\n".join(parts) + "\n}\n}\n"
-    whole.write(folder / FILE, text)
+    atomic_write.write(folder / FILE, text)
 
 
 def read(folder: Path) -> Lock | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from ..options import plain
+from ..cli.options import plain
 from .counting import Counted
 from .diagnostics import Diagnostic
 from .pins import Change, Lock, changes

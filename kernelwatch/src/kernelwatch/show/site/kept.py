@@ -19,7 +19,7 @@ from kernelwatch.review import acknowledged
 from kernelwatch.store import git
 from kernelwatch.store.reading import SUITE
 from kernelwatch.store.results import History
-from ptxcount import whole
+from ptxcount.util import atomic_write
 
 #: Seconds after which a file is removed that no publishing has written.
 _OLD = 30 * 86_400
@@ -41,7 +41,7 @@ def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -
             for each in path.parent.glob("*.json"):
                 if time.time() - each.stat().st_mtime > _OLD:
                     each.unlink()
-            whole.write(path, made, is_kept=False)
+            atomic_write.write(path, made, is_kept=False)
     return list(orjson.loads(made).values())
 
 

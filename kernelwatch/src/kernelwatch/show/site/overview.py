@@ -16,7 +16,7 @@ from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
 from kernelwatch.suite import Kind
 from kernelwatch.sweep import Sweep
-from ptxcount.transactions import SECTOR
+from ptxcount.counting.transactions import SECTOR
 
 #: By commit and benchmark, the configurations' values in the order of the axes.
 Values = Mapping[str, Mapping[str, list[float | None]]]

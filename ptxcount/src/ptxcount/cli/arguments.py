@@ -1,0 +1,188 @@
+"""A kernel's arguments from words such as ``input=float32[64,64]``."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..machine.argument_layout import Argument, Described, Given, nbytes
+from ..util import host_memory
+from ..util.errors import LaunchError
+
+_ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
+_SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
+_NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
+_BOUND = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
+_BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
+#: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
+_DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
+#: What an array may be filled with, and how many numbers that takes at least and at most.
+_FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
+#: What is shown of a word in an error.
+_SHOWN = 60
+
+
+def arguments(words: Sequence[str], folder: Path | None = None) -> list[Given]:
+    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
+    made: list[Given] = []
+    for word in words:
+        made.append(argument(word, sum(map(nbytes, made)), folder))
+    return made
+
+
+def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Given]:
+    """Variables of the module by name; `LaunchError` for a description without one. Else as `argument`."""
+    for word in words:
+        if not _NAMED.fullmatch(word):
+            raise LaunchError(f"variable {_cut(word)}: its name is needed, as in taps=float32[9]=ones")
+    return dict(zip((word.partition("=")[0] for word in words), arguments(words, folder), strict=True))
+
+
+def argument(word: str, beside: int = 0, folder: Path | None = None) -> Given:
+    """A kernel argument from its description.
+
+    ============================================  =====================================================
+    ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``
+    ``name=float32[64]=zeros``, ``=ones``         the same number everywhere
+    ``name=float32[64]=random(seed,low,high)``    from low to below high; without these from 0 to 1, or of
+                                                  integers to the number of elements, so that they are indices
+    ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
+    ``name=@file.npy``                            what NumPy stored, in a file beside ``folder``
+    ``name=float32:0.5``                          a scalar
+    ``name=bytes:00ff10``                         the bytes of anything
+    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
+    ``name=surface:float32[64,64]=zeros``         a surface
+    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it, and
+                                                  ``"float32[64]"`` a pointer to an array
+    ``name={"*": {"n": "int32:7"}}``              a pointer to what follows; also within structs and lists
+    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
+    ============================================  =====================================================
+
+    Names may be left out of what is no array. Raises `LaunchError` for any other word, and `MemoryError` if it and the
+    bytes that are there already, ``beside``, are more than this machine's memory.
+    """
+    named = _NAMED.fullmatch(word)
+    value = named["value"] if named else word
+    try:
+        if value.startswith(("{", "[")):
+            return _members(json.loads(value), beside, folder)
+        if named and (bound := _BOUND.fullmatch(value)):
+            array = argument(f"{named['name']}={bound['rest']}", beside, folder)
+            return _described(bound["kind"], (bound["words"] or "").split(","), array)
+        if named and value.startswith("@"):
+            return _loaded(Path(folder or "", value[1:]), beside)
+        if found := _BYTES.fullmatch(value):
+            return np.void(bytes.fromhex(found[1]))
+        if named and (found := _ARRAY.fullmatch(value)):
+            numbers = [float(n) for n in (found["numbers"] or "").split(",") if n.strip()]
+            shape = [int(n) for n in found["shape"].split(",")]
+            return _filled(found["fill"], numbers, shape, _dtype(found["dtype"]), beside)
+        if found := _SCALAR.fullmatch(value):
+            return _number(found["value"], _dtype(found["dtype"]))
+    except (ValueError, OverflowError) as error:
+        raise LaunchError(f"argument {_cut(word)}: {error}") from None
+    example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
+    raise LaunchError(f"argument {_cut(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
+
+
+def _cut(word: str) -> str:
+    return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    if name not in _DTYPES:
+        raise ValueError(f"{name!r} is not a NumPy dtype of known size, such as float32")
+    return _DTYPES[name]
+
+
+def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], beside: int) -> Argument:
+    least, most = _FILLS.get(fill or "arange", (1, 0))
+    if not least <= len(numbers) <= most or len(numbers) == 2:
+        raise ValueError("fills are zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)")
+    count = math.prod(shape)
+    host_memory.require(beside + count * dtype.itemsize)
+    if fill in (None, "arange"):
+        return host_memory.counting(count, dtype).reshape(shape)
+    if fill in ("zeros", "ones"):
+        return np.full(shape, int(fill == "ones"), dtype)
+    random = np.random.default_rng(int(numbers[0]))
+    if fill == "permutation":
+        return random.permutation(count).astype(dtype).reshape(shape)
+    whole = dtype.kind in "iu"
+    low, high = numbers[1:] or (0, count if whole else 1)
+    if whole:
+        return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
+    return random.uniform(low, high, shape).astype(dtype)
+
+
+def _loaded(file: Path, beside: int) -> Argument:
+    try:
+        loaded = np.load(file, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise LaunchError(f"{file}: {error.strerror or 'it is no file of NumPy'}") from None
+    if not isinstance(loaded, np.ndarray):
+        raise ValueError("one array is needed, in a file that ends in .npy")
+    host_memory.require(beside + loaded.nbytes)
+    return np.array(loaded, order="C")
+
+
+def _number(text: str, dtype: np.dtype[Any]) -> np.generic:
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(text) <= np.iinfo(dtype).max:
+        raise OverflowError(f"{text} is out of its range")
+    with np.errstate(all="ignore"):
+        value: np.generic = np.array([text]).astype(dtype)[0]
+    return value
+
+
+def _members(each: object, beside: int, folder: Path | None) -> Given:
+    """A struct or a list by its members, which are words themselves."""
+    if isinstance(each, Mapping) and each:
+        return {name: _members(member, beside, folder) for name, member in each.items()}
+    if isinstance(each, list) and each:
+        return [_members(member, beside, folder) for member in each]
+    if not isinstance(each, str):
+        raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {each!r}")
+    return argument(f"member={each}", beside, folder)
+
+
+def _described(kind: str, words: Sequence[str], array: object) -> Described:
+    """A texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+
+    Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
+    number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
+    """
+    from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
+    from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
+
+    if not isinstance(array, np.ndarray):
+        raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
+    known: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
+    for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
+        known |= {text: (option, text) for text in texts}
+    options: dict[str, Any] = {}
+    numbers: list[int] = []
+    for word in filter(None, map(str.strip, words)):
+        if word.isdigit():
+            numbers.append(int(word))
+        elif word.removeprefix("swizzle=").isdigit():
+            options["swizzle"] = int(word[8:])
+        elif word in known:
+            options |= [known[word]]
+        else:
+            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(known)}, swizzle=, and numbers are")
+    if kind == "tensor":
+        options["box"] = tuple(numbers)
+    elif numbers:
+        options["channels"] = numbers[0]
+    kinds: dict[str, Callable[..., Described]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
+    try:
+        return kinds[kind](array, **options)
+    except TypeError:
+        raise LaunchError(f"{kind}: it does not take {', '.join(options)}") from None

@@ -1,0 +1,1 @@
+"""Transactions of one access, and the counters of a launch."""

@@ -1,0 +1,269 @@
+"""The counters of a launch: by instruction, by source line, and in total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..isa.atomic_operations import Turns
+from ..lanes.symbolic_values import Value
+from ..lanes.warps import Array, occupancy
+from ..util.errors import Source
+from ..util.findings import Finding
+from .samples import EXECUTIONS, Sample, sampled
+from .transactions import (
+    SECTOR,
+    WORD,
+    Rules,
+    global_atomics,
+    global_patterns,
+    local_sectors,
+    served_loads,
+    served_stores,
+    shared_atomics,
+    totals,
+)
+
+#: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
+RETRIES = "retries among warps are not counted"
+NARROW = "a loop of 32-bit compare-and-swap on the chip, counted once"
+KINDS = ("load", "store", "atomic")
+#: What is counted of accesses, as `Amounts` sums it up.
+AMOUNTS = (
+    "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
+    "useful_bytes", "together",
+)  # fmt: skip
+
+
+_PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
+_SERVED = ("wavefronts", "conflict_free")
+#: The rules of an access to a space, or of a kind of it, and what they count.
+_RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
+    "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
+    "local": (local_sectors, ("sectors",)), "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED),
+}  # fmt: skip
+
+
+@dataclass
+class Access:
+    """The counters of one memory instruction in a launch.
+
+    Attributes
+    ----------
+    source : Source
+        The instruction.
+    space, kind : str
+        ``global``, ``shared``, ``local``, ``constant``, ``texture``, ``surface``, or ``bulk`` for the global half of
+        bulk copies; ``load``, ``store``, ``atomic``, or ``copy``: the shared half of ``cp.async``, which no total has.
+    width : int
+        Bytes a thread.
+    requests, sectors, wavefronts : int
+        As Nsight Compute counts them (of atomics see `caveat`); sectors for global and local memory, wavefronts for
+        shared memory, requests for all. An array in PTX's local memory may still become registers.
+    lines : int
+        For global memory: the 128-byte lines of each request, summed over the requests.
+    conflict_free : int
+        The wavefronts it would take without bank conflicts.
+    useful_bytes : int
+        Width times active threads.
+    together : int
+        Of atomics: the most lanes of each request on one address, summed over the requests.
+    loops : int
+        Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
+    ideal_sectors, ideal_lines : int
+        The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
+    samples : list of Sample
+        The addresses of some warps, in its first executions.
+    whole : bool
+        Whether it takes no more samples.
+    """
+
+    source: Source
+    space: str
+    kind: str
+    width: int
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    wavefronts: int = 0
+    conflict_free: int = 0
+    useful_bytes: int = 0
+    together: int = 0
+    loops: int = 0
+    ideal_sectors: int = 0
+    ideal_lines: int = 0
+    samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
+    whole: bool = field(default=False, init=False, repr=False, compare=False)
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Wavefronts in excess of those needed without conflicts."""
+        return self.wavefronts - self.conflict_free
+
+    @property
+    def caveat(self) -> str:
+        """What its numbers leave out, of an atomic that is a loop; else nothing."""
+        if self.kind == "atomic" and self.width == 2:
+            return NARROW
+        return RETRIES if self.loops and self.space == "shared" else ""
+
+    def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
+        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active."""
+        on = occupancy(active, shape)
+        count = on.requests
+        self.requests += count
+        self.useful_bytes += on.threads * self.width
+        if not self.whole:
+            self.samples += sampled(address, active, shape, self.samples)
+            self.whole = len(self.samples) >= EXECUTIONS
+        # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
+        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        if turns is not None:
+            self.loops += turns.loops * count
+            if self.space == "shared":
+                found = totals(shared_atomics, address, active, shape, self.width)
+                self.together += found[0]
+                self.wavefronts += (count if once else found[turns.rule]) * turns.each
+                self.conflict_free += count * turns.free
+                return
+        rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
+        if rules is not None:
+            found = totals(rules[0], address, active, shape, self.width)
+            for name, number in zip(rules[1], found, strict=True):
+                setattr(self, name, getattr(self, name) + (count if once and name == "sectors" else number))
+        if self.space == "local":
+            self.requests += count * max(self.width // WORD - 1, 0)
+
+    def add(self, requests: int, sectors: int, useful: int) -> None:
+        """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
+        self.requests += requests
+        self.sectors += sectors
+        self.useful_bytes += useful
+        self.ideal_sectors = -(-self.useful_bytes // SECTOR)
+
+
+@dataclass
+class Amounts:
+    """The counters of several accesses together: sums, and sums for each request.
+
+    Attributes
+    ----------
+    accesses : list of Access
+        One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes`` and ``together`` are the sums of theirs;
+        ``sectors_per_request`` and so on what a request has of them, 0 where there is none.
+    """
+
+    accesses: list[Access]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_per_request"):
+            requests = self.requests
+            return getattr(self, name.removesuffix("_per_request")) / requests if requests else 0.0
+        if name not in AMOUNTS:
+            raise AttributeError(f"{name!r}: one of {', '.join(AMOUNTS)} is there, and each with _per_request")
+        return sum(getattr(each, name) for each in self.accesses)
+
+
+@dataclass
+class LaunchCounters:
+    """The counters of a launch.
+
+    ``loads``, ``stores``, ``atomics``, ``shared_loads``, ``shared_stores`` and ``shared_atomics`` are the `Amounts` of
+    these accesses, as ``counters.loads.sectors_per_request``.
+
+    Attributes
+    ----------
+    threads : int
+        Threads of the grid.
+    accesses : list of Access
+        By instruction, in the order of the PTX.
+    thread_instructions, warp_instructions : int
+        PTX instructions executed, by threads and by warps.
+    findings : list of Finding
+        What the launch did that it should not have, in the order of the PTX.
+    arrays : list of tuple
+        The first address, the bytes and the name of each array, as the kernel had them; also of shared variables.
+    distinct_sectors : tuple of int or None
+        The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
+        to fetch and to write each at least once, in DRAM where no cache holds it.
+    merged : dict of str to tuple
+        By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
+        (`merging`), where that may be.
+    """
+
+    threads: int
+    accesses: list[Access] = field(default_factory=list)
+    thread_instructions: int = 0
+    warp_instructions: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    arrays: list[tuple[int, int, str]] = field(default_factory=list)
+    distinct_sectors: tuple[int, int] | None = None
+    merged: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Amounts:
+        kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
+        if name not in kinds:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        return Amounts([each for each in self.accesses if (each.space, each.kind) == kinds[name]])
+
+    def _sum(self, name: str, space: str, kind: str) -> int:
+        return sum(getattr(a, name) for a in self.accesses if (a.space, a.kind) == (space, kind))
+
+    def totals(self) -> dict[str, int]:
+        """Sum up the launch.
+
+        Returns
+        -------
+        dict of str to int
+            For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
+            ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
+            ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
+            ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
+            Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
+            ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``.
+        """
+        result = {"threads": self.threads}
+        present = {(access.space, access.kind) for access in self.accesses}
+        for space, prefix, amounts in _TOTALS:
+            for kind in (
+                KINDS if space in ("global", "shared") else [kind for kind in KINDS if (space, kind) in present]
+            ):
+                named = (*amounts, "together") if kind == "atomic" else amounts
+                result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
+        return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
+
+    def caveats(self) -> dict[str, str]:
+        """Say which numbers leave something out.
+
+        Returns
+        -------
+        dict of str to str
+            By space and kind of access, for those in the launch that have any: ``shared atomic``.
+        """
+        return {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
+
+    def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:
+        """Group the accesses by source line.
+
+        Returns
+        -------
+        dict
+            From (file, line) to the accesses there; both None without source lines.
+        """
+        lines: dict[tuple[str | None, int | None], list[Access]] = {}
+        for access in self.accesses:
+            lines.setdefault((access.source.file, access.source.line), []).append(access)
+        return lines
+
+
+_TOTALS = (
+    ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
+    ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),
+    *(
+        (space, f"{space}_", ("requests", "sectors", "useful_bytes"))
+        for space in ("local", "texture", "surface", "bulk")
+    ),
+)

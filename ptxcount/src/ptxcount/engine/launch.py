@@ -1,0 +1,206 @@
+"""Counts any kernel, from CUDA C++ or PTX, given as a file or as text."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..counting.counters import LaunchCounters
+from ..machine.argument_layout import Given
+from ..source.adapters import adapted
+from ..source.declarations import declarations
+from ..source.names import find_entry
+from ..source.nvcc import ARCH, Compilation, compilation
+from ..util.errors import CompileError, Index3, LaunchError
+from ..util.findings import RACES, UNWRITTEN
+from .execute import STEP_LIMIT, run
+
+_VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
+
+
+def count(
+    source_or_ptx: Any,
+    entry: str | None,
+    grid: int | Sequence[int],
+    block: int | Sequence[int] | None,
+    arguments: Sequence[Given],
+    *,
+    flags: str = "",
+    arch: str = ARCH,
+    dynamic_shared: int | None = None,
+    step_limit: int = STEP_LIMIT,
+    races: str = RACES[0],
+    unwritten: str = UNWRITTEN[0],
+    variables: Mapping[str, Given] | None = None,
+    cluster: int | Sequence[int] | None = None,
+    time_limit: float | None = None,
+) -> LaunchCounters:
+    """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
+
+    Parameters
+    ----------
+    source_or_ptx : Path, str, or a kernel of CuPy, Numba or Triton
+        A Path names a file: PTX if it ends in ``.ptx``, else CUDA C++. A string is the text itself: PTX if a line
+        begins with ``.version``, else CUDA C++. CUDA C++ is compiled by nvcc, with source lines. Of CuPy a
+        ``RawKernel``, of Numba what ``cuda.jit`` makes, of Triton what ``triton.compile`` gives.
+    entry : str or None
+        The kernel's name: as in the source (``scale``, ``own::scale``), with its template's arguments
+        (``blur<float>``, which is instantiated if the source does not), or as mangled. None for the only one. Of a
+        Numba kernel its signature, as ``"void(float32[:], int32)"``; without, that of the arguments.
+    grid, block : int or sequence of int
+        Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
+        which may be None.
+    arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict or list
+        In the kernel's order: an array for each pointer, which is counted as it lies in memory, whatever its strides;
+        a `Texture` or a `Surface` for the handle of one, a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the
+        right size for each other parameter. Arrays are modified in place. A write to an input,
+        ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an array, ``a[1:]``, lies in the array around
+        it, all of which the kernel may reach. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in
+        which a list is an array. ``{"*": value}`` is a pointer to a value, and a list one to its elements: ``[a, b]``
+        for a ``float**``.
+    flags : str
+        Further options of nvcc, as typed on its command line; for CUDA C++ only.
+    arch : str
+        The architecture to compile for.
+    dynamic_shared : int, optional
+        Bytes of dynamic shared memory; without, none, or those of a Triton kernel.
+    step_limit : int
+        Instructions that a group of blocks may execute before `StepLimitExceededError`.
+    races : str
+        What becomes of a race in shared or global memory: ``report``, a finding; ``strict``, one also of stores that
+        change nothing; ``error``, `SharedRaceError` or `GlobalRaceError`; ``off``, nothing.
+    unwritten : str
+        What becomes of a read of shared memory that nobody wrote: ``report``, a finding; ``error``,
+        `UninitializedReadError`; ``off``, nothing. It reads zeros.
+    variables : mapping of str to ndarray or NumPy scalar, optional
+        What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
+        the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
+    cluster : int or sequence of int, optional
+        Blocks of a cluster; without, what the source says, or one.
+    time_limit : float, optional
+        Seconds that the kernel may be executed, before `TimeLimitExceededError`; without, any.
+
+    Returns
+    -------
+    LaunchCounters
+        By launch (``totals()``), by instruction (``accesses``) and by source line (``by_line()``); and ``findings``.
+
+    Raises
+    ------
+    CompileError, NvccNotFoundError
+        nvcc refused, or there is none.
+    PtxSyntaxError
+        The text is not PTX.
+    LaunchError
+        The launch does not fit the kernel.
+    UnsupportedInstructionError
+        A thread reached an instruction that is not supported; arrays may be partly modified.
+    KernelFaultError
+        The kernel is wrong; arrays may be partly modified.
+    MemoryError
+        The module's variables are larger than this machine's memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ptxcount
+    >>> source = '''
+    ... __global__ void double_all(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }
+    ... '''
+    >>> x = np.arange(256, dtype=np.float32)
+    >>> totals = ptxcount.count(source, "double_all", 2, 128, [x]).totals()
+    >>> totals["load_requests"], totals["load_sectors"], float(x[3])
+    (8, 32, 6.0)
+    """
+    for name, limit in (("step", step_limit), ("time", time_limit)):
+        if limit is not None and not limit > 0:
+            raise LaunchError(f"{name} limit {limit}: it must be positive")
+    given = adapted(source_or_ptx, entry, arguments, arch)
+    flags = " ".join(filter(None, (given.flags, flags)))
+    made, entry_name = compiled(given.source, given.entry, flags, arch)
+    threads = given.block if block is None else block
+    if threads is None:
+        raise LaunchError("block: the number of threads is needed")
+    return run(
+        made.ptx,
+        entry_name,
+        _extent("grid", grid),
+        _extent("block", threads),
+        given.arguments,
+        dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
+        step_limit=step_limit,
+        races=races,
+        unwritten=unwritten,
+        variables=variables,
+        distinct=True,
+        cluster=None if cluster is None else _extent("cluster", cluster),
+        time_limit=time_limit,
+        names=given.names,
+    )
+
+
+def is_ptx(source_or_ptx: Path | str) -> bool:
+    """Whether a file is PTX, by its name's end, .ptx, or a text, by a line that begins with ``.version``."""
+    if isinstance(source_or_ptx, Path):
+        return source_or_ptx.suffix == ".ptx"
+    return _VERSION.search(source_or_ptx) is not None
+
+
+def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
+    """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
+
+    A template is instantiated where the source does not: the kernel's name has its arguments then.
+    """
+    if entry is None or not entry.endswith(">") or is_ptx(source):
+        made = compilation_of(source, flags, arch)
+        return made, find_entry(made.ptx, entry)
+    try:
+        made = compilation_of(source, flags, arch, [qualified(source, entry)])
+    except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
+        made = compilation_of(source, flags, arch)
+        if find_entry(made.ptx, entry) == entry:
+            raise error from None
+    name = find_entry(made.ptx, entry)
+    if name == entry:  # uint32_t is spelled unsigned int
+        name = find_entry(made.ptx, entry.partition("<")[0])
+    return made, name
+
+
+def qualified(source: Path | str, name: str) -> str:
+    """A template's instance with the namespaces that the source declares the template in, if it does so once."""
+    base, bracket, rest = name.partition("<")
+    found = {each.name for each in declarations(_text(source)) if f"::{each.name}".endswith(f"::{base}")}
+    return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
+
+
+def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+    """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
+    text = _text(source)
+    if not is_ptx(source):
+        return compilation(source, flags, arch, instances)
+    if flags:
+        raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
+    return Compilation(text, [source] if isinstance(source, Path) else [])
+
+
+def _text(source: Path | str) -> str:
+    try:
+        return source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise LaunchError(f"{source}: no such file") from None
+    except OSError as error:
+        raise LaunchError(f"{source}: {error.strerror}") from None
+
+
+def _extent(what: str, value: int | Sequence[int]) -> Index3:
+    try:
+        numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
+        raise LaunchError(f"{what} {value!r}: one to three whole numbers are needed")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z

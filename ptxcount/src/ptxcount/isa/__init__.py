@@ -1,0 +1,1 @@
+"""Instructions: a table of the simple ones, and a module for each family of the others."""

@@ -1,0 +1,1 @@
+"""Arithmetic that NumPy does not have: carries, rounding modes, small floats."""

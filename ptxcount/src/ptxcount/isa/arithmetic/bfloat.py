@@ -1,0 +1,44 @@
+"""bfloat16: the upper half of a float32. NumPy has no such type, so its bits are unsigned integers here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...lanes.warps import Array
+from .directed import toward
+from .floating import in_pairs
+
+#: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
+NAN = 0x7FFF
+
+
+def to_float(bits: Array) -> Array:
+    """The float32 of the bits of bfloat16."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def to_bits(exact: Array, rounding: str = "rn") -> Array:
+    """The bits of bfloat16 nearest to floats (``rn``, ties to even), or next towards zero (``rz``); one NaN for all.
+
+    The floats are exact, or rounded to odd.
+    """
+    wide = exact.astype(np.float64)
+    single = wide.astype(np.float32)
+    excess = wide - single.astype(np.float64)
+    word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # the last bit keeps that something is cut
+    if rounding == "rn":
+        word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
+    return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
+
+
+def on_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of float64 as one of the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
+
+    def halves(*bits: Array) -> Array:
+        return to_bits(np.asarray(compute(*(to_float(each).astype(np.float64) for each in bits))))
+
+    pairs = in_pairs(halves)
+    return lambda *words: (halves if words[0].dtype.itemsize == 2 else pairs)(*words)

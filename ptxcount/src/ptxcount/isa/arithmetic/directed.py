@@ -1,0 +1,113 @@
+"""Arithmetic rounded towards zero, minus or plus infinity (PTX ISA, ``.rz``, ``.rm``, ``.rp``).
+
+A result is the one rounded to nearest, moved by one place if it lies on the wrong side of the exact one. For that it is
+enough to know the sign of their difference. Up to float32 the exact result is replaced by a float64 that is rounded to
+odd, which lies on the same side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For
+float64 the sign comes from exact fractions, element by element: such instructions are rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+from .floating import fused_multiply_add, round_to_odd, two_product, two_sum
+
+MODES = ("rz", "rm", "rp")
+
+
+def toward(mode: str, nearest: Array, difference: Array) -> Array:
+    """Results rounded to nearest, moved to the side that a mode, ``rz``, ``rm`` or ``rp``, asks for.
+
+    ``difference`` holds numbers with the sign of the exact results minus these.
+    """
+    infinity = nearest.dtype.type(np.inf)
+    up = (difference > 0) & ((mode == "rp") | ((mode == "rz") & np.signbit(nearest)))
+    down = (difference < 0) & ((mode == "rm") | ((mode == "rz") & ~np.signbit(nearest)))
+    return np.where(up, np.nextafter(nearest, infinity), np.where(down, np.nextafter(nearest, -infinity), nearest))
+
+
+class Operation(NamedTuple):
+    """An operation: how many operands, rounded to nearest, and of float32 operands as a float64 rounded to odd.
+
+    ``above`` has, of fractions, the sign of the exact result minus the last argument.
+    """
+
+    operands: int
+    nearest: Callable[..., Array]
+    odd: Callable[..., Array]
+    above: Callable[..., Fraction]
+
+
+def _odd_quotient(a: Array, b: Array) -> Array:
+    quotient = a / b
+    product, error = two_product(quotient, b)
+    return round_to_odd(quotient, ((a - product) - error) * np.sign(b))
+
+
+def _odd_root(a: Array) -> Array:
+    root = np.sqrt(a)
+    square, error = two_product(root, root)
+    return round_to_odd(root, (a - square) - error)
+
+
+def _odd_sum(a: Array, b: Array) -> Array:
+    return round_to_odd(*two_sum(*np.broadcast_arrays(a, b)))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "add": Operation(2, np.add, _odd_sum, lambda a, b, r: a + b - r),
+    "sub": Operation(2, np.subtract, lambda a, b: _odd_sum(a, -b), lambda a, b, r: a - b - r),
+    "mul": Operation(2, np.multiply, np.multiply, lambda a, b, r: a * b - r),
+    "fma": Operation(3, fused_multiply_add, lambda a, b, c: _odd_sum(a * b, c), lambda a, b, c, r: a * b + c - r),
+    "div": Operation(2, np.divide, _odd_quotient, lambda a, b, r: a / b - r),
+    "rcp": Operation(
+        1, lambda a: a.dtype.type(1) / a, lambda a: _odd_quotient(np.ones_like(a), a), lambda a, r: 1 / a - r
+    ),
+    "sqrt": Operation(1, np.sqrt, _odd_root, lambda a, r: a - r * r),
+}
+#: Whether a sum of exactly zero has a negative operand, or -0: then it is -0 where it is rounded to minus infinity.
+_NEGATIVE: dict[str, Callable[..., Array]] = {
+    "add": lambda a, b: np.signbit(a) | np.signbit(b),
+    "sub": lambda a, b: np.signbit(a) | ~np.signbit(b),
+    "fma": lambda a, b, c: (np.signbit(a) ^ np.signbit(b)) | np.signbit(c),
+}
+
+
+def directed(name: str, mode: str) -> Callable[..., Array]:
+    """An operation, a key of `OPERATIONS`, with a directed rounding: of arrays of float32 or float64."""
+    operation = OPERATIONS[name]
+
+    def compute(*operands: Array) -> Array:
+        operands = tuple(np.broadcast_arrays(*operands))
+        if operands[0].dtype == np.float64:
+            nearest = np.asarray(operation.nearest(*operands))
+            overflow = np.isinf(nearest) & ~((operands[-1] == 0) & (name in ("div", "rcp")))
+            difference = _exact_difference(operation.above, operands, nearest, overflow)
+        else:
+            wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
+            nearest = wide.astype(operands[0].dtype)
+            difference = wide - nearest.astype(np.float64)
+        result = toward(mode, nearest, difference)
+        if mode == "rm" and name in _NEGATIVE:
+            zero = (nearest == 0) & (difference == 0) & _NEGATIVE[name](*operands)
+            result = np.where(zero, -np.zeros_like(result), result)
+        return result
+
+    return compute
+
+
+def _exact_difference(
+    above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
+) -> Array:
+    """The sign of exact minus nearest: by fractions; of what overflowed the opposite of its own, of the rest zero."""
+    finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
+    difference = np.where(overflow & finite, -np.sign(nearest), 0.0)
+    for index in zip(*np.nonzero(finite & np.isfinite(nearest)), strict=True):
+        exact = above(*(Fraction(float(operand[index])) for operand in operands), Fraction(float(nearest[index])))
+        difference[index] = (exact > 0) - (exact < 0)
+    return difference

@@ -1,0 +1,148 @@
+"""Floating-point instructions on NumPy arrays (PTX ISA, "Floating-Point"), IEEE 754, rounded to nearest even.
+
+Instructions marked ``.approx`` or ``.full`` have an error bound on hardware; here they are rounded from float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ...lanes.warps import Array
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its error (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded product and its error (Veltkamp, Dekker)."""
+    product = a * b
+    split = 134217729.0
+    (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
+    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
+
+
+def round_to_odd(total: Array, error: Array) -> Array:
+    """The sum rounded to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
+    bits = total.view(np.int64)
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
+    return (bits + np.where(inexact, step, 0)).view(np.float64)
+
+
+def _exact_fma(a: float, b: float, c: float) -> float:
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if not total:
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    try:
+        return total.numerator / total.denominator  # Python rounds this quotient correctly
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")
+
+
+def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    if a.dtype == np.float32:
+        total = np.multiply(a, b, dtype=np.float64) + c
+        rounded = total.astype(np.float32)
+        again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
+        again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
+        if again.any():
+            x, y, z = (each[again].astype(np.float64) for each in np.broadcast_arrays(a, b, c))
+            rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
+        return rounded
+    if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
+        wide = a.astype(np.float64) * b.astype(np.float64)
+        return round_to_odd(*two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    high, low = two_product(a, b)
+    upper, lower = two_sum(c, low)
+    top, rest = two_sum(high, upper)
+    result = np.array(top + round_to_odd(rest + lower, two_sum(rest, lower)[1]))
+    exponents = [np.frexp(x)[1] for x in (a, b, c)]
+    tame = (high != 0) & (top != 0)
+    for exponent in exponents:
+        tame &= np.abs(exponent) < 400
+    # Rounded once by themselves: a product or a sum alone, and what is not finite. Sums of products begin so.
+    factors = np.isfinite(a) & np.isfinite(b)
+    plain = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~factors | ~np.isfinite(c)
+    result[plain] = np.where(factors & ~np.isfinite(c), c, high + c)[plain]
+    for index in zip(*np.nonzero(~tame & ~plain), strict=True):
+        result[index] = _exact_fma(float(a[index]), float(b[index]), float(c[index]))
+    return result
+
+
+def _pick(zero: Any, choose: Any) -> Callable[[Array, Array], Array]:
+    def pick(a: Array, b: Array) -> Array:
+        if a.dtype.kind != "f":
+            return np.asarray(choose(a, b))
+        bits = f"u{a.dtype.itemsize}"
+        equal = np.asarray(zero(a.view(bits), b.view(bits))).view(a.dtype)
+        return np.where((a == 0) & (b == 0), equal, choose(a, b))
+
+    return pick
+
+
+#: A number wins over NaN, and -0 is less than +0 (PTX ISA ``min``, ``max``); the ``nan`` forms return NaN instead.
+minimum = _pick(np.bitwise_or, np.fmin)
+maximum = _pick(np.bitwise_and, np.fmax)
+minimum_nan = _pick(np.bitwise_or, np.minimum)
+maximum_nan = _pick(np.bitwise_and, np.maximum)
+
+
+def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """``.xorsign.abs``: of two magnitudes, with the signs' product."""
+
+    def signed(a: Array, b: Array) -> Array:
+        found = np.abs(compute(np.abs(a), np.abs(b)))
+        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -found, found))
+
+    return signed
+
+
+def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A function evaluated in float64 and rounded to the type of its argument."""
+
+    def evaluate(*arguments: Array) -> Array:
+        result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))
+        return result.astype(arguments[0].dtype)
+
+    return evaluate
+
+
+def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of the bits of halves applied to both halves of 32-bit words."""
+
+    def evaluate(*words: Array) -> Array:
+        low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
+        high = compute(*((word >> 16).astype(np.uint16) for word in words))
+        return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << 16))
+
+    return evaluate
+
+
+def on_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
+    """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
+    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(dtype) for each in bits))).view(np.uint16))
+
+
+def flush(a: Array) -> Array:
+    """``.ftz``: subnormal numbers become zeros of the same sign; of float64 there is no such form."""
+    return np.asarray(np.where(np.abs(a) < np.finfo(a.dtype).tiny, np.copysign(a.dtype.type(0), a), a))
+
+
+def clamp01(a: Array) -> Array:
+    """``.sat``: to [0, 1]; NaN becomes +0."""
+    return np.asarray(np.where(a > 0, np.fmin(a, a.dtype.type(1)), a.dtype.type(0)))
+
+
+def positive(a: Array) -> Array:
+    """``.relu``: what is negative becomes +0; NaN stays."""
+    return np.asarray(np.where(a > 0, a, np.where(np.isnan(a), a, a.dtype.type(0))))

@@ -1,0 +1,234 @@
+"""Integer, logic and shift instructions on NumPy arrays (PTX ISA, "Integer Arithmetic", "Logic and Shift")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...lanes.warps import Array
+
+
+def _bits(a: Array) -> int:
+    return a.dtype.itemsize * 8
+
+
+def _wide(a: Array) -> Array:
+    return a.astype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
+
+
+def multiply_wide(a: Array, b: Array) -> Array:
+    """The product at twice the width."""
+    return _wide(a) * _wide(b)
+
+
+def multiply_high(a: Array, b: Array) -> Array:
+    """The upper half of the product."""
+    if a.dtype.itemsize < 8:
+        return (multiply_wide(a, b) >> _bits(a)).astype(a.dtype)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + ((x0 * y0) >> half)
+    carry = x0 * y1 + (middle & low)
+    high = x1 * y1 + (middle >> half) + (carry >> half)
+    if a.dtype.kind == "i":  # a negative factor counts 2^64 too much
+        high = high - np.where(a < 0, y, 0) - np.where(b < 0, x, 0)
+    return np.asarray(high.astype(np.uint64).view(a.dtype))
+
+
+def multiply24(shift: int, a: Array, b: Array) -> Array:
+    """32 bits, from one on, of the product of the lowest 24 bits of two words."""
+    x, y = ((each << 8 >> 8).astype(np.int64) for each in (a, b))
+    return np.asarray((x * y >> shift).astype(a.dtype))
+
+
+def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
+    """``fns``: the place of the n-th one bit from a place on, upwards or downwards; all ones if there is none."""
+    mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
+    found = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+    left, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
+    for _ in range(32):
+        there = (place >= 0) & (place < 32)
+        one = there & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
+        one &= (offset != 0) | (place == base)
+        left = left - one
+        found = np.where(one & (left == 0), place, found).astype(np.uint32)
+        place = place + np.where(offset < 0, -1, 1)
+    return found
+
+
+def extend(limit: int, a: Array, bits: Array) -> Array:
+    """``szext``: a number of so many bits made as wide as a word; ``limit`` 31 wraps their number, 32 clamps it."""
+    count = bits & 31 if limit == 31 else np.minimum(bits, 32)
+    places = (32 - count).astype(np.uint32)
+    return shift_right(shift_left(a, places), places)
+
+
+def divide(a: Array, b: Array) -> Array:
+    """The quotient towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
+    if a.dtype.kind == "u":
+        return np.where(b == 0, ~np.zeros_like(a), a // np.where(b == 0, 1, b).astype(b.dtype))
+    if a.dtype.itemsize == 8:
+        safe = np.where((b == 0) | (b == -1), 1, b).astype(b.dtype)
+        quotient = a // safe
+        quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+        return np.where(b == 0, np.array(-1, a.dtype), np.where(b == -1, -a, quotient)).astype(a.dtype)
+    return np.where(b == 0, -1, divide(a.astype(np.int64), b.astype(np.int64))).astype(a.dtype)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """The remainder with the sign of the dividend; the dividend for a zero divisor."""
+    return np.where(b == 0, a, a - divide(a, b) * b).astype(a.dtype)
+
+
+def shift_left(a: Array, amount: Array) -> Array:
+    """Shift left; amounts beyond the width clamp to it."""
+    places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1:
+        return a << places if amount.item() < _bits(a) else np.zeros_like(a)
+    return np.where(amount < _bits(a), a << places, 0).astype(a.dtype)
+
+
+def shift_right(a: Array, amount: Array) -> Array:
+    """Shift right, filling with the sign of a signed type; amounts beyond the width clamp to it."""
+    places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _bits(a)):
+        return np.asarray(a >> places)
+    beyond = a >> (_bits(a) - 1) if a.dtype.kind == "i" else np.zeros_like(a)
+    return np.where(amount < _bits(a), a >> places, beyond).astype(a.dtype)
+
+
+def _funnel(low: Array, high: Array) -> Array:
+    return (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+
+
+def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
+    """``shf.l``: the upper word of ``high:low`` shifted left; ``limit`` 31 wraps the amount, 32 clamps it."""
+    places = amount & 31 if limit == 31 else np.minimum(amount, 32)
+    return ((_funnel(low, high) << places.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+
+
+def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
+    """``shf.r``: the lower word of ``high:low`` shifted right."""
+    places = amount & 31 if limit == 31 else np.minimum(amount, 32)
+    return (_funnel(low, high) >> places.astype(np.uint64)).astype(np.uint32)
+
+
+def population_count(a: Array) -> Array:
+    """The number of one bits, as u32."""
+    x = a.astype(np.uint64)
+    m1, m2, m4 = (np.uint64(m) for m in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F))
+    x = x - ((x >> np.uint64(1)) & m1)
+    x = (x & m2) + ((x >> np.uint64(2)) & m2)
+    x = (x + (x >> np.uint64(4))) & m4
+    return ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint32)
+
+
+def _fill_below(a: Array) -> Array:
+    x = a.astype(np.uint64)
+    for places in (1, 2, 4, 8, 16, 32):
+        x = x | (x >> np.uint64(places))
+    return x
+
+
+def leading_zeros(a: Array) -> Array:
+    """The number of zero bits above the highest one, as u32."""
+    return (_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
+
+
+def find_leading(a: Array) -> Array:
+    """``bfind``: the place of the highest bit that is not a copy of the sign; all ones if there is none."""
+    magnitude = np.where(a < 0, ~a, a) if a.dtype.kind == "i" else a
+    unsigned = magnitude.astype(a.dtype).view(f"u{a.dtype.itemsize}")
+    return (population_count(_fill_below(unsigned)).astype(np.int64) - 1).astype(np.uint32)
+
+
+def shift_to_leading(a: Array) -> Array:
+    """``bfind.shiftamt``: how far to shift left for that bit to become the highest; all ones if there is none."""
+    place = find_leading(a)
+    return np.where(place == 0xFFFFFFFF, place, _bits(a) - 1 - place).astype(np.uint32)
+
+
+def mask_clamped(start: Array, length: Array) -> Array:
+    """``bmsk``: ``length`` ones from bit ``start`` on."""
+    ones = np.full(np.broadcast_shapes(start.shape, length.shape), 0xFFFFFFFF, np.uint32)
+    return shift_left(~shift_left(ones, length), start)
+
+
+def reverse_bits(a: Array) -> Array:
+    """The bits from last to first."""
+    result = np.zeros_like(a)
+    for place in range(_bits(a)):
+        result |= ((a >> a.dtype.type(place)) & a.dtype.type(1)) << a.dtype.type(_bits(a) - 1 - place)
+    return result
+
+
+def extract_field(a: Array, start: Array, length: Array) -> Array:
+    """``bfe``: a field of bits; for signed types extended by the field's top bit (the value's, beyond its end)."""
+    bits = _bits(a)
+    start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
+    unsigned = a.view(f"u{a.dtype.itemsize}")
+    field = shift_right(unsigned, start) & ~shift_left(~np.zeros_like(unsigned), length)
+    if a.dtype.kind == "u":
+        return field
+    top = np.minimum(start + length - 1, bits - 1)
+    sign = (shift_right(unsigned, np.maximum(top, 0)) & 1).astype(bool) & (length > 0)
+    kept = np.clip(np.minimum(length, bits - start), 0, bits)
+    return (
+        np.where(sign, field | shift_left(~np.zeros_like(unsigned), kept), field).astype(unsigned.dtype).view(a.dtype)
+    )
+
+
+def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
+    """``bfi``: the lowest ``length`` bits of ``field`` put into ``a`` from bit ``start``."""
+    start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
+    mask = shift_left(~shift_left(~np.zeros_like(a), length), start)
+    return (a & ~mask) | (shift_left(field, start) & mask)
+
+
+def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
+    """``prmt``: four bytes picked from ``b:a``; the top bit of a pick replicates the byte's sign instead."""
+    pool, result = _funnel(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
+    for place in range(4):
+        pick = (selector >> np.uint32(4 * place)) & np.uint32(15)
+        byte = (pool >> (8 * (pick & 7)).astype(np.uint64)) & np.uint64(255)
+        byte = np.where(pick & 8, np.where(byte & np.uint64(128), 255, 0), byte)
+        result |= byte.astype(np.uint32) << np.uint32(8 * place)
+    return result
+
+
+#: The bytes that the modes of ``prmt`` pick for each byte, from the lowest two bits of the selector.
+PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
+    "f4e": lambda place, n: n + place,
+    "b4e": lambda place, n: (n - place) & 7,
+    "rc8": lambda place, n: n,
+    "ecl": lambda place, n: np.maximum(n, place),
+    "ecr": lambda place, n: np.minimum(n, place),
+    "rc16": lambda place, n: 2 * (n & 1) + place % 2,
+}
+
+
+def permute_by(picks: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
+    """``prmt`` with a mode."""
+    nibbles = sum(picks(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
+    return permute_bytes(a, b, np.asarray(nibbles).astype(np.uint32))
+
+
+def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
+    """``lop3``: any function of three bits, given as its truth table."""
+    result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), a.dtype)
+    for row in range(8):
+        if int(table.flat[0]) >> row & 1:
+            result |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+    return result
+
+
+def saturated(total: Array) -> Array:
+    """A wide sum clamped to 32 bits."""
+    return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
+    """``.sat``: the upper part of a product and a third number."""
+    return saturated(high(a, b).astype(np.int64) + c)

@@ -1,0 +1,67 @@
+"""``atom`` and ``red``: atomic operations on global and shared memory (PTX ISA, "Parallel Synchronization")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value
+from ..lanes.warps import Array, spread
+from ..machine.chunk import Chunk
+from ..ptx.program import SINK, Immediate, Instruction
+from .atomic_operations import apply, find, turns
+from .operands import address, elements, expect_count, unsupported
+from .registry import Step, binds, step_of
+from .spaces import decode, in_each_space
+
+
+@binds("atom", "red")
+def _atomic(instruction: Instruction) -> Step:
+    """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
+    space, count, kind, names = decode(instruction, named=True)
+    operation = find(names, kind)
+    if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
+        raise unsupported(instruction)
+    returns = instruction.opcode == "atom"
+    expect_count(instruction, returns + 1 + operation.operands)
+    where_operand, *sources = instruction.operands[returns:]
+    targets = elements(instruction.operands[0], count, instruction) if returns else ()
+    used = any(each is not SINK for each in targets)
+    ones = isinstance(sources[0], Immediate) and sources[0].value == 1
+    cost = turns(names[0], kind, returns=used, ones=ones)
+    read = address(instruction, where_operand, space)
+
+    def done(chunk: Chunk, *given: Array) -> list[Array]:
+        on = np.nonzero(spread(chunk.active, chunk.shape))
+
+        def each_space(chunk: Chunk, where: str, place: Value) -> list[Array]:
+            mine = np.nonzero(spread(chunk.active, chunk.shape))
+            return update(chunk, where, place, [spread(each, chunk.shape)[mine] for each in given])
+
+        found = in_each_space(space, read, each_space)(chunk)
+        results = [np.zeros(chunk.shape, kind.dtype) for _ in targets]
+        for result, old in zip(results, found, strict=False):
+            result[on] = old[on]
+        return results
+
+    def update(chunk: Chunk, where: str, place: Value, values: list[Array]) -> list[Array]:
+        if where not in ("global", "shared"):
+            raise unsupported(instruction, f"in {where} memory")
+        on, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
+        results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
+        chunk.order(chunk.active)
+        memory = chunk.memory(where)
+        for units, index, chosen in memory.atomic(place, width * count, chunk.active, chunk.reporter(), chunk.shape):
+            cells = units.view(kind.dtype)
+            for k, result in enumerate(results):
+                mine = [value[chosen] for value in (values[k : k + 1] if count > 1 else values)]
+                old = apply(operation, cells, index * count + k, mine, returns=used)
+                result[tuple(axis[chosen] for axis in on)] = old
+                if used and (cells[index * count + k] == old).all():
+                    chunk.spins += 1
+                elif names[0] in ("cas", "exch"):
+                    chunk.wrote, chunk.spins = True, 0
+        chunk.record(where, "atomic", width * count, place, turns=cost)
+        return results
+
+    reads = [(each, kind) for source in sources for each in elements(source, count, instruction)]
+    return step_of(instruction, [(each, kind) for each in targets], reads, done)

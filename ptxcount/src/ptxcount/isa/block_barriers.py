@@ -1,0 +1,74 @@
+"""Barriers of thread blocks and clusters, and traps (PTX ISA, ``bar``, ``barrier``, ``trap``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..lanes.warps import Array, spread
+from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Instruction
+from ..util.errors import TrapError
+from .operands import Reader, expect_count, reader, unsupported
+from .registry import Step, binds, op
+
+
+class Barrier(NamedTuple):
+    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place."""
+
+    number: Reader | None
+    threads: Reader | None
+    waits: bool
+    aligned: bool = False
+
+
+def barrier_of(instruction: Instruction) -> Barrier:
+    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, or ``barrier.cluster.wait``.
+
+    Raises `UnsupportedInstructionError` if the instruction has another form.
+    """
+    if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
+        expect_count(instruction, 0)
+        return Barrier(None, None, True)
+    waits = "sync" in instruction.modifiers
+    known = {"sync" if waits else "arrive"}
+    if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
+        raise unsupported(instruction)
+    expect_count(instruction, *((1, 2) if waits else (2,)))
+    number, *threads = (reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
+    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return Barrier(number, threads[0] if threads else None, waits, aligned)
+
+
+@binds("bar", "barrier")
+def _barrier(instruction: Instruction) -> Step | None:
+    """The waiting is the scheduler's."""
+    if "warp" in instruction.modifiers:
+        return None
+    if not {"cluster", "arrive"} <= {*instruction.modifiers}:
+        barrier_of(instruction)
+    return lambda chunk: None
+
+
+#: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
+_OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
+    "popc": lambda on, came: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
+    "and": lambda on, came: np.asarray((on | ~came).all(axis=1, keepdims=True)),
+    "or": lambda on, came: np.asarray(on.any(axis=1, keepdims=True)),
+}
+
+
+@op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
+@op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
+def _reduced(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
+    """The second half of ``bar.red`` (`lowering`)."""
+    came = spread(chunk.active, chunk.shape)
+    return [_OF_BLOCK[operation](came & predicate, came)]
+
+
+@op("(trap|brkpt)", "=")
+def _trap(opcode: str, chunk: Chunk) -> list[Array]:
+    """``brkpt`` ends a kernel that no debugger watches."""
+    raise chunk.fault(TrapError, "the kernel stopped itself")

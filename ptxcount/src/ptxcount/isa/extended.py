@@ -1,0 +1,141 @@
+"""Sums with a carry (PTX ISA, "Extended-Precision Integer Arithmetic"), and sums of products of parts of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..lanes.symbolic_values import COMPARISONS
+from ..lanes.warps import Array
+from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Instruction, Type
+from .arithmetic.floating import flush
+from .arithmetic.integer import logic3, multiply_high
+from .operands import CARRY, expect_count, split_name, unsupported
+from .registry import Step, binds, op, step_of
+from .table import COMBINATIONS
+
+
+def _plus(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
+    first = a + b
+    total = first + carry
+    return total, (first < a) | (total < first)
+
+
+def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
+    first = a - b
+    return first - borrow, (a < b) | (first < borrow)
+
+
+#: By opcode and half: the operands, the two that are summed, and how; both as unsigned numbers.
+_SUMS: dict[
+    str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
+] = {
+    "add": (2, lambda a, b: (a, b), _plus),
+    "sub": (2, lambda a, b: (a, b), _minus),
+    "mad.lo": (3, lambda a, b, c: (a * b, c), _plus),
+    "mad.hi": (3, lambda a, b, c: (multiply_high(a, b), c), _plus),
+}
+
+
+@binds("add", "sub", "mad", "addc", "subc", "madc")
+def _sum_with_carry(instruction: Instruction) -> Step | None:
+    """``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}`` alike, and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
+    names, types = split_name(instruction)
+    carries_in, carries_out = len(instruction.opcode) == 4, "cc" in names
+    if not (carries_in or carries_out):
+        return None
+    key = ".".join([instruction.opcode[:3], *(name for name in names if name != "cc")])
+    if key not in _SUMS or len(types) != 1 or types[0].kind not in "us" or types[0].size < 4:
+        raise unsupported(instruction)
+    (count, summands, add), kind = _SUMS[key], types[0]
+    expect_count(instruction, count + 1)
+    target, *sources = instruction.operands
+    carry = (CARRY, CARRY.type)
+
+    def total(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
+        a, b = (each.view(f"u{kind.size}") for each in summands(*values[:count]))
+        before = values[count] if carries_in else np.zeros((1, 1), bool)
+        return add(a, b, before.astype(f"u{kind.size}"))
+
+    reads = [*((each, kind) for each in sources), *[carry] * carries_in]
+    return step_of(instruction, [(target, kind), *[carry] * carries_out], reads, total)
+
+
+def _parts(words: Array, kind: Type, size: int) -> list[Array]:
+    """The parts of ``size`` bytes of 32-bit words, lowest first, extended as the type says."""
+    cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
+    parts = cut.reshape(*words.shape, 4 // size)
+    return [parts[..., place].astype(np.int64) for place in range(4 // size)]
+
+
+def _dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
+    first, second = (TYPES[each] for each in kinds)
+    pairs = zip(_parts(a, first, size), _parts(b, second, 1)[skipped:], strict=False)
+    return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
+
+
+@op("dp4a.(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
+def _four_products(first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    return _dot_product(1, 0, (first, second), a, b, c)
+
+
+@op("dp2a.(lo|hi).(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
+def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    """Of 16-bit parts of ``a`` with the lower or upper bytes of ``b``."""
+    return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
+
+
+#: What ``v...``, ``v...2`` and ``v...4`` make of two words or of their parts, and of that and a third word.
+_OF_PARTS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "absdiff": lambda a, b: np.abs(a - b),
+    "avrg": lambda a, b: (a + b + 1) >> 1,
+    "min": np.minimum,
+    "max": np.maximum,
+    **COMPARISONS,
+}
+
+
+@op("(vset|vset2|vset4).(u32|s32).(u32|s32).(eq|ne|lt|le|gt|ge)(?:.(add|min|max))?", "u32 = b32 b32 u32?")
+def _compared_parts(
+    opcode: str, first: str, second: str, name: str, merge: str | None, chunk: Chunk, *words: Array
+) -> Any:
+    return _of_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
+
+
+@op(
+    "(vadd|vsub|vabsdiff|vmin|vmax|vadd2|vsub2|vabsdiff2|vavrg2|vmin2|vmax2|vadd4|vsub4|vabsdiff4|vavrg4|vmin4|vmax4)"
+    ".(u32|s32).(u32|s32).(u32|s32)(?:.(sat))?(?:.(add|min|max))?",
+    "$2 = b32 b32 $2?",
+)
+def _of_parts(
+    opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
+) -> list[Array]:
+    """The parts of two words made into those of one, clamped with ``sat``; or their sum merged with a third word."""
+    name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
+    kind, bits = TYPES[total].dtype, 8 * size
+    pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
+    parts = [_OF_PARTS[name](x, y).astype(np.int64) for x, y in pairs]
+    if sat:
+        limits = np.iinfo(f"{kind.kind}{size}")
+        parts = [np.clip(part, limits.min, limits.max) for part in parts]
+    if merge:
+        return [_OF_PARTS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(kind)]
+    return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(kind)]
+
+
+@op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
+def _selected_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    """``a`` where ``c`` is not below zero, else ``b``."""
+    return [np.where((flush(c) if ftz else c) >= 0, a, b)]
+
+
+@op("lop3.(and|or).b32", "b32|pred = b32 b32 b32 u32 pred")
+def _logic_and_test(name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, other: Array) -> list[Array]:
+    """Also whether any bit is set, combined with a predicate."""
+    result = logic3(a, b, c, table)
+    return [result, COMBINATIONS[name](result != 0, other)]

@@ -1,0 +1,122 @@
+"""Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
+
+They are done at once, and rounded as those of `matrices`. A descriptor says where a factor lies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array, spread
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
+from ...util.errors import OutOfBoundsError
+from ..operands import expect_count, items, unsupported
+from ..registry import Step, binds, step_of
+from ..tensor_cores.fragments import Shape
+from ..tensor_cores.mma import ELEMENTS, encode, form, held
+from ..warp_collectives import lanes_of
+from .tensor_maps import SWIZZLES
+
+_U64, _PRED = TYPES["u64"], TYPES["pred"]
+_WARPS = 4
+#: Bytes of the pattern in shared memory, by the two highest bits of a descriptor.
+_SPANS = (16, 128, 64, 32)
+_NAMES = {"mma_async", "sync", "aligned", "satfinite"}
+_ORDER = ("fence", "commit_group", "wait_group")
+
+
+class Descriptor(NamedTuple):
+    """Where a factor begins, and bytes between its groups of eight: along the products, and across."""
+
+    start: int
+    leading: int
+    stride: int
+    span: int
+
+    @classmethod
+    def read(cls, bits: int) -> Descriptor:
+        """From the 64 bits that a kernel gives."""
+        start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
+        return cls(start, leading, stride, _SPANS[bits >> 62 & 3])
+
+    def places(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
+        """The address of each element, (outer, products), of so many bytes.
+
+        ``transposed``: neighbours in memory are those of the outer axis, not those that are summed.
+        """
+        across, along = np.arange(outer)[:, None], np.arange(products)[None, :]
+        swizzled = self.span > 16
+        if not transposed:
+            byte = along * width
+            inner = byte if swizzled else byte // 16 * self.leading + byte % 16
+            place = across // 8 * self.stride + across % 8 * self.span + inner
+        else:
+            byte, groups = across * width, (self.leading, self.stride) if swizzled else (self.stride, self.leading)
+            place = byte // self.span * groups[0] + along // 8 * groups[1] + along % 8 * self.span + byte % self.span
+        place = place + self.start
+        return np.asarray(place ^ ((place >> 3) & SWIZZLES[self.span if swizzled else 0]))
+
+
+def _factor(chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, turned: bool, report: Any) -> Array:
+    """The bits of a factor, (outer, products), for each warp, from the descriptors of its lanes."""
+    whole = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+    found: dict[tuple[int, int], Array] = {}
+    for row, bits in {(row, int(bits)) for row, each in enumerate(whole) for bits in each}:
+        places = Descriptor.read(bits).places(*extent, width, transposed=turned)
+        first, stop = int(places.min()), int(places.max()) + width
+        held_there = chunk.shared.reach(row, first, stop - first, report, written=None)
+        index = (places - first)[..., None] + np.arange(width)
+        found[row, bits] = np.ascontiguousarray(held_there[index]).view(f"u{width}")[..., 0]
+    return np.stack([np.stack([found[row, int(bits)] for bits in each]) for row, each in enumerate(whole)])
+
+
+@binds("wgmma")
+def _product(instruction: Instruction) -> Step:
+    """``wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``."""
+    if instruction.modifiers[0] in _ORDER:
+        return lambda chunk: None
+    shape, elements, names = form(instruction)
+    if len(elements) == 2:  # of integers alike
+        elements = [*elements, elements[1]]
+    if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
+        raise unsupported(instruction)
+    to, left, right = elements
+    expect_count(instruction, 4, 6, 7, 8)
+    target, first, second, scale, *constants = instruction.operands
+    numbers = [each.value for each in constants if isinstance(each, Immediate)]
+    in_registers = len(items(first)) > 1
+    signs = numbers[:2] or [1, 1]
+    turns = [bool(each) for each in numbers[2:]]
+    turned = ([False] * (2 - len(turns)) + turns)[-2:]
+    warp = Shape(16, shape.n, shape.k)
+    given, result = held("a", warp, left), held("d", warp, to)
+    targets, registers = items(target), items(first)
+    if len(targets) != len(result.parts) or (in_registers and len(registers) != len(given.parts)):
+        raise unsupported(instruction, f"{len(result.parts)} registers wanted, {len(targets)} given")
+
+    def product(chunk: Chunk, *values: Array) -> list[Array]:
+        old, (scales, bits, *rest) = values[: len(targets)], values[len(targets) :]
+        source = chunk.reporter()
+
+        def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
+            source(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
+
+        if in_registers:
+            a = given.matrix(chunk, rest)
+        else:
+            whole = _factor(chunk, rest[0], (shape.m, shape.k), ELEMENTS[left].bits // 8, turned[0], report)
+            quarter = np.arange(whole.shape[1]) % _WARPS
+            a = np.stack([whole[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
+        b = _factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
+        sums = signs[0] * signs[1] * (ELEMENTS[left].decode(a) @ ELEMENTS[right].decode(b))
+        kept = lanes_of(chunk, scales)[:, :, :1, None]
+        sums = sums + np.where(kept, ELEMENTS[to].decode(result.matrix(chunk, old)), 0)
+        return result.registers(chunk, encode(sums, to, saturate="satfinite" in names))
+
+    reads: list[tuple[Operand, Type]] = [(each, result.kind) for each in targets]
+    reads += [(scale, _PRED), (second, _U64)]
+    reads += [(each, given.kind) for each in registers] if in_registers else [(first, _U64)]
+    return step_of(instruction, [(each, result.kind) for each in targets], reads, product)

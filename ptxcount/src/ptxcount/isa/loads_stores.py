@@ -1,0 +1,142 @@
+"""Loads, stores, copies and the stack (PTX ISA, "Data Movement and Conversion Instructions")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value
+from ..lanes.warps import Array, unsigned
+from ..machine.chunk import EVERYONE, Chunk
+from ..ptx.program import TYPES, Immediate, Instruction
+from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
+from .registry import Step, binds, step_of
+from .spaces import HINTS, decode, in_each_space
+
+#: Spaces that are only read.
+_READ = ("constant", "parameter")
+
+
+@binds("ld", "ldu")
+def _load(instruction: Instruction) -> Step:
+    """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
+    space, count, kind, _ = decode(instruction)
+    expect_count(instruction, 2)
+    places = elements(instruction.operands[0], count, instruction)
+    polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
+
+    def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
+        if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
+            values = chunk.context.parameters.load(place, kind.size, count, EVERYONE, chunk.reporter())
+            return [value.view(kind.dtype) for value in values]  # it is one number, whoever asks for it
+        if polls:
+            chunk.spins += 1
+            chunk.order(chunk.active)
+        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
+        chunk.record(where, "load", kind.size * count, place)
+        return [value.view(kind.dtype) for value in values]
+
+    loaded = in_each_space(space, address(instruction, instruction.operands[1], space), load)
+    return step_of(instruction, [(each, kind) for each in places], [], loaded, wider=True)
+
+
+@binds("st")
+def _store(instruction: Instruction) -> Step | None:
+    """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
+    if "async" in instruction.modifiers:
+        return None
+    space, count, kind, _ = decode(instruction)
+    expect_count(instruction, 2)
+    if space in _READ:
+        raise unsupported(instruction, f"{space} memory is not written")
+    sources = elements(instruction.operands[1], count, instruction)
+    dtype, read = unsigned(kind.size), address(instruction, instruction.operands[0], space)
+    plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
+
+    def store(chunk: Chunk, *values: Array) -> list[Array]:
+        chunk.wrote, chunk.spins = True, 0
+        parts = [value.view(dtype) for value in values]
+
+        def stored(chunk: Chunk, where: str, place: Value) -> list[Array]:
+            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.reporter(plain=plain))
+            chunk.record(where, "store", kind.size * count, place)
+            return []
+
+        return in_each_space(space, read, stored)(chunk)
+
+    return step_of(instruction, [], [(each, kind) for each in sources], store, wider=True)
+
+
+#: Of asynchronous copies what only orders them.
+_WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
+
+
+@binds("cp")
+def _async_copy(instruction: Instruction) -> Step | None:
+    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros.
+
+    An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
+    """
+    names = [name for name in instruction.modifiers if name not in HINTS]
+    if {*names} <= _WAITS or "prefetch" in names:
+        return _nothing(instruction)
+    if {"bulk", "mbarrier"} & {*names}:
+        return None
+    expect_count(instruction, 3, 4)
+    to, source, size, *some = instruction.operands
+    width = size.value if isinstance(size, Immediate) else 0
+    if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
+        raise unsupported(instruction)
+    count = int(width) // 4
+    read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
+    given = reader(instruction, some[0], TYPES["u32"]) if some else None
+    instruction.units.add(4)
+
+    def step(chunk: Chunk) -> None:
+        shared, place, active = read_to(chunk), read_from(chunk), chunk.active
+        report = chunk.reporter()
+        if given is not None:
+            wanted = as_array(given(chunk), TYPES["u32"])
+            if (active & (wanted != 0) & (wanted != width)).any():
+                raise unsupported(instruction, f"0 or {width} bytes")
+            chunk.active = active & (wanted == width)
+        values = [np.zeros((1, 1), np.uint32)] * count
+        if chunk.active.any():
+            values = chunk.context.memory.load(place, 4, count, chunk.active, report)
+            values = [np.where(chunk.active, value, 0).astype(np.uint32) for value in values]
+            chunk.record("global", "load", int(width), place)
+        chunk.active = active
+        chunk.shared.store(shared, 4, values, active, report)
+        chunk.record("shared", "copy", int(width), shared)
+
+    return step
+
+
+@binds("alloca", "stacksave", "stackrestore")
+def _stack(instruction: Instruction) -> Step:
+    """``alloca.type d, size{, align}``, ``stacksave.type d``, ``stackrestore.type a``: a stack that grows upwards."""
+    (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
+    used = (STACK, STACK.type)
+    if kind.name not in ("u32", "u64") or not operands:
+        raise unsupported(instruction)
+    if instruction.opcode == "stackrestore":
+        return step_of(instruction, [used], [(operands[0], kind)], lambda chunk, place: [place.astype(np.uint64)])
+    align = int(operands[2].value) if len(operands) > 2 and isinstance(operands[2], Immediate) else 8
+
+    def allocated(chunk: Chunk, used: Array, *size: Array) -> list[Array]:
+        if not size:
+            return [used.astype(kind.dtype)]
+        start = (used.astype(np.int64) + align - 1) // align * align
+        place = chunk.context.symbols[STACK.name] + start
+        return [place.astype(kind.dtype), (start + size[0].astype(np.int64)).astype(np.uint64)]
+
+    writes = [(operands[0], kind), used][: len(operands[:2])]
+    return step_of(instruction, writes, [used, *((each, kind) for each in operands[1:2])], allocated)
+
+
+@binds(
+    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol", "pmevent",
+    "setmaxnreg",
+)  # fmt: skip
+def _nothing(instruction: Instruction) -> Step:
+    """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
+    return lambda chunk: None

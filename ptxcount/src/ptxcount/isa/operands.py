@@ -1,0 +1,167 @@
+"""Operands to functions that read them from a chunk; which registers an instruction uses is noted in it on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..lanes.symbolic_values import SUM_RULES, Value, dense
+from ..lanes.warps import Array
+from ..machine.chunk import Chunk
+from ..ptx.program import SINK, TYPES, Address, Group, Immediate, Instruction, Operand, Register, Special, Symbol, Type
+from ..util.errors import UnsupportedInstructionError
+
+Reader = Callable[[Chunk], Value]
+#: The condition code, as a register that no PTX can name, and how much of a thread's stack is in use.
+CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
+
+
+def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
+    """The error for an instruction outside of the subset, or whose operands do not fit it."""
+    return UnsupportedInstructionError(instruction.source, instruction.name, why)
+
+
+def expect_count(instruction: Instruction, *counts: int) -> None:
+    """Check the number of operands."""
+    if len(instruction.operands) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {wanted}")
+
+
+def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
+    """The modifiers of an instruction that are not types, and its types."""
+    names = [name for name in instruction.modifiers if name not in TYPES]
+    return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
+
+
+def as_array(value: Value, kind: Type) -> Array:
+    """The value as one array of the dtype of ``kind``."""
+    return dense(value).view(kind.dtype)
+
+
+def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
+    """A function from a chunk to what an operand holds for each thread, as ``kind``; bits beyond are cut if ``wider``.
+
+    Raises `UnsupportedInstructionError` if the operand does not fit; of an unknown name, the function raises it.
+    """
+    if isinstance(operand, Register):
+        return _register(instruction, operand, kind, wider)
+    if isinstance(operand, Special):
+        return _special(operand.name, np.dtype(f"u{kind.size}"))
+    if isinstance(operand, Immediate):
+        constant = immediate(instruction, operand, kind)
+        return lambda chunk: constant
+    if isinstance(operand, Symbol) and operand is not SINK:
+        if kind.size < 4 or kind.kind == "f":
+            raise unsupported(instruction, f"an address does not fit .{kind.name}")
+        return _symbol(operand.name, kind, 0)
+    raise unsupported(instruction, f"{operand} cannot be read as .{kind.name}")
+
+
+def _symbol(name: str, kind: Type, offset: int) -> Reader:
+    dtype, most = np.dtype(f"u{kind.size}"), 2**kind.bits
+
+    def read(chunk: Chunk) -> Value:
+        place = chunk.context.symbols.get(name)
+        if place is None:
+            problem = chunk.context.refused.get(name, "it is not a variable")
+            raise unsupported(chunk.instruction, f"{name}: {problem}")
+        return np.array([[(place + offset) % most]], dtype)
+
+    return read
+
+
+def _special(name: str, dtype: np.dtype[Any]) -> Reader:
+    def read(chunk: Chunk) -> Value:
+        value = chunk.special(name)
+        if value is None:
+            raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
+        return value if dtype.itemsize == value.itemsize else value.astype(dtype)
+
+    return read
+
+
+def _fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
+    own = operand.type
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
+        raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
+
+
+def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
+    own, name = operand.type, operand.name
+    _fit(instruction, operand, kind, wider)
+    instruction.reads.add(name)
+    if operand.negated:
+        return lambda chunk: ~dense(chunk.read(name, own))
+    if own.size > kind.size:
+        cut, whole = np.dtype(f"u{kind.size}"), np.dtype(f"u{own.size}")
+        return lambda chunk: dense(chunk.read(name, own)).view(whole).astype(cut)
+    return lambda chunk: chunk.read(name, own)
+
+
+def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
+    """A literal as a (1, 1) array of ``kind``."""
+    if kind.kind == "p":
+        if isinstance(operand.value, int):
+            return np.full((1, 1), operand.value != 0)
+    elif kind.kind == "f":
+        with np.errstate(over="ignore"):
+            return np.full((1, 1), operand.value, np.float64).astype(kind.dtype)
+    elif isinstance(operand.value, float):  # the bits of a float, as in mov.b32 %r1, 0f3F800000
+        if kind.size in (4, 8) and kind.kind == "b":
+            return np.full((1, 1), operand.value, f"f{kind.size}").view(f"u{kind.size}")
+    elif -(2**63) <= operand.value < 2**64:
+        return np.full((1, 1), operand.value % 2**kind.bits, f"u{kind.size}").view(kind.dtype)
+    raise unsupported(instruction, f"{operand.value} does not fit .{kind.name}")
+
+
+def destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
+    """The register that an instruction writes; None for the sink ``_``. Parameters and errors as of `reader`."""
+    if operand is SINK:
+        return None
+    if not isinstance(operand, Register) or operand.negated:
+        raise unsupported(instruction, f"{operand} cannot be written")
+    _fit(instruction, operand, kind, wider)
+    instruction.writes.add(operand.name)
+    return operand
+
+
+def items(operand: Operand) -> tuple[Operand, ...]:
+    """The operands that stand in one place, such as ``p|q``; else the one that stands there."""
+    return operand.items if isinstance(operand, Group) else (operand,)
+
+
+def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands of a vector of ``count``, or the one operand of a scalar."""
+    found = items(operand)
+    if len(found) != count or any(isinstance(item, (Group, Address)) for item in found):
+        raise unsupported(instruction, f"{count} elements wanted, {len(found)} given")
+    return found
+
+
+def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
+    """A function that reads a byte address: 64 bits wide, or 32 in shared and local memory."""
+    if not isinstance(operand, Address) or isinstance(operand.base, Special):
+        raise unsupported(instruction, f"an address is needed, not {operand}")
+    u64 = TYPES["u64"]
+    offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
+    if operand.base is None:
+        return lambda chunk: offset
+    if isinstance(operand.base, Symbol):
+        return _symbol(operand.base.name, u64, operand.offset)
+    narrow = operand.base.type.size == 4
+    if narrow and space not in ("shared", "local", "parameter"):
+        raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
+    base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
+    if narrow and operand.offset:
+        short = offset.astype(np.int32)
+        return lambda chunk: plus(TYPES["u32"], base(chunk), short)
+    return (lambda chunk: plus(u64, base(chunk), offset)) if operand.offset else base
+
+
+def plus(kind: Type, value: Value, offset: Array) -> Value:
+    """A value and a signed offset, as a sum of parts if the value is one."""
+    total = SUM_RULES["add"](kind, value, offset)
+    return dense(value).view(offset.dtype) + offset if total is None else total

@@ -1,0 +1,109 @@
+"""How instructions become steps: binders by opcode, and the rules that most of them are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value, dense
+from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Instruction, Operand, Register, Type
+from .operands import destination, expect_count, items, reader, unsupported
+
+Step = Callable[[Chunk], None]
+#: Makes the step of an instruction; None if it is not for that one.
+Binder = Callable[[Instruction], "Step | None"]
+#: The binders of each opcode, in the order in which they are asked.
+BINDERS: dict[str, list[Binder]] = {}
+
+
+def binds(*opcodes: str) -> Callable[[Binder], Binder]:
+    """Register a binder of instructions with some opcodes."""
+
+    def register(binder: Binder) -> Binder:
+        for opcode in opcodes:
+            BINDERS.setdefault(opcode, []).append(binder)
+        return binder
+
+    return register
+
+
+def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what an instruction computes, by its name and the types of its operands.
+
+    ``name`` is a regular expression in which a dot is one; it begins with the opcode, or with several in brackets.
+    ``operands`` are types: of the first operand, whose parts are written (``b32|pred?``), ``=``, and of those that are
+    read. ``?`` stands behind what may be missing, and ``$1`` for the first group of the name. The function takes the
+    groups, the chunk and an array for each operand that is read (with ``sums`` as `step_of`), and gives what is
+    written, in order.
+    """
+    pattern, (written, _, read) = re.compile(name.replace(".", r"\.")), operands.partition("=")
+    opcodes = re.match(r"\(?([\w|]+)", name)[1].split("|")  # type: ignore[index]
+
+    def register(compute: Callable[..., Any]) -> Callable[..., Any]:
+        @binds(*opcodes)
+        def binder(instruction: Instruction) -> Step | None:
+            found = pattern.fullmatch(instruction.name)
+            if found is None:
+                return None
+            (targets, fewest), (kinds, least) = (_types(words, found) for words in (written, read))
+            first = bool(targets)
+            expect_count(instruction, *range(least + first, len(kinds) + first + 1))
+            places = items(instruction.operands[0])[: len(targets)] if first else ()
+            if len(places) < fewest:
+                raise unsupported(instruction, f"{fewest} results, not {len(places)}")
+            reads = zip(instruction.operands[first:], kinds, strict=False)
+            computed = partial(compute, *found.groups())
+            return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)
+
+        return compute
+
+    return register
+
+
+def _types(words: str, found: re.Match[str]) -> tuple[list[Type], int]:
+    """The types of operands, and how many of them are needed."""
+    each = words.replace("|", " ").split()
+    names = [found[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in each]
+    return [TYPES[name] for name in names], sum(not word.endswith("?") for word in each)
+
+
+def step_of(
+    instruction: Instruction,
+    writes: Iterable[tuple[Operand, Type]],
+    reads: Iterable[tuple[Operand, Type]],
+    compute: Callable[..., Iterable[Value]],
+    *,
+    wider: bool = False,
+    sums: bool = False,
+) -> Step:
+    """The step that reads operands, computes from the chunk and an array for each, and writes each result.
+
+    With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
+    hold, which may be sums of parts. Raises as `reader` and `destination`.
+    """
+    given = [*reads]
+    targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
+    readers = [reader(instruction, operand, kind, wider) for operand, kind in given]
+    dtypes = [kind.dtype for _, kind in given]
+
+    def step(chunk: Chunk) -> None:
+        values: Sequence[Value] = [read(chunk) for read in readers]
+        if not sums:
+            values = [dense(value).view(dtype) for value, dtype in zip(values, dtypes, strict=True)]
+        for target, result in zip(targets, compute(chunk, *values), strict=False):
+            if target is not None:
+                chunk.write(target.name, _extended(result, target) if wider else result)
+
+    return step
+
+
+def _extended(value: Value, register: Register) -> Value:
+    """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
+    if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
+        return value
+    return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")

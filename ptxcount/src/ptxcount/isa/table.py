@@ -1,0 +1,184 @@
+"""The instructions that compute: one line each (PTX ISA, "Integer Arithmetic" to "Logic and Shift Instructions").
+
+How each operand is read: ``t`` as the instruction's type, ``w`` at twice its width, ``u`` as u32, ``p`` as a predicate.
+The result is written the same way. Options are modifiers that change how, not what (rounding, flushing, saturation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..lanes.warps import choose
+from .arithmetic import floating, integer
+from .arithmetic.directed import MODES, OPERATIONS, directed
+from .arithmetic.floating import through_double
+
+I16 = frozenset({"s16", "u16"})
+I32 = frozenset({"s32", "u32"})
+I64 = frozenset({"s64", "u64"})
+INTEGERS = I16 | I32 | I64
+HALFWORDS = frozenset({"s16x2", "u16x2"})
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+HALF = frozenset({"f16", "bf16"})
+REAL = frozenset({"f32", "f64"})
+SINGLE = frozenset({"f32"})
+BITS = frozenset({"b16", "b32", "b64"})
+LOGIC = BITS | {"pred"}
+WORDS = frozenset({"b32", "b64"})
+NONE: frozenset[str] = frozenset()
+FLUSH = frozenset({"ftz"})
+ROUND = frozenset({"rn", "ftz", "sat"})
+APPROX = frozenset({"approx", "full", "rn", "ftz"})
+
+
+class Computation(NamedTuple):
+    """What an instruction computes, how it reads and writes, for which types, and what else its name may hold."""
+
+    compute: Callable[..., Any]
+    reads: str
+    types: frozenset[str]
+    options: frozenset[str] = NONE
+    writes: str = "t"
+
+
+INSTRUCTIONS: dict[str, Computation] = {
+    "add": Computation(np.add, "tt", INTEGERS | FLOATS | HALFWORDS, ROUND),
+    "sub": Computation(np.subtract, "tt", INTEGERS | FLOATS, ROUND),
+    "mul": Computation(np.multiply, "tt", FLOATS, ROUND),
+    "add.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") + b), "tt", frozenset({"s32"})),
+    "sub.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") - b), "tt", frozenset({"s32"})),
+    "mul.lo": Computation(np.multiply, "tt", INTEGERS),
+    "mul24.lo": Computation(partial(integer.multiply24, 0), "tt", I32),
+    "mul24.hi": Computation(partial(integer.multiply24, 16), "tt", I32),
+    "mad24.lo": Computation(lambda a, b, c: integer.multiply24(0, a, b) + c, "ttt", I32),
+    "mad24.hi": Computation(lambda a, b, c: integer.multiply24(16, a, b) + c, "ttt", I32),
+    **{
+        f"{name}.hi.sat": Computation(partial(integer.multiply_add_saturated, high), "ttt", frozenset({"s32"}))
+        for name, high in (("mad", integer.multiply_high), ("mad24", partial(integer.multiply24, 16)))
+    },
+    "mul.hi": Computation(integer.multiply_high, "tt", INTEGERS),
+    "mul.wide": Computation(integer.multiply_wide, "tt", I16 | I32, NONE, "w"),
+    "mad.lo": Computation(lambda a, b, c: a * b + c, "ttt", INTEGERS),
+    "mad.hi": Computation(lambda a, b, c: integer.multiply_high(a, b) + c, "ttt", INTEGERS),
+    "mad.wide": Computation(lambda a, b, c: integer.multiply_wide(a, b) + c, "ttw", I16 | I32, NONE, "w"),
+    "sad": Computation(lambda a, b, c: c + (np.maximum(a, b) - np.minimum(a, b)), "ttt", INTEGERS),
+    "div": Computation(integer.divide, "tt", INTEGERS),
+    "rem": Computation(integer.remainder, "tt", INTEGERS),
+    "abs": Computation(np.abs, "t", INTEGERS | FLOATS, FLUSH),
+    "neg": Computation(np.negative, "t", INTEGERS | FLOATS, FLUSH),
+    "min": Computation(floating.minimum, "tt", INTEGERS | FLOATS | HALFWORDS, FLUSH | {"relu"}),
+    "max": Computation(floating.maximum, "tt", INTEGERS | FLOATS | HALFWORDS, FLUSH | {"relu"}),
+    "min.NaN": Computation(floating.minimum_nan, "tt", FLOATS, FLUSH),
+    "max.NaN": Computation(floating.maximum_nan, "tt", FLOATS, FLUSH),
+    **{
+        f"{name}.xorsign.abs": Computation(floating.xor_signed(compute), "tt", FLOATS, FLUSH)
+        for name, compute in (
+            ("min", floating.minimum),
+            ("max", floating.maximum),
+            ("min.NaN", floating.minimum_nan),
+            ("max.NaN", floating.maximum_nan),
+        )
+    },
+    "and": Computation(np.bitwise_and, "tt", LOGIC),
+    "or": Computation(np.bitwise_or, "tt", LOGIC),
+    "xor": Computation(np.bitwise_xor, "tt", LOGIC),
+    "not": Computation(np.invert, "t", LOGIC),
+    "cnot": Computation(lambda a: (a == 0).astype(a.dtype), "t", BITS),
+    "shl": Computation(integer.shift_left, "tu", BITS),
+    "shr": Computation(integer.shift_right, "tu", BITS | INTEGERS),
+    "shf.l.wrap": Computation(partial(integer.funnel_left, 31), "ttu", frozenset({"b32"})),
+    "shf.l.clamp": Computation(partial(integer.funnel_left, 32), "ttu", frozenset({"b32"})),
+    "shf.r.wrap": Computation(partial(integer.funnel_right, 31), "ttu", frozenset({"b32"})),
+    "shf.r.clamp": Computation(partial(integer.funnel_right, 32), "ttu", frozenset({"b32"})),
+    "popc": Computation(integer.population_count, "t", WORDS, NONE, "u"),
+    "clz": Computation(integer.leading_zeros, "t", WORDS, NONE, "u"),
+    "brev": Computation(integer.reverse_bits, "t", WORDS),
+    "bfind": Computation(integer.find_leading, "t", I32 | I64, NONE, "u"),
+    "bfind.shiftamt": Computation(integer.shift_to_leading, "t", I32 | I64, NONE, "u"),
+    "bmsk.clamp": Computation(integer.mask_clamped, "uu", frozenset({"b32"})),
+    "bmsk.wrap": Computation(lambda a, b: integer.mask_clamped(a & 31, b & 31), "uu", frozenset({"b32"})),
+    "bfe": Computation(integer.extract_field, "tuu", I32 | I64),
+    "bfi": Computation(integer.insert_field, "ttuu", WORDS),
+    "fns": Computation(integer.find_nth_set, "ttu", frozenset({"b32"})),
+    "szext.clamp": Computation(partial(integer.extend, 32), "tu", I32),
+    "szext.wrap": Computation(partial(integer.extend, 31), "tu", I32),
+    **{
+        f"prmt.{name}": Computation(partial(integer.permute_by, picks), "ttu", frozenset({"b32"}))
+        for name, picks in integer.PERMUTATIONS.items()
+    },
+    "prmt": Computation(integer.permute_bytes, "ttu", frozenset({"b32"})),
+    "lop3": Computation(integer.logic3, "tttu", frozenset({"b32"})),
+    "selp": Computation(lambda a, b, p: choose(p, a, b), "ttp", BITS | INTEGERS | REAL),
+    "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND | {"relu"}),
+    "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
+    **{
+        f"{name}.{mode}": Computation(
+            directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
+        )
+        for name, operation in {**{each: each for each in OPERATIONS}, "mad": "fma"}.items()
+        for mode in MODES
+    },
+    "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
+    "div.approx": Computation(np.divide, "tt", SINGLE, FLUSH),
+    "div.full": Computation(np.divide, "tt", SINGLE, FLUSH),
+    "rcp": Computation(lambda a: a.dtype.type(1) / a, "t", REAL, APPROX),
+    "sqrt": Computation(np.sqrt, "t", REAL, APPROX),
+    "rsqrt": Computation(through_double(lambda a: 1 / np.sqrt(a)), "t", REAL, APPROX),
+    "sin": Computation(through_double(np.sin), "t", SINGLE, APPROX),
+    "cos": Computation(through_double(np.cos), "t", SINGLE, APPROX),
+    "ex2": Computation(through_double(np.exp2), "t", SINGLE | HALF, APPROX),
+    "lg2": Computation(through_double(np.log2), "t", SINGLE, APPROX),
+    "tanh": Computation(through_double(np.tanh), "t", SINGLE | HALF, APPROX),
+    "copysign": Computation(lambda a, b: np.copysign(b, a), "tt", REAL),
+    "testp.finite": Computation(np.isfinite, "t", REAL, NONE, "p"),
+    "testp.infinite": Computation(np.isinf, "t", REAL, NONE, "p"),
+    "testp.number": Computation(lambda a: ~np.isnan(a), "t", REAL, NONE, "p"),
+    "testp.notanumber": Computation(np.isnan, "t", REAL, NONE, "p"),
+    "testp.normal": Computation(lambda a: np.isfinite(a) & (floating.flush(a) != 0), "t", REAL, NONE, "p"),
+    "testp.subnormal": Computation(lambda a: (a != 0) & (floating.flush(a) == 0), "t", REAL, NONE, "p"),
+}
+
+
+def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(a, b) & (a == a) & (b == b)
+
+
+def _unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(a, b) | (a != a) | (b != b)
+
+
+#: The comparisons of ``setp`` and ``set`` (PTX ISA, "Comparison and Selection"); lo, ls, hi, hs are lt, le, gt, ge,
+#: of unsigned types.
+INTEGER_COMPARISONS = {
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
+}  # fmt: skip
+FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": np.equal,
+    "ne": _ordered(np.not_equal),
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "equ": _unordered(np.equal),
+    "neu": np.not_equal,
+    "ltu": _unordered(np.less),
+    "leu": _unordered(np.less_equal),
+    "gtu": _unordered(np.greater),
+    "geu": _unordered(np.greater_equal),
+    "num": lambda a, b: (a == a) & (b == b),
+    "nan": lambda a, b: (a != a) | (b != b),
+}
+#: What ``set`` writes where it holds, by the type of the result, and whether that is of each half of a pair.
+TRUE = {
+    **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
+    **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),
+    **dict.fromkeys((("f16", False), ("f16x2", True)), 0x3C00),
+    **dict.fromkeys((("bf16", False), ("bf16x2", True)), 0x3F80),
+    ("f32", False): 0x3F800000,
+}
+COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}

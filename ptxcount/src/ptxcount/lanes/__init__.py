@@ -1,0 +1,1 @@
+"""Values of registers over the threads of a block, and their warps."""

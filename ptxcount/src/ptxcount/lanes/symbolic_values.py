@@ -1,0 +1,158 @@
+"""What a register holds for a chunk of thread blocks.
+
+A value is an array of shape (1 or blocks, 1 or threads): what depends only on ``threadIdx`` has one row, what
+depends only on ``blockIdx`` one column, what is the same everywhere one element. An index such as
+``blockIdx.x * 32 + threadIdx.x`` is a `Sum` of a row and a column, and stays one through additions and uniform
+multiplications, so that only loads and stores ever see one number a thread. All of it is exact: integer arithmetic
+wraps modulo two to the width, in which sums and uniform products are a ring, and what needs the true value (a
+comparison, a widening) first shows that the sum did not wrap.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ptx.program import TYPES, Type
+from .warps import Array
+
+_SIGNED = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
+_ZERO = {size: np.zeros((1, 1), dtype) for size, dtype in _SIGNED.items()}
+
+
+class Sum:
+    """An integer value: a column (blocks, 1) plus a row (1, threads), both of one signed dtype."""
+
+    __slots__ = ("_bounds", "block", "thread")
+
+    def __init__(self, block: Array, thread: Array) -> None:
+        self.block, self.thread = block, thread
+        self._bounds: tuple[int, int] | None = None
+
+    def dense(self) -> Array:
+        """The value as one array (blocks, threads), wrapped to its width."""
+        return self.block + self.thread
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value, as if the sum did not wrap."""
+        if self._bounds is None:
+            block, thread = self.block, self.thread
+            self._bounds = int(block.min()) + int(thread.min()), int(block.max()) + int(thread.max())
+        return self._bounds
+
+
+Value = Array | Sum
+
+
+def dense(value: Value) -> Array:
+    """A value as an array."""
+    return value.dense() if isinstance(value, Sum) else value
+
+
+def summed(block: Array, thread: Array) -> Value:
+    """The sum of a column and a row, as an array where either is a single number."""
+    return block + thread if block.size == 1 or thread.size == 1 else Sum(block, thread)
+
+
+def parts(value: Value, size: int) -> Sum | None:
+    """A value of ``size`` bytes as a column plus a row; None if it is neither."""
+    if isinstance(value, Sum):
+        return value
+    signed = value.view(_SIGNED[size])
+    if signed.shape[1] == 1:
+        return Sum(signed, _ZERO[size])
+    return Sum(_ZERO[size], signed) if signed.shape[0] == 1 else None
+
+
+def exact(value: Value, kind: Type) -> Sum | None:
+    """A value as a column plus a row whose sum is its true value as ``kind``, not wrapped; None if not shown."""
+    split = parts(value, kind.size)
+    if split is not None:
+        low, high = split.bounds()
+        least, most = (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1)) if kind.kind == "s" else (0, 2**kind.bits)
+        if least <= low and high < most:
+            return split
+    return None
+
+
+def _combine(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
+    a, b = parts(left, kind.size), parts(right, kind.size)
+    return summed(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
+
+
+def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
+    if isinstance(right, Sum) or right.size > 1:
+        left, right = right, left
+    a = parts(left, kind.size)
+    if a is None or isinstance(right, Sum) or right.size > 1:
+        return None
+    factor = right.view(_SIGNED[kind.size])
+    return summed(a.block * factor, a.thread * factor)
+
+
+def _multiply_add(kind: Type, left: Value, right: Value, addend: Value) -> Value | None:
+    product = _multiply(kind, left, right)
+    return None if product is None else _combine(operator.add, kind, product, addend)
+
+
+def _shift_left(kind: Type, left: Value, amount: Value) -> Value | None:
+    a = parts(left, kind.size)
+    if a is None or isinstance(amount, Sum) or amount.size > 1 or int(amount.item()) >= kind.bits:
+        return None
+    places = amount.astype(_SIGNED[kind.size])
+    return summed(a.block << places, a.thread << places)
+
+
+def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
+    wide = TYPES[f"{kind.kind}{2 * kind.bits}"]
+    a, b = (convert_sum(each, kind, wide) for each in (left, right))
+    return None if a is None or b is None else _multiply(wide, a, b)
+
+
+#: How an instruction acts on sums; each function gives None where the result is not one, or not shown to be one.
+SUM_RULES: dict[str, Callable[..., Value | None]] = {
+    "add": partial(_combine, operator.add),
+    "sub": partial(_combine, operator.sub),
+    "mul.lo": _multiply,
+    "mad.lo": _multiply_add,
+    "shl": _shift_left,
+    "mul.wide": _multiply_wide,
+}
+
+
+def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
+    """An integer conversion (PTX ISA ``cvt``) of a sum; None where it is not a sum afterwards."""
+    a = parts(value, source.size) if target.size <= source.size else exact(value, source)
+    if a is None:
+        return None
+    dtype = _SIGNED[target.size]
+    return summed(a.block.astype(dtype), a.thread.astype(dtype))
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+
+
+def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
+    """A comparison of integers, by their bounds where these decide it; None if it takes the whole arrays."""
+    a = exact(left, kind)
+    b = None if a is None else exact(right, kind)
+    if a is None or b is None:
+        return None
+    compare = COMPARISONS[name]
+    (a_low, a_high), (b_low, b_high) = a.bounds(), b.bounds()
+    low, high = a_low - b_high, a_high - b_low
+    outcomes = {compare(low, 0), compare(high, 0)} | ({compare(0, 0)} if low <= 0 <= high else set())
+    if len(outcomes) == 1:
+        return np.full((1, 1), outcomes.pop())
+    if max(abs(bound) for bound in (a_low, a_high, b_low, b_high)) >= 2**61:
+        return None
+    wide = np.int64  # t + b < u is t < u - b: one pass over (blocks, threads)
+    difference = b.block.astype(wide) - a.block.astype(wide)
+    result: Array = compare(a.thread.astype(wide) - b.thread.astype(wide), difference)
+    return result

@@ -1,0 +1,336 @@
+"""Some thread blocks of a launch while they run: their registers, memories and position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..counting.counters import Access, LaunchCounters
+from ..isa.atomic_operations import Turns
+from ..lanes.symbolic_values import Sum, Value, dense, summed
+from ..lanes.warps import LANES, Array, choose, occupancy, spread, unsigned, warp_count
+from ..ptx.program import GIVEN, Instruction, Type
+from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
+from ..util.findings import Finding
+from .block_memory import LocalMemory, SharedMemory
+from .global_memory import ArrayMemory
+from .global_races import Meeting
+
+EVERYONE = np.ones((1, 1), bool)
+NOTHING: frozenset[str] = frozenset()
+_ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
+#: The numbers of threads that are told apart.
+_THREADS = (1 << 32) - 2
+_NO = np.zeros((1, 1), bool)
+#: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
+_SURVIVED: dict[Any, tuple[str, str]] = {
+    SharedRaceError: ("shared-race", "races"),
+    GlobalRaceError: ("global-race", "races"),
+    UninitializedReadError: ("unwritten-read", "unwritten"),
+}
+#: The attribute of `Context` with the memory of a state space that blocks share.
+_MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
+_CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
+#: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
+GRID_REGISTERS = ("%envreg1", "%envreg2")
+GRID_WORKSPACE = "workspace of a cooperative launch"
+#: Where cooperative groups keep what several warps exchange, and its bytes: before the kernel's own shared memory.
+RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
+
+
+def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
+    """A linear index as (x, y, z), x fastest."""
+    return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
+
+
+@dataclass
+class Context:
+    """What all chunks of a launch share."""
+
+    grid: Index3
+    block: Index3
+    #: Global and constant memory, and the parameters.
+    memory: ArrayMemory
+    constants: ArrayMemory
+    parameters: ArrayMemory
+    #: The addresses of variables and parameters by their names, and why others have none.
+    symbols: dict[str, int]
+    refused: dict[str, str]
+    #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
+    shared_size: int
+    shared_unit: int
+    local_size: int
+    #: Instructions that a chunk may execute.
+    step_limit: int
+    #: What is done about races, of `findings.RACES`, and about reads of what nobody wrote, of `findings.UNWRITTEN`.
+    races: str
+    unwritten: str
+    counters: LaunchCounters
+    #: What handles of textures, surfaces and tensors stand for.
+    bound: dict[int, Any]
+    #: Blocks of a cluster.
+    cluster: Index3
+    #: Whether the blocks of a chunk may wait for each other, so that they must not part.
+    together: bool = False
+    #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
+    reserved: int = 0
+    #: What is said of dynamic shared memory where an access lies beyond, if the kernel has any, and its bytes.
+    dynamic: str = ""
+    dynamic_size: int = 0
+    #: Whether races in global memory are looked for, and how many accesses were looked at.
+    watching: bool = False
+    time: int = 0
+    #: When all must have ended, by `time.monotonic`.
+    deadline: float = float("inf")
+    #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
+    heap: int = 0
+    heap_used: int = 0
+    #: By the first of some instructions that ptxas may merge: what counts them so.
+    merged: dict[int, Any] = field(default_factory=dict)
+    #: The counters of each memory instruction and state space.
+    accesses: dict[tuple[int, str], Access] = field(default_factory=dict)
+    #: What was found, by its code and lines.
+    findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return prod(self.block)
+
+    def find(self, code: str, source: Source, message: str, times: int, other: Source | None = None) -> None:
+        """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
+        lines = frozenset((one.file, one.line) if one.file else one.ptx_line for one in (source, other or source))
+        self.findings.setdefault((code, lines), Finding(code, source, message)).times += times
+
+
+class Reporter:
+    """Reports faults of the instruction at a source, unless what becomes of them is a finding or nothing.
+
+    ``plain``: it is a load or a store that orders nothing.
+    """
+
+    def __init__(self, chunk: Chunk, source: Source, plain: bool) -> None:
+        self.chunk, self.source, self.plain = chunk, source, plain
+
+    def __call__(
+        self, error: Any, position: tuple[int, int], text: str, address: int, other: Source | None = None
+    ) -> None:
+        """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
+        context = self.chunk.context
+        if not spread(self.chunk.active, self.chunk.shape)[position]:
+            position = self.chunk.first_active()
+        text += context.dynamic if text.endswith("of shared memory") else ""
+        text += f", at {other}" if other else ""
+        fault = self.chunk.fault(error, text, position=position, address=address, source=self.source)
+        code, what = _SURVIVED.get(error, ("", "error"))
+        policy = getattr(context, what, what)
+        if policy == "error":
+            raise fault
+        if policy != "off":
+            context.find(code, self.source, fault.what, 1, other)
+
+
+class Chunk:
+    """Whole thread blocks that run together."""
+
+    #: The current one.
+    instruction: Instruction
+    #: The threads that execute it, broadcastable to (blocks, threads).
+    active: Array
+    #: The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
+    kept: frozenset[str] | None
+    #: How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    spins: int
+    #: Whether anything was written since that was asked last.
+    wrote: bool
+
+    def __init__(self, context: Context, block_ids: Array) -> None:
+        self.context, self.block_ids = context, block_ids
+        self.shape = (len(block_ids), context.threads)
+        self.registers: dict[str, Value] = {}
+        self.shared = SharedMemory(
+            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races
+        )
+        self.shared.reserve(context.reserved)
+        self.local = LocalMemory(*self.shape, context.local_size)
+        self.active, self.kept = EVERYONE, NOTHING
+        self.steps = self.spins = 0
+        self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
+        self._specials: dict[str, Array] = {}
+
+    def select(self, rows: Array) -> Chunk:
+        """The state of some of the blocks, as a chunk of its own."""
+        part = object.__new__(Chunk)
+        part.context, part.block_ids = self.context, self.block_ids[rows]
+        part.shape = (len(rows), self.shape[1])
+        part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
+        part.shared, part.local = self.shared.select(rows), self.local.select(rows)
+        part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
+        part.spins, part.wrote, part.ordered, part._specials = self.spins, self.wrote, self.ordered[rows], {}
+        return part
+
+    def read(self, name: str, kind: Type) -> Value:
+        """A register; one that was never written reads as zero."""
+        value = self.registers.get(name)
+        if value is not None:
+            return value
+        return _NO if kind.kind == "p" else _ZEROS[kind.size]
+
+    def write(self, name: str, value: Value) -> None:
+        """Set a register for the active threads."""
+        if (self.kept is None or name in self.kept) and name in self.registers:
+            new, old = dense(value), dense(self.registers[name])
+            value = choose(self.active, new, old.view(new.dtype))
+        self.registers[name] = value
+
+    def special(self, name: str) -> Array | None:
+        """A special register (PTX ISA, "Special Registers"), as u32 or u64; None for one that is not known.
+
+        Clocks count instructions: they grow, and no more is to be read from them.
+        """
+        if name in _CLOCKS:
+            return np.full((1, 1), self.steps, _CLOCKS[name])
+        if name not in self._specials and name in SPECIALS:
+            self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
+        return self._specials.get(name)
+
+    def at(self, what: str, axis: int) -> Any:
+        """Where each thread, block (``ctaid``), cluster, or block within its cluster lies along an axis."""
+        context, cluster = self.context, self.context.cluster
+        if what == "tid":
+            return linear(np.arange(self.shape[1])[None, :], context.block)[axis]
+        block = linear(self.block_ids[:, None], context.grid)[axis]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
+
+    def memory(self, space: str) -> Any:
+        """The memory of a state space."""
+        name = _MEMORIES.get(space)
+        return getattr(self, space) if name is None else getattr(self.context, name)
+
+    def reporter(self, *, plain: bool = False) -> Reporter:
+        """What memory calls when the current instruction is at fault."""
+        return Reporter(self, self.instruction.source, plain)
+
+    def find(self, code: str, message: str, times: int) -> None:
+        """Note something that the current instruction did, and that stops nothing."""
+        self.context.find(code, self.instruction.source, message, times)
+
+    def access(self, space: str, kind: str, width: int) -> Access:
+        """The counters of the current instruction in a state space."""
+        key = (id(self.instruction), space)
+        if key not in self.context.accesses:
+            self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
+        return self.context.accesses[key]
+
+    def record(
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        place: Value,
+        *,
+        active: Array | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        """Count an access of the active threads, or of others, as `Access.record`.
+
+        The chip has none where parameters are read, and what calls are given: they lie in registers.
+        """
+        if space == "parameter" or GIVEN in self.instruction.modifiers:
+            return
+        active = self.active if active is None else active
+        self.access(space, kind, width).record(place, active, self.shape, turns)
+        merged = self.context.merged.get(id(self.instruction))
+        if merged is not None:
+            merged.record(self, place)
+
+    def order(self, threads: Array) -> None:
+        """The blocks of some threads come behind all that was done before."""
+        if self.context.watching:
+            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.time
+
+    def meeting(self, places: Array) -> Meeting:
+        """An access of the threads at some places of the chunk."""
+        blocks, threads = self.block_ids[places // self.shape[1]], places % self.shape[1]
+        numbers = (blocks * self.shape[1] + threads) % _THREADS + 1
+        self.context.time += 1
+        return Meeting(
+            self.context.time, numbers, self.ordered[places // self.shape[1]], self.context.races == "strict"
+        )
+
+    def fault(
+        self,
+        error: type[KernelFaultError],
+        text: str,
+        *,
+        position: tuple[int, int] | None = None,
+        address: int | None = None,
+        source: Source | None = None,
+    ) -> KernelFaultError:
+        """A fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
+        row, place = position or self.first_active()
+        block, thread = linear(int(self.block_ids[row]), self.context.grid), linear(place, self.context.block)
+        return error(source or self.instruction.source, block, thread, text, address)
+
+    def first_active(self) -> tuple[int, int]:
+        """The (block, thread) of the first active thread."""
+        return divmod(int(occupancy(self.active, self.shape).places[0]), self.shape[1])
+
+
+def _lane(chunk: Chunk) -> Array:
+    return np.arange(chunk.shape[1])[None, :] % LANES
+
+
+def _rank(chunk: Chunk) -> Any:
+    x, y, z = (chunk.at("cluster_ctaid", axis) for axis in range(3))
+    return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
+
+
+def _per_axis(name: str, of: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+    return {
+        f"%{name}.{letter}": partial(lambda axis, chunk: of(chunk, axis), axis) for axis, letter in enumerate("xyz")
+    }
+
+
+#: Special registers (PTX ISA, "Special Registers"), but for clocks.
+SPECIALS: dict[str, Callable[[Chunk], Any]] = {
+    **{
+        key: value
+        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
+        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.at(name, axis), name)).items()
+    },
+    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
+    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
+    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
+    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
+    "%cluster_ctarank": _rank,
+    "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
+    "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
+    GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
+    GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
+    "%laneid": _lane,
+    "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
+    "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
+    "WARP_SZ": lambda chunk: LANES,
+    "%lanemask_eq": lambda chunk: 1 << _lane(chunk),
+    "%lanemask_lt": lambda chunk: (1 << _lane(chunk)) - 1,
+    "%lanemask_le": lambda chunk: (2 << _lane(chunk)) - 1,
+    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane(chunk)),
+    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane(chunk)),
+    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
+    **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
+    "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
+    "%nsmid": lambda chunk: 1,
+    "%total_smem_size": lambda chunk: chunk.context.shared_size,
+}
+
+
+def _select(value: Value, rows: Array) -> Value:
+    if isinstance(value, Sum):
+        return summed(value.block[rows], value.thread)
+    return value[rows] if value.shape[0] > 1 else value

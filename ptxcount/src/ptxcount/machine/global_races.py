@@ -1,0 +1,132 @@
+"""Races in global memory: threads that meet at one place, one of them writing, with nothing between that orders them.
+
+What orders are barriers of the block, and atomics and loads that are volatile, relaxed or acquire, of any thread of the
+block that comes later. So a race is not seen where a block does one of these for another purpose, nor between an atomic
+and a plain access, nor in what textures, bulk copies and tensor cores access. Of an array that the kernel only stores
+to, only the threads of one store are compared, in the first 16 that a chunk of blocks makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..lanes.warps import Array
+from ..ptx.program import Address, Instruction, Operand, Register, Symbol, leaves
+
+_TIME, _THREAD = 32, (1 << 32) - 1
+#: Several threads have read a place.
+_MANY = _THREAD
+#: What is reached through an address that was read from memory.
+ANYTHING = "*"
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An access of a chunk, and all that says whether it races."""
+
+    #: Of the access; later ones have more.
+    time: int
+    #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
+    threads: Array
+    ordered: Array
+    #: Whether a store that changes nothing races, too.
+    strict: bool
+
+
+class Watched:
+    """Who read and wrote each place of an array last, in units of its smallest access."""
+
+    def __init__(self, data: Array, name: str) -> None:
+        self._data, self._name, self._unit = data, name, 0
+        self._read = self._written = np.zeros(0, np.int64)
+
+    def _units(self, index: Array, width: int) -> Array:
+        """The places of accesses of so many bytes, (accesses, places of each)."""
+        if not self._unit:
+            self._unit = width
+            self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))
+        if width < self._unit:
+            times, self._unit = self._unit // width, width
+            self._read, self._written = self._read.repeat(times), self._written.repeat(times)
+        each = width // self._unit
+        return np.asarray(index[:, None] * each + np.arange(each))
+
+    def load(self, index: Array, width: int, meeting: Meeting) -> tuple[int, str] | None:
+        """Note a read of places of so many bytes by some threads; the first that races, and what to say of it."""
+        places = self._units(index, width)
+        me = meeting.threads[:, None]
+        found = self._said(self._unordered(self._written[places], me, meeting), places, width, "load", "wrote")
+        before, now = self._read[places], np.broadcast_to(me | meeting.time << _TIME, places.shape)
+        self._read[places] = now
+        many = (self._read[places] != now) | self._unordered(before, me, meeting)
+        self._read[places[many]] = _MANY | meeting.time << _TIME
+        return found
+
+    def store(
+        self, index: Array, width: int, values: Sequence[Array], cells: Array, meeting: Meeting
+    ) -> tuple[int, str] | None:
+        """Note a write of values to places, before it is done; as `load`."""
+        places, me = self._units(index, width), meeting.threads[:, None]
+        changes = np.ones((len(index), 1), bool)
+        if not meeting.strict:
+            first = index * len(values)
+            changes = np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)])[:, None]
+        read = self._unordered(self._read[places], me, meeting) & changes
+        written = self._unordered(self._written[places], me, meeting) & changes
+        self._written[places] = np.broadcast_to(me | meeting.time << _TIME, places.shape)
+        together = (self._written[places] & _THREAD) != me
+        if together.any() and not meeting.strict:
+            _, one, which = np.unique(index, return_index=True, return_inverse=True)
+            differs = np.logical_or.reduce([value != value[one][which.ravel()] for value in values])
+            together &= np.isin(index, index[differs])[:, None]
+        found = self._said(together, places, width, "store", "writes")
+        found = found or self._said(written, places, width, "store", "wrote")
+        return found or self._said(read, places, width, "store", "read")
+
+    @staticmethod
+    def _unordered(before: Array, me: Array, meeting: Meeting) -> Array:
+        """Whether another thread was there, and nothing orders this one behind it."""
+        return np.asarray((before != 0) & ((before & _THREAD) != me) & (before >> _TIME > meeting.ordered[:, None]))
+
+    def _said(self, race: Array, places: Array, width: int, kind: str, did: str) -> tuple[int, str] | None:
+        if not race.any():
+            return None
+        access, place = (int(axis[0]) for axis in np.nonzero(race))
+        byte = int(places[access, place]) * self._unit
+        return access, f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {did} as well"
+
+
+def reached(code: Sequence[Instruction]) -> tuple[set[str], set[str]]:
+    """The parameters and variables that addresses of loads, and of stores, are made of; `ANYTHING` if that is open."""
+    sources: dict[str, frozenset[str]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for one in code:
+            found = _made_of(one, sources) if one.writes else frozenset()
+            for name in one.writes:
+                before = sources.get(name, frozenset())
+                if not found <= before:
+                    sources[name], changed = before | found, True
+    through: tuple[set[str], set[str]] = (set(), set())
+    for one in code:
+        if one.opcode in ("ld", "st") and not {"shared", "local", "param", "const"} & {*one.modifiers}:
+            for each in one.operands:
+                if isinstance(each, Address):
+                    through[one.opcode == "st"].update(_behind(each, sources))
+    return through
+
+
+def _made_of(one: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    if one.opcode in ("ld", "ldu", "atom") and "param" not in one.modifiers:
+        return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*one.modifiers} else ())
+    return frozenset().union(*(_behind(each, sources) for each in one.operands[1:]))
+
+
+def _behind(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    found = frozenset(each.name for each in leaves(operand) if isinstance(each, Symbol))
+    registers = (each.name for each in leaves(operand) if isinstance(each, Register))
+    return found.union(*(sources.get(name, frozenset()) for name in registers))

@@ -1,0 +1,196 @@
+"""PTX text to tokens (PTX ISA, "Syntax")."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, NoReturn
+
+from ..util.errors import PtxSyntaxError
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+|//[^\n]*|/\*.*?\*/)
+    | (?P<string>"[^"\n]*")
+    | (?P<dot>\.\w+(?:::\w+)*)
+    | (?P<number>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b
+                |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b)
+    | (?P<name>[%$_A-Za-z][\w$]*)
+    | (?P<mark>[{}\[\]()<>,;:=+\-!|@~*/&^?\\])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+#: What the end of a block is found by: braces, and what may hold some that are none.
+_BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
+_FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
+
+
+class Token(NamedTuple):
+    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and where in the text it is."""
+
+    kind: str
+    text: str
+    line: int
+    start: int
+
+
+def number(word: str, line: int) -> int | float:
+    """The value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
+
+    Raises `PtxSyntaxError`, with the line that is given, if the word is none.
+    """
+    prefix, digits = word[:2].lower(), word[2:].rstrip("U")
+    try:
+        if prefix == "0f":
+            return float(struct.unpack(">f", bytes.fromhex(digits))[0])
+        if prefix == "0d":
+            return float(struct.unpack(">d", bytes.fromhex(digits))[0])
+        if prefix in ("0x", "0b"):
+            value = int(digits, 16 if prefix == "0x" else 2)
+        elif "." in word or "e" in word.lower():
+            return float(word)
+        else:
+            value = int(word.rstrip("U"), 8 if word[0] == "0" and len(word) > 1 else 10)
+    except ValueError:
+        raise PtxSyntaxError(line, f"{word!r} is not a number") from None
+    if value >= 2**64:
+        raise PtxSyntaxError(line, f"{word!r} has more than 64 bits")
+    return value
+
+
+class Stream:
+    """The tokens of a part of a module, read from front to back; every failure names the line and what was expected.
+
+    They are made when they are asked for, so that what is left out costs nothing. The part begins in a line.
+    """
+
+    def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:
+        self._text, self._position, self._stop = text, start, len(text) if stop is None else stop
+        self._line = line
+        self._tokens: list[Token] = []
+        self._at = 0
+
+    def _read(self) -> None:
+        """Make the tokens of a statement; the last of all is of kind ``end``."""
+        text, position, line, stop = self._text, self._position, self._line, self._stop
+        word, before = "", len(self._tokens)
+        while position < stop and word not in ("{", "}", ";"):
+            match = _TOKEN.match(text, position, stop)
+            if match is None:
+                if len(self._tokens) > before:
+                    break
+                raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
+            kind, word = str(match.lastgroup), match.group()
+            if kind != "space":
+                self._tokens.append(Token(kind, word, line, position))
+            line += word.count("\n")
+            position = match.end()
+            self._position, self._line = position, line
+        if position >= stop:
+            self._tokens.append(Token("end", "end of file", line, stop))
+
+    def peek(self, ahead: int = 0) -> Token:
+        """The next token, or one further ahead."""
+        place = self._at + ahead
+        while place >= len(self._tokens):
+            if self._tokens and self._tokens[-1].kind == "end":
+                return self._tokens[-1]
+            self._read()
+        return self._tokens[place]
+
+    def next(self) -> Token:
+        """Take the next token; the end stays the end."""
+        token = self.peek()
+        self._at += 1
+        return token
+
+    def accept(self, *texts: str) -> bool:
+        """Take the next token if it is one of these."""
+        found = self.peek().text in texts
+        self._at += found
+        return found
+
+    def fail(self, wanted: str) -> NoReturn:
+        """Report that something else was expected here."""
+        raise PtxSyntaxError(self.peek().line, f"expected {wanted}, found {self.peek().text!r}")
+
+    def expect(self, text: str) -> None:
+        """Take the next token, which must be this one."""
+        if not self.accept(text):
+            self.fail(repr(text))
+
+    def take(self, kind: str, wanted: str) -> str:
+        """Take the next token, which must be of this kind."""
+        if self.peek().kind != kind:
+            self.fail(wanted)
+        return self.next().text
+
+    def number(self) -> int | float:
+        """Take a literal with its sign."""
+        sign = -1 if self.accept("-") else 1
+        line = self.peek().line
+        return sign * number(self.take("number", "a number"), line)
+
+    def integer(self) -> int:
+        """Take an integer literal with its sign."""
+        line, value = self.peek().line, self.number()
+        if not isinstance(value, int):
+            raise PtxSyntaxError(line, f"expected an integer, found {value}")
+        return value
+
+    def skip_past(self, *stops: str) -> str:
+        """Leave out everything up to and with the first of these tokens, which is returned."""
+        while self.peek().text not in stops:
+            if self.next().kind == "end":
+                self.fail(" or ".join(map(repr, stops)))
+        return self.next().text
+
+    def skip_line(self, line: int) -> None:
+        """Leave out the rest of a line."""
+        while self.peek().line == line and self.peek().kind != "end":
+            self.next()
+
+    def skip_block(self) -> Callable[[], Stream]:
+        """Leave out the rest of a ``{ ... }`` whose opening brace was the last token read; what makes its tokens."""
+        start, line, depth = self._position, self._line, 1
+        for found in _BRACES.finditer(self._text, start, self._stop):
+            depth += {"{": 1, "}": -1}.get(found[0], 0)
+            if not depth:
+                break
+        end = self._stop if depth else found.end()
+        self._position, self._line = end, line + self._text.count("\n", start, end)
+        if depth:
+            self.fail("'}'")
+        return partial(Stream, self._text, start, end, line)
+
+    def statement(self, parse: Callable[[], None]) -> str:
+        """Take the rest of a statement with its ``;``, which ``parse`` takes up to there.
+
+        If that fails, the statement is left out and the problem returned: only a kernel that needs it fails. Raises
+        `PtxSyntaxError` if the statement has no end.
+        """
+        start = self._at
+        try:
+            parse()
+            self.expect(";")
+        except PtxSyntaxError as error:
+            self._at, depth = start, 0
+            while (stop := self.skip_past("{", "}", ";")) != ";":
+                depth += 1 if stop == "{" else -1
+                if depth < 0:
+                    raise
+            if depth:
+                raise
+            return error.problem
+        return ""
+
+    def files(self) -> dict[int, str]:
+        """The names that ``.file`` directives give, which may come after their uses in ``.loc``."""
+        found = {}
+        for match in _FILE.finditer(self._text):
+            if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:
+                found[int(number(match[1], 0))] = match[2]
+        return found

@@ -1,0 +1,259 @@
+"""PTX text to a typed program: the module and its declarations (PTX ISA, "Syntax", "Directives").
+
+The bodies of kernels and functions are parsed when they are asked for: a module may have thousands.
+
+Unsupported parts are left out, or marked with the problem. Only a kernel that needs them fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from ..util.errors import PtxSyntaxError, Source
+from .lexer import Stream
+from .program import TYPES, Entry, Function, Program, Type, Variable
+from .statements import SPACES, Body
+
+
+def parse(text: str) -> Program:
+    """The kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of what is not PTX.
+
+    What stands in a body is not looked at before `Entry.parsed` or `Function.body` is called, which raise it, too. Only
+    a body without an end is refused here.
+    """
+    stream = Stream(text)
+    return _Parser(stream, stream.files()).module()
+
+
+def essence(text: str, entry: str) -> list[str]:
+    """The tokens of a module that one kernel depends on: no other kernel, no debugging section, no place, no comment.
+
+    Raises `PtxSyntaxError` as `parse` does.
+    """
+    parser = _Parser(Stream(text), {})
+    found = [*parser.declarations(), ("", len(text))]
+    others = {".file", ".section", *parser.program.entries} - {entry}
+    stream = Stream("\n".join(text[start:stop] for (what, start), (_, stop) in pairwise(found) if what not in others))
+    kept = []
+    while (token := stream.next()).kind != "end":
+        if token.text == ".loc":
+            stream.skip_line(token.line)
+        else:
+            kept.append(token.text)
+    return kept
+
+
+#: Directives of a kernel with one to three numbers, and the attribute that these are.
+_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact", ".maxntid": "most"}
+
+
+class _Parser:
+    def __init__(self, stream: Stream, files: dict[int, str]) -> None:
+        self._stream, self._files = stream, files
+        self.program = Program(files=files)
+
+    def module(self) -> Program:
+        for _ in self.declarations():
+            pass
+        return self.program
+
+    def declarations(self) -> Iterator[tuple[str, int]]:
+        """Parse each declaration; yield the name of a kernel, or its directive, and where it begins in the text."""
+        while (first := self._stream.peek()).kind != "end":
+            yield self._declaration(), first.start
+
+    def _declaration(self) -> str:
+        stream = self._stream
+        while stream.accept(".visible", ".extern", ".weak", ".common"):
+            pass
+        token = stream.next()
+        if token.text in (".version", ".target", ".address_size"):
+            stream.next()
+            while stream.accept(","):
+                stream.next()
+        elif token.text == ".file":
+            stream.integer()
+            stream.take("string", "a file name")
+            stream.skip_line(token.line)
+        elif token.text in SPACES:
+            stream.statement(lambda: self._module_variable(token.text))
+        elif token.text == ".entry":
+            return self._entry()
+        elif token.text == ".func":
+            self._function()
+        elif token.kind == "dot":  # sections, aliases: who needs one will miss it
+            if stream.skip_past("{", ";") == "{":
+                stream.skip_block()
+        elif token.text != ";":
+            raise PtxSyntaxError(token.line, f"expected a directive, found {token.text!r}")
+        return token.text
+
+    def _module_variable(self, space: str) -> None:
+        variable = self.variable(space)
+        self.program.variables[variable.name] = variable
+
+    def variable(self, space: str) -> Variable:
+        """What follows a state space: alignment, type, name, extents and initial value."""
+        stream, align, problem = self._stream, 0, ""
+        element: Type | None = None
+        while stream.peek().kind == "dot":
+            word = stream.next().text
+            if word == ".align":
+                align = self._alignment()
+            elif word == ".attribute":
+                stream.skip_past(")")
+            elif word == ".ptr":  # .global .align 8: what the pointer points to
+                while stream.peek().kind == "dot":
+                    if stream.next().text == ".align":
+                        self._alignment()
+            elif element is None and word[1:] in TYPES:
+                element = TYPES[word[1:]]
+            else:
+                problem = f"{word} is not supported"
+        name = stream.take("name", "a name")
+        count: int | None = 1
+        while stream.accept("["):
+            if stream.accept("]"):
+                count = None
+            else:
+                count = (count or 1) * self._count()
+                stream.expect("]")
+        if element is None:
+            problem, element = problem or "it has no type", TYPES["b8"]
+        initial = bytearray()
+        addresses: list[tuple[int, str, int]] = []
+        if stream.accept("="):
+            problem = self._initial(element, initial, addresses) or problem
+        size = count * element.size if count is not None else len(initial) or None
+        if size is not None and len(initial) > size:
+            problem = f"more initial values than its {size} bytes hold"
+        align = align or element.size
+        return Variable(name, space.lstrip("."), align, size, bytes(initial), problem, tuple(addresses), element)
+
+    def _alignment(self) -> int:
+        line, align = self._stream.peek().line, self._stream.integer()
+        if align <= 0 or align & (align - 1):
+            raise PtxSyntaxError(line, f"an alignment is a power of two, not {align}")
+        return align
+
+    def _count(self) -> int:
+        count = self._stream.integer()
+        if not 0 < count < 2**32:
+            self._stream.fail(f"a number of elements (not {count}) before")
+        return count
+
+    def _initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
+        """Take initial values up to the ``;``; the problem with them is returned."""
+        stream, problem = self._stream, ""
+        while (token := stream.peek()).text != ";":
+            if token.kind == "end":
+                stream.fail("';'")
+            if token.kind == "number" or token.text == "-":
+                value = stream.number()
+                try:
+                    values += _encoded(value, element)
+                except (ArithmeticError, ValueError):
+                    problem = f"its initial value {value} does not fit .{element.name}"
+            elif token.kind == "name" and element.size == 8:
+                addresses.append((len(values), *self._address()))
+                values += bytes(element.size)
+            elif stream.next().text not in ("{", "}", ","):
+                problem = f"its initial value {token.text!r} is not a number"
+        return problem
+
+    def _address(self) -> tuple[str, int]:
+        """``name``, ``generic(name)``, and a number added to either."""
+        stream, offset = self._stream, 0
+        name = stream.take("name", "a variable's name")
+        if name == "generic" and stream.accept("("):
+            name = stream.take("name", "a variable's name")
+            stream.expect(")")
+        while stream.accept("+") or stream.peek().text == "-":
+            offset += stream.integer()
+        return name, offset
+
+    def _entry(self) -> str:
+        stream = self._stream
+        line, name = stream.peek().line, stream.take("name", "a kernel's name")
+        if name in self.program.entries:
+            raise PtxSyntaxError(line, f"a second kernel named {name!r}")
+        entry = Entry(name, Source(line))
+        try:
+            if stream.accept("(") and not stream.accept(")"):
+                self._parameter(entry)
+                while stream.accept(","):
+                    self._parameter(entry)
+                stream.expect(")")
+        except PtxSyntaxError as error:
+            entry.problem = error.problem
+        while (stop := stream.skip_past("{", ";", ".pragma", *_EXTENTS)) not in ("{", ";"):
+            if stop == ".pragma":
+                stream.skip_past(";")
+                continue
+            extents = [stream.integer()]
+            while stream.accept(","):
+                extents.append(stream.integer())
+            x, y, z = (*extents, 1, 1)[:3]
+            if stop == ".maxntid":
+                entry.most = x * y * z
+            else:
+                setattr(entry, _EXTENTS[stop], (x, y, z))
+        if stop == "{":
+            entry.body = self._body()
+            self.program.entries[name] = entry
+        return name
+
+    def _function(self) -> None:
+        """The names of a function's results and parameters; its body is parsed when it is called."""
+        stream = self._stream
+        results = self._names() if stream.peek().text == "(" else ()
+        line, name = stream.peek().line, stream.take("name", "a function's name")
+        parameters = self._names() if stream.peek().text == "(" else ()
+        if stream.skip_past("{", ";") == "{":
+            self.program.functions[name] = Function(
+                results, parameters, Entry(name, Source(line), body=self._body()).parsed
+            )
+
+    def _body(self) -> Callable[[Entry], None]:
+        """Leave out a body; what parses it into an entry."""
+        block, files = self._stream.skip_block(), self._files
+
+        def parse_into(entry: Entry) -> None:
+            inner = _Parser(block(), files)
+            Body(inner._stream, entry, files, inner.variable).parse()
+
+        return parse_into
+
+    def _names(self) -> tuple[str, ...]:
+        """The names in a list of parameters; one that is no variable has none."""
+        stream, found = self._stream, [""]
+        while (token := stream.next()).text != ")":
+            if token.kind == "end":
+                stream.fail("')'")
+            if token.text == ",":
+                found.append("")
+            elif token.kind == "name":
+                found[-1] = found[-1] or token.text
+        return tuple(found) if found != [""] else ()
+
+    def _parameter(self, entry: Entry) -> None:
+        self._stream.expect(".param")
+        parameter = self.variable(".param")
+        if parameter.problem or parameter.size is None:
+            entry.problem = f"parameter {parameter.name}: {parameter.problem or 'it has no size'}"
+        entry.parameters.append(parameter)
+
+
+def _encoded(value: int | float, element: Type) -> bytes:
+    if element.kind != "f":
+        value = int(value) % 2**element.bits
+    with np.errstate(over="raise"):
+        return np.array(value, element.dtype).tobytes()
+
+
+#: `parse`, which remembers the last texts.
+parsed = lru_cache(maxsize=8)(parse)

@@ -1,0 +1,216 @@
+"""The parsed form of PTX: types, operands, instructions, entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..util.errors import Source
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Type:
+    """A fundamental type (PTX ISA, "Fundamental Types").
+
+    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2, ``v``
+    for pairs of integers) and its size in bytes.
+    """
+
+    name: str
+    kind: str
+    size: int
+    dtype: DType
+
+    @property
+    def bits(self) -> int:
+        """The size in bits."""
+        return self.size * 8
+
+
+_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
+_WIDTHS = {"s": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1, 2, 4, 8), "f": (2, 4, 8)}
+
+TYPES: dict[str, Type] = {
+    f"{kind}{size * 8}": Type(f"{kind}{size * 8}", kind, size, np.dtype(f"{_KINDS[kind]}{size}"))
+    for kind, sizes in _WIDTHS.items()
+    for size in sizes
+}
+TYPES["f16x2"] = Type("f16x2", "h", 4, np.dtype("u4"))
+TYPES |= {name: Type(name, "e", size, np.dtype(f"u{size}")) for name, size in (("bf16", 2), ("bf16x2", 4))}
+TYPES |= {name: Type(name, "v", 4, np.dtype("u4")) for name in ("u16x2", "s16x2")}
+TYPES["b128"] = Type("b128", "b", 16, np.dtype("V16"))
+TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
+
+
+def unknown_type(name: str) -> Type:
+    """A type that no instruction takes: it fits no other, in kind and in size."""
+    return Type(name, "?", 0, np.dtype(np.void))
+
+
+@dataclass(frozen=True)
+class Register:
+    """A virtual register; ``negated`` only for a predicate that is read as ``!p``."""
+
+    name: str
+    type: Type
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special register such as ``%tid.x`` (PTX ISA, "Special Registers"), or one that nobody declared."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A literal: an integer, or a float with the width it was written in (0 when decimal)."""
+
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The name of a variable, a parameter or a label."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """``[base + offset]``: what a memory instruction is given; no base for an absolute address."""
+
+    base: Register | Special | Symbol | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several operands in one place: a vector ``{a, b}``, a pair ``p|q``, what a call is given ``(a, b)``."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Special | Immediate | Symbol | Address | Group
+SINK = Symbol("_")
+#: The space of what calls are given: local memory that the chip has no accesses to.
+GIVEN = "local::param"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction, ``@guard opcode.modifiers operands;``, and where it stands.
+
+    ``problem`` says why it could not be read. What it reads and writes is known once it is bound (`binding`).
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    source: Source
+    problem: str = ""
+    #: The names of the registers that it reads, its guard among them, and of those that it writes.
+    reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    #: The bytes of its smallest accesses to what may be shared memory.
+    units: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The instruction as written, without its operands."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel."""
+
+    #: Its name, and where it lies, for example ``shared``.
+    name: str
+    space: str
+    #: Its alignment in bytes.
+    align: int
+    #: Its bytes; None for a dynamic ``extern`` array.
+    size: int | None
+    #: What it holds at first; zeros follow.
+    initial: bytes = b""
+    #: Why it cannot be used; nothing if it can.
+    problem: str = ""
+    #: Addresses that it holds at first: the byte where each stands, of what, and what is added.
+    addresses: tuple[tuple[int, str, int], ...] = ()
+    #: The type of its elements.
+    element: Type = TYPES["b8"]
+
+
+@dataclass
+class Entry:
+    """A kernel."""
+
+    #: As mangled.
+    name: str
+    #: Where it begins.
+    source: Source
+    #: In order.
+    parameters: list[Variable] = field(default_factory=list)
+    #: In order.
+    instructions: list[Instruction] = field(default_factory=list)
+    #: Labels as indices into the instructions.
+    labels: dict[str, int] = field(default_factory=dict)
+    #: Its own variables by name.
+    variables: dict[str, Variable] = field(default_factory=dict)
+    #: Why it cannot be launched; nothing if it can.
+    problem: str = ""
+    #: Blocks of a cluster, as the source says.
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
+    most: int = 0
+    exact: tuple[int, int, int] | None = None
+    #: Parses what stands between the braces into an entry; None if that is here already.
+    body: Callable[[Entry], None] | None = None
+
+    def parsed(self) -> Entry:
+        """The kernel with its instructions; `PtxSyntaxError` if they are none."""
+        if self.body is None:
+            return self
+        entry = replace(self, instructions=[], labels={}, variables={}, body=None)
+        self.body(entry)
+        return entry
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a kernel may call."""
+
+    #: The names of what it gives and takes.
+    results: tuple[str, ...]
+    parameters: tuple[str, ...]
+    #: Parses it: an entry without parameters.
+    body: Callable[[], Entry]
+
+
+@dataclass
+class Program:
+    """A PTX module: its entries and functions by name, its variables, and the files that it was made from."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+
+def leaves(operand: Operand | None) -> Iterator[Operand]:
+    """The registers, names and numbers that stand in an operand, also in addresses."""
+    if isinstance(operand, Address):
+        yield from leaves(operand.base)
+    elif isinstance(operand, Group):
+        for item in operand.items:
+            yield from leaves(item)
+    elif operand is not None:
+        yield operand

@@ -1,0 +1,260 @@
+"""The body of a kernel: registers, labels and instructions (PTX ISA, "Instruction Statements", "Operands")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..util.errors import PtxSyntaxError, Source
+from .lexer import Stream
+from .program import (
+    SINK,
+    TYPES,
+    Address,
+    Entry,
+    Group,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+    Type,
+    Variable,
+    unknown_type,
+)
+
+#: The state spaces that variables are declared in.
+SPACES = (".global", ".const", ".shared", ".local")
+
+
+class _Scope:
+    """What is declared between two braces: registers by name or as ranges such as ``%r<9>``, and labels."""
+
+    def __init__(self, number: int, start: int) -> None:
+        self.suffix = f"@{number}" if number else ""
+        self.start = start
+        self.labels: dict[str, int] = {}
+        self.given: dict[str, str] = {}
+        self.names: dict[str, Type] = {}
+        self.ranges: dict[str, tuple[int, Type]] = {}
+
+    def renamed(self, operand: Operand) -> Operand:
+        """A target of a jump, with the name that its label has outside."""
+        if isinstance(operand, Group):
+            return Group(tuple(map(self.renamed, operand.items)))
+        own = isinstance(operand, Symbol) and operand.name in self.labels
+        return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and own else operand
+
+    def find(self, name: str) -> Register | None:
+        if name in self.names:
+            return Register(name + self.suffix, self.names[name])
+        match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)
+        if match and match[1] in self.ranges:
+            count, kind = self.ranges[match[1]]
+            if int(match[2]) < count:
+                return Register(name + self.suffix, kind)
+        return None
+
+
+class Body:
+    """Parses what stands between the braces of a kernel into its entry.
+
+    The stream is behind the opening brace. ``files`` has the names of sources by their ``.file`` number. ``variable``
+    parses the declaration of a variable in a state space, up to the ``;``.
+    """
+
+    def __init__(
+        self, stream: Stream, entry: Entry, files: dict[int, str], variable: Callable[[str], Variable]
+    ) -> None:
+        self._stream, self._entry, self._files, self._variable = stream, entry, files, variable
+        self._scopes = [_Scope(0, 0)]
+        self._scope_count = 1
+        self._file = 0
+        self._callers: dict[tuple[int, int], tuple[int, int]] = {}
+        self._location: tuple[str | None, int | None] = (None, None)
+        self._label = ""
+        self._tables: dict[str, Group] = {}
+
+    def parse(self) -> None:
+        """Parse to the closing brace; `PtxSyntaxError` if the braces or the ends of statements do not match."""
+        while self._scopes:
+            self._statement()
+
+    def _statement(self) -> None:
+        stream, token = self._stream, self._stream.peek()
+        if stream.accept("{"):
+            self._scopes.append(_Scope(self._scope_count, len(self._entry.instructions)))
+            self._scope_count += 1
+        elif stream.accept("}"):
+            self._leave_scope()
+        elif stream.accept(".reg"):
+            stream.statement(self._registers)
+        elif stream.accept(*SPACES):
+            stream.statement(lambda: self._declare(self._variable(token.text)))
+        elif stream.accept(".loc"):
+            self._locate(token.line)
+        elif stream.accept(".param"):
+            stream.statement(self._given)
+        elif stream.accept(".branchtargets"):
+            targets: list[Operand] = []
+            stream.statement(lambda: self._operands(targets))
+            self._tables[self._label] = Group(tuple(targets))
+        elif token.kind == "dot":  # .pragma, .callprototype
+            stream.statement(lambda: None)
+        elif token.kind == "name" and stream.peek(1).text == ":":
+            if token.text in self._scopes[-1].labels:
+                raise PtxSyntaxError(token.line, f"a second label {token.text!r}")
+            self._scopes[-1].labels[token.text] = len(self._entry.instructions)
+            self._label = token.text
+            stream.next()
+            stream.next()
+        elif not stream.accept(";"):
+            self._instruction()
+
+    def _leave_scope(self) -> None:
+        """Give the labels of a scope names of their own, as its registers have, also in the branches to them."""
+        scope, code = self._scopes.pop(), self._entry.instructions
+        self._entry.labels |= {name + scope.suffix: index for name, index in scope.labels.items()}
+        if not (scope.suffix and scope.labels):
+            return
+        for index, instruction in enumerate(code[scope.start :], scope.start):
+            if instruction.opcode in ("bra", "brx"):
+                code[index] = replace(instruction, operands=tuple(map(scope.renamed, instruction.operands)))
+
+    def _declare(self, variable: Variable) -> None:
+        self._entry.variables[variable.name] = variable
+
+    def _given(self) -> None:
+        """What a call is given or gives: memory of the thread, with a name for each scope."""
+        variable, scope = self._variable(".local"), self._scopes[-1]
+        scope.given[variable.name] = f"{variable.name}{scope.suffix}"
+        self._declare(replace(variable, name=scope.given[variable.name]))
+
+    def _locate(self, ptx_line: int) -> None:
+        """``.loc file line column``, and ``inlined_at file line column`` behind it."""
+        stream = self._stream
+        place = caller = (stream.integer(), stream.integer())
+        self._file = self._file or place[0]
+        while stream.peek().line == ptx_line and stream.peek().kind != "end":
+            if stream.next().text == "inlined_at":
+                caller = (stream.integer(), stream.integer())
+        if place[0] != self._file:  # the line that calls a header's function says more than a line of the header
+            self._callers[place] = caller = self._callers.get(caller, caller)
+            place = caller
+        if place[1]:  # line 0 marks code that belongs to no line: the last one stays
+            self._location = (self._files.get(place[0], f"file {place[0]}"), place[1])
+
+    def _registers(self) -> None:
+        stream = self._stream
+        name = stream.take("dot", "a type")[1:]
+        kind = TYPES.get(name) or unknown_type(name)
+        while True:
+            register = stream.take("name", "a register's name")
+            if stream.accept("<"):
+                self._scopes[-1].ranges[register] = stream.integer(), kind
+                stream.expect(">")
+            else:
+                self._scopes[-1].names[register] = kind
+            if not stream.accept(","):
+                break
+
+    def _instruction(self) -> None:
+        stream, source = self._stream, Source(self._stream.peek().line, *self._location)
+        guard, problem = None, ""
+        if stream.accept("@"):
+            guard, problem = self._guard(stream.accept("!"))
+        opcode = stream.take("name", "an instruction")
+        modifiers: list[str] = []
+        while stream.peek().kind == "dot":
+            modifiers.append(stream.next().text[1:])
+        operands: list[Operand] = []
+        problem = stream.statement(lambda: self._operands(operands)) or problem
+        if opcode == "brx":
+            operands = [self._tables.get(each.name, each) if isinstance(each, Symbol) else each for each in operands]
+        given = () if problem else tuple(operands)
+        self._entry.instructions.append(Instruction(opcode, tuple(modifiers), given, guard, source, problem))
+
+    def _guard(self, negated: bool) -> tuple[Register | None, str]:
+        """The predicate in front of an instruction, and what is wrong with it."""
+        name = self._stream.take("name", "a predicate")
+        register = self._register(name)
+        if register is None or register.type.kind != "p":
+            return None, f"{name!r} is not a predicate register"
+        return Register(register.name, register.type, negated), ""
+
+    def _operands(self, operands: list[Operand]) -> None:
+        """Take the operands up to the ``;``."""
+        if self._stream.peek().text != ";":
+            operands.append(self._operand())
+            while self._stream.accept(","):
+                operands.append(self._operand())
+
+    def _register(self, name: str) -> Register | None:
+        found = (scope.find(name) for scope in reversed(self._scopes))
+        return next((register for register in found if register is not None), None)
+
+    def _operand(self) -> Operand:
+        stream = self._stream
+        if stream.accept("{"):
+            items = [self._single()]
+            while stream.accept(","):
+                items.append(self._single())
+            stream.expect("}")
+            return Group(tuple(items))
+        if stream.accept("["):
+            return self._address()
+        if stream.accept("("):
+            return self._list()
+        first = self._single()
+        if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
+            stream.next()
+            return Group((first, self._single()))
+        return first
+
+    def _list(self) -> Group:
+        """The arguments of a call, or its results."""
+        stream, items = self._stream, []
+        while not stream.accept(")"):
+            items.append(self._single())
+            if not stream.accept(","):
+                stream.expect(")")
+                break
+        return Group(tuple(items))
+
+    def _single(self) -> Operand:
+        stream, token = self._stream, self._stream.peek()
+        if stream.accept("!"):
+            guard, problem = self._guard(True)
+            return guard or stream.fail(f"a predicate ({problem}) before")
+        if token.kind == "number" or token.text == "-":
+            return Immediate(stream.number())
+        return self._named()
+
+    def _address(self) -> Address | Group:
+        stream = self._stream
+        base = None if stream.peek().kind == "number" else self._named()
+        offset = stream.integer() if base is None else 0
+        while stream.accept("+") or stream.peek().text == "-":
+            offset += stream.integer()
+        if stream.accept(","):  # coordinates: of a texture, a surface or a tensor
+            coordinates = self._operand()
+            stream.expect("]")
+            return Group((Address(base, offset), coordinates))
+        stream.expect("]")
+        return Address(base, offset)
+
+    def _named(self) -> Register | Special | Symbol:
+        stream = self._stream
+        name = stream.take("name", "an operand")
+        if name == "_":
+            return SINK
+        if stream.peek().kind == "dot":
+            name += stream.next().text
+        register = self._register(name)
+        if register is not None:
+            return register
+        if name.startswith("%") or name == "WARP_SZ":
+            return Special(name)
+        return Symbol(next((scope.given[name] for scope in reversed(self._scopes) if name in scope.given), name))

@@ -1,0 +1,1 @@
+"""The listing of a launch: costs, patterns of access, and pictures of one request."""

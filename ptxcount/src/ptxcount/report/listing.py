@@ -1,0 +1,194 @@
+"""Counters as text: a table of totals, and the source with what each line costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..counting.counters import Access, LaunchCounters
+
+#: A line is marked if it moves at least this many times the sectors that its bytes need.
+WASTEFUL = 1.5
+_MARGIN = 2
+Lines = Callable[[str], "list[str] | None"]
+
+
+def _ratio(count: int, requests: int) -> str:
+    return f"{count / requests:.2f}" if requests else "-"
+
+
+def _row(*cells: object) -> str:
+    return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
+
+
+#: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
+#: heading, the total, and how that is shown of so many requests.
+_PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
+    ("global", "", "sectors", "ideal", "ideal_sectors", _ratio),
+    ("global", "", "lines", "ideal", "ideal_lines", _ratio),
+    ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
+    *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
+      for each in ("texture", "surface", "bulk")),
+)  # fmt: skip
+
+
+def table(counters: LaunchCounters) -> str:
+    """The totals of a launch: global memory by sectors and by lines, shared memory, the instructions of a thread."""
+    totals = counters.totals()
+    rows = []
+    for space, prefix, unit, heading, beside, shown in _PARTS:
+        kinds = [kind for kind in ("load", "store", "atomic") if f"{prefix}{kind}_requests" in totals]
+        if not kinds:
+            continue
+        rows.append(_row(space, "requests", unit, "per request", heading))
+        for kind in kinds:
+            requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
+            if requests or kind != "atomic":
+                row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
+                caveat = counters.caveats().get(f"{space} {kind}", "")
+                rows.append(f"{row}  {caveat}".rstrip())
+            if space == "shared" and kind in counters.merged:
+                few, waves = counters.merged[kind]
+                rows.append(_row(f"  {kind}", few, waves, _ratio(waves, few)) + "  as ptxas would merge")
+        rows.append("")
+    each = counters.thread_instructions / max(counters.threads, 1)
+    if counters.distinct_sectors is not None:
+        read, written = counters.distinct_sectors
+        rows += [
+            f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            "",
+        ]
+    return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
+
+
+def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
+    """`LaunchCounters.totals` as JSON, and more.
+
+    ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
+    the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
+    ptxas would merge, where that may be.
+    """
+    found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
+    merged = {kind: dict(zip(("requests", "wavefronts"), each, strict=True)) for kind, each in counters.merged.items()}
+    said = {"caveats": counters.caveats(), "findings": found}
+    said |= {"merged": merged} if merged else {}
+    if counters.distinct_sectors is not None:
+        said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
+    return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
+
+
+#: What is told of one access beside its space, its kind and its width.
+_TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts", "useful_bytes")
+
+
+def lines(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> list[dict[str, Any]]:
+    """The accesses of each source line as plain numbers, in the order of files and lines."""
+    rows = []
+    places = counters.by_line().items()
+    for (file, line), accesses in sorted(places, key=lambda each: (each[0][0] or "", each[0][1] or 0)):
+        told = [
+            {"space": each.space, "kind": each.kind, "width": each.width, "ptx_line": each.source.ptx_line}
+            | {name: getattr(each, name) for name in _TOLD}
+            for each in accesses
+        ]
+        rows.append({"file": file, "line": line, "text": text_of(file, line, lines_of), "accesses": told})
+    return rows
+
+
+def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
+    """A source line without the spaces around it; nothing where it may not be shown."""
+    found = lines_of(file) if file else None
+    return found[line - 1].strip() if found and line and line <= len(found) else ""
+
+
+def is_wasteful(access: Access) -> bool:
+    """Whether an instruction has bank conflicts, or moves far more sectors than its bytes fill."""
+    far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
+    return access.bank_conflicts > 0 or far_more
+
+
+def cost(access: Access) -> str:
+    """What an instruction costs, in words."""
+    text = _counted(access)
+    if access.kind == "atomic":
+        text += f"; {_ratio(access.together, access.requests)} lanes on one address"
+    return f"{text}; {access.caveat}" if access.caveat else text
+
+
+def _counted(access: Access) -> str:
+    if access.space == "global":
+        counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
+        sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
+        return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
+    if access.space in ("texture", "surface", "bulk"):
+        return f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
+    if access.space != "shared":
+        return f"{access.kind}: {access.space} memory"
+    each = _ratio(access.wavefronts, access.requests)
+    ideal = _ratio(access.conflict_free, access.requests)
+    return f"shared {access.kind}: {each} wavefronts a request, {ideal} without bank conflicts"
+
+
+def listing(counters: LaunchCounters, lines_of: Lines) -> str:
+    """The source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
+
+    ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
+    """
+    found: dict[str, dict[int, list[Access]]] = {}
+    for (file, line), accesses in counters.by_line().items():
+        if file is not None and line is not None:
+            found.setdefault(file, {})[line] = accesses
+    return "\n".join(text for file in sorted(found) for text in _file(file, found[file], lines_of(file)))
+
+
+def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
+    yield f"{Path(name).name}:"
+    shown = set(accesses)
+    if lines is not None:
+        around = (range(line - _MARGIN, line + _MARGIN + 1) for line in accesses)
+        shown |= {line for lines_near in around for line in lines_near if 1 <= line <= len(lines)}
+    last = 0
+    for line in sorted(shown):
+        if last and line > last + 1:
+            yield "        ..."
+        last = line
+        here = accesses.get(line, [])
+        mark = ">>" if any(map(is_wasteful, here)) else "  "
+        text = lines[line - 1] if lines is not None and 1 <= line <= len(lines) else ""
+        yield f"{mark}{line:>5}  {text}".rstrip()
+        costs = Counter((is_wasteful(access), cost(access)) for access in here)
+        for (wasteful, each), count in costs.items():
+            yield f"{'>>' if wasteful else '  '}       ^ {each}" + f" ({count} instructions)" * (count > 1)
+
+
+def page(text: str) -> str:
+    """A listing, whose first line is its title, as a page of HTML that needs nothing else; what ``>>`` marks is red."""
+    title = escape(text.partition("\n")[0])
+    body = re.sub(r"(?m)^&gt;&gt;.*", r"<mark>\g<0></mark>", escape(text))
+    style = ":root { color-scheme: light dark } pre { font: 13px/1.35 monospace } mark { background: #f977 }"
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
+
+
+def source_lines(sources: Iterable[Path]) -> Lines:
+    """Read the lines of these sources, but of no other files: a ``#line`` in a source may name any of this machine.
+
+    The result is a function from a file's name to its lines; None if it is not there or not to be shown.
+    """
+    shown = {source.resolve() for source in sources}
+
+    def lines_of(name: str) -> list[str] | None:
+        try:
+            path = Path(name).resolve()
+            if path in shown:
+                return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except (OSError, ValueError, RuntimeError):  # the last two: no name of a file, links in a circle
+            pass
+        return None
+
+    return lines_of

@@ -1,0 +1,89 @@
+"""A picture of an access: which sector each lane of a warp takes, or which banks are busy in each turn.
+
+A row is what one request pays for, a sector or a wavefront; a column is a lane, in shared memory a bank. So the height
+is the cost. Beside it stands what the same bytes would take at best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..counting.counters import Access
+from ..counting.transactions import BANKS, SECTOR, WORD, sectors, served_loads, served_stores
+from ..lanes.warps import Array
+
+Grid = npt.NDArray[np.bool_]
+#: Rows that a terminal shows; of more, the first ones and the last.
+_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A typical request as it is, and at best: a row each sector or wavefront, 32 columns."""
+
+    unit: str
+    now: Grid
+    best: Grid
+
+    def text(self) -> str:
+        """Both side by side, in at most eight rows."""
+        sides = []
+        for name, grid in (("now", self.now), ("at best", self.best)):
+            unit = self.unit[:-1] if len(grid) == 1 else self.unit
+            sides.append([f"{name}: {len(grid)} {unit}", *_drawn(grid)])
+        height = max(map(len, sides))
+        padded = [side + [""] * (height - len(side)) for side in sides]
+        return "\n".join(f"{left:<36}{right}".rstrip() for left, right in zip(*padded, strict=True))
+
+
+def _drawn(grid: Grid) -> list[str]:
+    rows = ["".join("█" if each else "·" for each in row) for row in grid]
+    if len(rows) <= _ROWS:
+        return rows
+    return [*rows[: _ROWS - 2], f"⋮ {len(rows) - _ROWS + 1} more", rows[-1]]
+
+
+def picture(access: Access) -> Picture | None:
+    """The picture of a global or shared access; None without samples, or where rules that are not drawn here count."""
+    drawn = {"global": _sectors, "shared": _banks}.get(access.space)
+    if drawn is None or access.kind == "atomic" or not access.samples:
+        return None
+    rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
+    lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
+    rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
+    if access.space == "global":
+        counts = sectors(rows, lanes, access.width)
+    else:
+        counts = (served_loads if access.kind == "load" else served_stores)(rows, lanes, access.width)[0]
+    typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
+    found = drawn(rows[typical], lanes[typical], access.width)
+    return next((each for each in found if len(each.now) == counts[typical]), None)
+
+
+def _sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    def grid(places: Array) -> Grid:
+        rows = places // SECTOR
+        made: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
+        return made
+
+    _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
+    packed = np.zeros(32, np.int64)  # what lanes take, side by side in their order
+    packed[lanes] = first.argsort().argsort()[order] * width
+    yield Picture("sectors", grid(addresses), grid(packed))
+
+
+def _banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    """By as many lanes as are served together always, and by twice as many, as some loads are."""
+    for together in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
+        now, best = [], []
+        for first in range(0, 32, together):
+            group = slice(first, first + together)
+            words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
+            load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+            now.append(load > np.arange(load.max())[:, None])
+            best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
+        yield Picture("wavefronts", np.concatenate(now), np.concatenate(best))

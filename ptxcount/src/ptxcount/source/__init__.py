@@ -1,0 +1,1 @@
+"""CUDA C++ as input: nvcc, declarations, names, types, and kernels of other Python packages."""

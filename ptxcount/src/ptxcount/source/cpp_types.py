@@ -1,0 +1,61 @@
+"""The C++ types of a kernel's parameters: what NumPy calls them, and whether what is given is of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..engine.launch import is_ptx
+from ..machine.argument_layout import Given
+from ..util.errors import LaunchError
+from .declarations import declarations
+from .names import parameter_types, source_name
+
+#: Types of C++ as NumPy calls them.
+TYPES = {
+    "float": "float32", "double": "float64", "size_t": "uint64", "bool": "bool", "__half": "float16", "half": "float16",
+    "unsigned": "uint32", "signed char": "int8", "uint": "uint32", "uchar": "uint8", "ushort": "uint16",
+    **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
+       for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
+}  # fmt: skip
+VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
+#: What NumPy's kinds hold: signs do not matter, and complex numbers are pairs.
+_KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
+
+
+def plain(kind: str) -> str:
+    """A type without its qualifiers."""
+    return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
+
+
+def checked(given: list[Given], words: Sequence[str], entry: str, files: Sequence[Path]) -> list[Given]:
+    """The arguments of a kernel by its mangled name; `LaunchError` where the type of one is another in C++.
+
+    The types are those of the name, or of the declaration in the first of the files. Types that are not known, and
+    pointers to bytes, take anything.
+    """
+    for word, one, kind in zip(words, given, _parameters(entry, files), strict=False):
+        base = plain(kind).rstrip("* []").strip()
+        vector = VECTORS.fullmatch(base)
+        name = TYPES.get(vector[1] if vector else base)
+        pointer = kind.count("*") + kind.count("[") == 1
+        if name is None or not isinstance(one, np.ndarray if pointer else np.generic):
+            continue
+        needed, dtype = np.dtype(name), one.dtype
+        size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        same = _KINDS.get(dtype.kind) == _KINDS[needed.kind] and (not pointer or size == needed.itemsize)
+        if not same and not (pointer and needed.itemsize == 1) and dtype.kind != "V":
+            raise LaunchError(f"argument {word[:60]}: {dtype} for a {kind}; {name} is needed")
+    return given
+
+
+def _parameters(entry: str, files: Sequence[Path]) -> list[str]:
+    found = parameter_types(entry)
+    if found is not None or not files or is_ptx(files[0]):
+        return found or []
+    declared = declarations(files[0].read_text(encoding="utf-8", errors="replace"))
+    return next(([kind for kind, _ in one.parameters] for one in declared if one.name == source_name(entry)), [])

@@ -1,0 +1,187 @@
+"""nvcc: where it is, and CUDA C++ to PTX."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..util.errors import CompileError, NvccNotFoundError
+
+#: The architecture to compile for, unless said.
+ARCH = "sm_90"
+#: Seconds that nvcc may take, unless the variable NVCC_TIME_LIMIT says otherwise.
+TIME_LIMIT = 300
+#: NVIDIA's package on PyPI with nvcc and its headers; what the extra ``nvcc`` installs.
+WHEEL = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+#: What a source that was given as text is called in the PTX.
+TEXT_NAME = "source.cu"
+#: What is left out of the name of a file that nvcc hands to a shell.
+_UNSAFE = re.compile(r"[^\w.]", re.ASCII)
+#: What that shell would run, of options and of other words: nvcc masks quotes, and dollars of options.
+_RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
+#: A name in a rule of make, where a space has a backslash before it.
+_NAME = re.compile(r"(?:\\.|\S)+")
+
+
+def find_nvcc() -> Path:
+    """The path of nvcc: the variable NVCC, else PyPI's wheel here, else PATH. Raises `NvccNotFoundError`."""
+    advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
+    named = os.environ.get("NVCC")
+    path = shutil.which(named) if named else _from_wheel() or shutil.which("nvcc")
+    if path is None and named:
+        raise NvccNotFoundError(f"NVCC={named} is not an executable; {advice}")
+    if path is None:
+        raise NvccNotFoundError(f"no nvcc in NVCC, in this Python environment or on PATH; {advice}")
+    return Path(path)
+
+
+def _from_wheel() -> Path | None:
+    """The nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations if spec else None
+    found = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
+    return max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
+
+
+class Compilation(NamedTuple):
+    """PTX, and the files that nvcc read for it: the source first."""
+
+    ptx: str
+    files: list[Path]
+
+
+def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+    """Compile a file, or the text of one, to PTX with source lines; which files were read is known of a file.
+
+    ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
+    refuses, writes nothing or takes longer than `time_limit` says, and `NvccNotFoundError`.
+    """
+    # A template's kernels are there once something takes their address.
+    asked = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # no source has such a name there
+        if isinstance(source, str):
+            path, shown, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
+        else:  # nvcc hands the name of what it compiles to a shell, and not the names of what that includes
+            path, shown, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _inclusion(source)
+        path.write_bytes(text + asked.encode())
+        command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
+        done = call([*command, str(path), "-o", str(target), "-MD", "-MF", str(rule)])
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).decode("utf-8", "replace")
+            for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown)):
+                said = said.replace(name, "" if name.endswith("\n") else shown)
+            raise CompileError(f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}")
+        if not target.is_file():
+            typed = shlex.join([*command, shown])
+            raise CompileError(f"nvcc wrote no PTX: {typed}; leave out flags that ask for something else")
+        ptx = target.read_text(encoding="utf-8", errors="replace")
+        if isinstance(source, str):
+            return Compilation(ptx.replace(str(path), TEXT_NAME), [])
+        return Compilation(ptx, [source, *(each for each in _named(rule) if each != path)])
+
+
+def _inclusion(source: Path) -> bytes:
+    """The line that includes a file from anywhere; `CompileError` if C++ cannot write its name."""
+    path = os.fsencode(Path.cwd() / source)
+    if b'"' in path or b"\n" in path:
+        raise CompileError(f"{source}: rename it: C++ cannot include a file with a quote or a line break in its path")
+    return b'#include "%s"\n' % path
+
+
+def _named(rule: Path) -> list[Path]:
+    """The files that a rule of make names, whatever ``#line`` calls them."""
+    text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
+    names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
+    return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
+
+
+def words(flags: str) -> list[str]:
+    """The options in ``flags``, split as a shell does; `CompileError` if a quote has no end."""
+    try:
+        return shlex.split(flags)
+    except ValueError as error:
+        raise CompileError(f"flags {flags!r}: {error}") from None
+
+
+def time_limit() -> float:
+    """Seconds that nvcc may take: what the variable NVCC_TIME_LIMIT holds, else `TIME_LIMIT`.
+
+    Raises `CompileError` if the variable holds no such number.
+    """
+    given = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
+        raise CompileError(f"NVCC_TIME_LIMIT={given[:60]!r} is not a number of seconds, such as 300")
+    return float(given)
+
+
+def call(command: Sequence[str], folder: str | None = None, *, share: float = 1) -> subprocess.CompletedProcess[bytes]:
+    """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
+
+    It has a share of the time limit. Raises `CompileError` if it does not run, takes longer, or has a word that a shell
+    would run.
+    """
+    limit = share * time_limit()
+    if risky := next(filter(_RUN.search, map(str, command[1:])), None):
+        raise CompileError(f"{risky!r}: nvcc hands this to a shell, which would run a part of it; rename the folder")
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            [*_ending_with_parent(), *command], cwd=folder, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
+    with process:
+        _running.add(process.pid)
+        try:
+            output, messages = process.communicate(timeout=limit)
+        except BaseException as error:
+            _kill(process.pid)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CompileError(
+                    f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, or "
+                    "NVCC_TIME_LIMIT to more seconds"
+                ) from None
+            raise
+        finally:
+            _running.discard(process.pid)
+    return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
+#: The groups of processes that threads of this process wait for.
+_running: set[int] = set()
+
+
+def stop() -> None:
+    """End every nvcc that other threads of this process have called."""
+    for each in [*_running]:
+        _kill(each)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _ending_with_parent() -> list[str]:
+    """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
+
+    The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
+    The shell between looks whether the starter was gone before the signal was asked for.
+    """
+    tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
+    if not all(tools):
+        return []
+    setpriv, shell, timeout = map(str, tools)
+    alive = ["-c", 'test "$PPID" = "$0" && exec "$@"', str(os.getpid())]
+    return [setpriv, "--pdeathsig=TERM", shell, *alive, timeout, "--kill-after=1", "0"]

@@ -1,0 +1,1 @@
+"""Errors, findings, and helpers that know nothing of PTX: files written atomically, git, memory of the host."""
