@@ -19,11 +19,11 @@ from statistics import median
 from tabulate import tabulate
 
 from experiments import nsight, peers
-from kernelwatch import suite
-from kernelwatch.instrument import machine, measuring
-from kernelwatch.instrument.measurement import measured
+from kernelwatch.instrument import machine, server
+from kernelwatch.instrument.session import measured
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.suite import registry
 from ptxcount.util import atomic_write
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
@@ -58,7 +58,7 @@ class Bias:
 
 def timed_by_suite() -> list[Launch]:
     """Return each launch that is timed from DRAM with the default flags."""
-    sweeps = [sweep for sweep in suite.current().timed if not sweep.in_l2]
+    sweeps = [sweep for sweep in registry.current().timed if not sweep.in_l2]
     every = dict.fromkeys(sweep.launch(params) for sweep in sweeps for params in sweep.points())
     return [launch for launch in every if launch.flags == FLAGS]
 
@@ -71,7 +71,7 @@ def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS
     NsightError
         As `nsight.profile`.
     NotImplementedError, WrongOutputError, MeasuringError
-        As `kernelwatch.instrument.measurement.measured`.
+        As `kernelwatch.instrument.session.measured`.
     """
     durations = list(zip(launches, map(median, nsight.seconds(launches)), strict=True))
     for tool in tools:
@@ -82,7 +82,7 @@ def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS
                     yield Bias(str(launch), tool, seconds, median(samples))
             continue
         isolated = INSTRUMENTS[tool]
-        with measuring.running():
+        with server.running():
             for launch, seconds in durations:
                 if not (isolated and seconds > LONGEST_ISOLATED):
                     samples = measured(launch, isolated=isolated).samples

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from kernelwatch.instrument import buffers, comparison, device, jobs
-from kernelwatch.instrument.arrangement import Arrangement
+from kernelwatch.instrument import buffers, build_job, check_output, device
+from kernelwatch.instrument.timed_job import Arrangement
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import filled
 
@@ -36,14 +36,14 @@ class Launcher:
 
     def __init__(self, launch: Launch, stack: ExitStack, *, rotate: bool) -> None:
         device.context()
-        described = jobs.of(launch, samples=1, in_l2=not rotate)
+        described = build_job.of(launch, samples=1, in_l2=not rotate)
         self._job = job = described.job(device.ready())
         content = described.reference.content()
         _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
         held = {each.array.name: each.of(content) for each in given}
         self._arrangement = Arrangement(job, stack, given=held)
         self._arrangement.launch_once(job)
-        comparison.check(job, self._arrangement.rotation, lambda: content)
+        check_output.check(job, self._arrangement.rotation, lambda: content)
 
     def profiled(self, times: int) -> None:
         """Launch so often, one after the other and each on the same content, while a profiler looks."""

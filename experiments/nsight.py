@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from experiments.launcher import Launcher
-from kernelwatch import suite
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
-from kernelwatch.project import ROOT
+from kernelwatch.suite import registry
 
 #: The duration of a launch, in nanoseconds.
 DURATION = "gpu__time_duration.sum"
@@ -44,7 +44,7 @@ def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1)
     if done.returncode:
         raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     names, readings = _read(done.stdout.splitlines())
-    wanted = [_function(suite.kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
+    wanted = [_function(registry.kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
     if names != wanted:
         raise NsightError(f"ncu profiled {len(names)} launches, not the {len(wanted)} in their order")
     return [readings[first : first + repeat] for first in range(0, len(readings), repeat)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from gpu_kernels import KERNELS
-from kernelwatch import suite
 from kernelwatch.kernel.launch import DTYPE
+from kernelwatch.suite import registry
 
 TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 
@@ -54,7 +54,7 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
 
 def dtypes(name: str) -> list[str]:
     """Return the dtypes that a kernel is counted in."""
-    return sorted(suite.current().dtypes[name])
+    return sorted(registry.current().dtypes[name])
 
 
 #: (kernel, its arguments): every kernel at shapes that do not fit its blocks, up to MOST_A_THREAD.

@@ -27,10 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def _no_gpu() -> str | None:
     from kernelwatch.errors import KernelwatchError
-    from kernelwatch.kernel import loading
+    from kernelwatch.kernel import load_function
 
     try:
-        loading.driver()
+        load_function.driver()
     except KernelwatchError as error:
         return str(error)
     return None

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, jobs, memory, tools
-from kernelwatch.instrument.job import Ready
-from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument import buffers, build_job, helper_kernels, memory
 from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.protocol import Ready
+from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.toolchain import build
 from tests import fake_cuda
@@ -26,11 +26,11 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (tools._cubin, buffers._staging, buffers.pinned_block, memory._staging):
+    for cached in (helper_kernels._cubin, buffers._staging, buffers.pinned_block, memory._staging):
         cached.cache_clear()
 
 
-def fetching(described: jobs.Description) -> Fetch:
+def fetching(described: build_job.Description) -> Fetch:
     """Return what gives the reference of a launch."""
     return lambda _: memory.reader(described.reference.content())
 
@@ -49,7 +49,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 
 def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
     """Return a launch's outcome, its job, and the bytes that were asked for."""
-    described = jobs.of(launch, **{"samples": 3, **how})
+    described = build_job.of(launch, **{"samples": 3, **how})
     job = described.job(READY)
     gpu.seconds.setdefault(job.entry, SECONDS)
     asked: list[int] = []

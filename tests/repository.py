@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 
 #: What is copied into the temporary repository.
 PARTS = [

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelwatch.instrument import exchange, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError
+from kernelwatch.instrument import client, server
+from kernelwatch.instrument.client import Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import DeviceArray, Job, Outcome, Ready
 from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.protocol import DeviceArray, Job, Outcome, Ready
 from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
@@ -87,7 +87,7 @@ class Session:
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     """A server in a thread; yields its address."""
     address = str(folder / "measuring")
-    server = measuring.Server(session, READY, **limits)  # type: ignore[arg-type]
+    answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
 
     def serve() -> None:
@@ -95,7 +95,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
             while goes_on[-1]:
                 with listener.accept() as connection:
                     try:
-                        goes_on.append(server.answer(Line(connection)))
+                        goes_on.append(answering.answer(Line(connection)))
                     except (EOFError, OSError, MeasuringError):
                         goes_on.append(goes_on[-1] and not stopping)
 
@@ -109,7 +109,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     until = time.monotonic() + 5
     while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
         with suppress(MeasuringError):
-            exchange.connected(address, time.monotonic() + 0.02).close()
+            client.connected(address, time.monotonic() + 0.02).close()
         thread.join(0.01)
     assert not thread.is_alive()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.figures import picture, tables
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.store.results import History
 from ptxcount.util import atomic_write
 

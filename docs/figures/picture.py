@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite import registry
+from kernelwatch.suite.sweep import Sweep
 from ptxcount.util import atomic_write
 
 DTYPE = "float32"
@@ -53,10 +53,12 @@ def _sweeps() -> Iterator[tuple[str, Sweep]]:
 
     Not of what computes, which may have another ceiling.
     """
-    for name, (kind, sweep) in suite.current().benchmarks.items():
+    for name, (kind, sweep) in registry.current().benchmarks.items():
         axis, chosen = next(iter(sweep.axes)), sweep.chosen()
-        plain = kind is suite.Kind.TIMED and not (sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns"))
-        if plain and chosen["dtype"] == DTYPE and suite.flops(name, chosen) is None:
+        plain = kind is registry.Kind.TIMED and not (
+            sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns")
+        )
+        if plain and chosen["dtype"] == DTYPE and registry.flops(name, chosen) is None:
             yield name, sweep
 
 
@@ -67,7 +69,7 @@ def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) ->
         point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.points(results, benchmark)
         if point.value is not None and fixed.items() <= point.params.items()
-        if (useful := suite.useful_bytes(benchmark, point.params)) is not None
+        if (useful := registry.useful_bytes(benchmark, point.params)) is not None
     }
 
 

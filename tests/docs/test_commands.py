@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

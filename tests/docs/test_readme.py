@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.figures import picture, tables
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.store.results import History
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 
-from kernelwatch import command_line
-from kernelwatch.project import ROOT
+from kernelwatch.cli import main
+from kernelwatch.config.project_root import ROOT
 
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -50,8 +50,8 @@ def test_modules() -> None:
 def test_subcommands() -> None:
     """Each has its row, which says what its usage says, and the function that it names is there."""
     named = rows(COMMANDS, "kernelwatch")
-    assert set(named) == set(command_line.COMMANDS)
-    for name, (place, summary) in command_line.COMMANDS.items():
+    assert set(named) == set(main.COMMANDS)
+    for name, (place, summary) in main.COMMANDS.items():
         assert f"| {summary} |" in named[name]
         module, function = place.split(":")
         assert callable(getattr(importlib.import_module(module), function))

@@ -12,9 +12,9 @@ import pytest
 from benchmarks import sweeps
 from experiments import bias, nsight, peers
 from experiments.bias import Bias
-from kernelwatch import suite
 from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
+from kernelwatch.suite import registry
 from ptxcount.source.names import source_name
 from tests import fake_cuda
 from tests.gpu.cases import LARGE, SMALL, launches
@@ -26,17 +26,17 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 def test_every_kernel_has_cases() -> None:
     """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
-    names = {str(kernel) for sweep in suite.current().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])}
-    assert names == set(suite.current().kernels())
+    names = {str(kernel) for sweep in registry.current().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])}
+    assert names == set(registry.current().kernels())
     dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
-    assert dtypes == suite.current().dtypes
+    assert dtypes == registry.current().dtypes
     timed = bias.timed_by_suite()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
     assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
 
 
-@pytest.mark.parametrize("kernel", suite.current().kernels())
+@pytest.mark.parametrize("kernel", registry.current().kernels())
 def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verified first, then as often as it is to be profiled, on the same buffers, under the name that Nsight says."""
     launch = launches(kernel, SMALL)[0]
@@ -58,12 +58,12 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         nsight.launch_all([launch], 3)
         assert not [each for address, each in gpu.allocations.items() if address not in gpu.variables]
     assert profiled == profiled[:1] * 3
-    assert nsight._function(source_name(profiled[0][0])) == nsight._function(suite.kernel(kernel).entry)
+    assert nsight._function(source_name(profiled[0][0])) == nsight._function(registry.kernel(kernel).entry)
 
 
 def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is profiled of a kernel whose output is wrong."""
-    monkeypatch.setattr(suite.kernel("gather"), "reference", lambda input, index: input)
+    monkeypatch.setattr(registry.kernel("gather"), "reference", lambda input, index: input)
     with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
         nsight.launch_all(launches("gather", SMALL)[:1], 1)
 

@@ -15,7 +15,7 @@ import pytest
 from asv.console import log
 
 from gpu_kernels import KERNELS
-from kernelwatch import home
+from kernelwatch.config import cache_dir
 from kernelwatch.instrument import machine
 from kernelwatch.runner import compiler, run
 from kernelwatch.toolchain import cache
@@ -64,14 +64,14 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path / "empty")
     _, is_home, user = request.param.partition("HOME=")
     if is_home:
-        for name in ("XDG_CACHE_HOME", home.CACHE):
+        for name in ("XDG_CACHE_HOME", cache_dir.CACHE):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(os, "mkdir", _refused(os.mkdir))
         monkeypatch.setenv("HOME", user) if user else monkeypatch.delenv("HOME")
         monkeypatch.setattr(pwd, "getpwuid", _unknown)
     else:
-        monkeypatch.setenv(home.CACHE, str(tmp_path / request.param))
-    return home.cache("kernels")
+        monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / request.param))
+    return cache_dir.cache("kernels")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)

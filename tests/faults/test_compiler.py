@@ -15,8 +15,8 @@ import pytest
 from asv.util import UserError
 
 from gpu_kernels import KERNELS
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import CompileError, NvccNotFoundError
-from kernelwatch.project import ROOT
 from kernelwatch.runner import compiler as runner_compiler
 from kernelwatch.toolchain import nvcc, nvcc_call, releases
 from tests import commits

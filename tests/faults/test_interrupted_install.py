@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 
 
 def _make(folder: Path) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import mortal, project
-from kernelwatch.project import ROOT
+from kernelwatch.config import project_root
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import parent_death
 from kernelwatch.store import folders
 
 #: Seconds in which a step has to come, and every process has to be gone.
@@ -59,8 +60,8 @@ def test_a_run_that_is_over(is_waited_for: bool) -> None:
     """What begins behind the end of its run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
-        environment = os.environ | {mortal.RUN: str(run.pid)}
-        words = [sys.executable, "-c", "import kernelwatch.mortal"]
+        environment = os.environ | {parent_death.RUN: str(run.pid)}
+        words = [sys.executable, "-c", "import kernelwatch.instrument.parent_death"]
         assert subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode == 1
 
 
@@ -109,7 +110,7 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
     compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project.VARIABLE: linked}
+    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project_root.VARIABLE: linked}
     names |= {folders.RESULTS: tmp_path / "results", "TMPDIR": tmp_path}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]

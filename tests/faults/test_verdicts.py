@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.command import without_traceback
+from kernelwatch.cli.failures import without_traceback
 from kernelwatch.show import commands
 from tests.stored import BASE, HEAD, pair, samples, write
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from kernelwatch import suite
 from kernelwatch.kernel import Launch
+from kernelwatch.suite import registry
 
 #: What a launch gives: awkward, and small enough to be executed on the CPU. A kernel takes those with its parameters.
 SMALL = (
@@ -54,7 +54,7 @@ def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
     LookupError
         There is none: a new kernel needs a shape above.
     """
-    known, dtypes = suite.kernel(kernel), sorted(suite.current().dtypes[kernel])
+    known, dtypes = registry.kernel(kernel), sorted(registry.current().dtypes[kernel])
     every = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
     mine = [each for each in every if set(each.arguments) == set(known.parameters) and _is_short(each)]
     if not mine:
@@ -64,10 +64,10 @@ def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
 
 def of_all_kernels(texts: Iterable[str]) -> list[Launch]:
     """Return the launches of all kernels of the suite. Raises as `launches`."""
-    return [launch for kernel in suite.current().kernels() for launch in launches(kernel, texts)]
+    return [launch for kernel in registry.current().kernels() for launch in launches(kernel, texts)]
 
 
 def _is_short(launch: Launch) -> bool:
-    kernel, arguments = suite.kernel(launch.kernel), launch.arguments
+    kernel, arguments = registry.kernel(launch.kernel), launch.arguments
     shape = kernel.geometry(launch.dtype, **arguments)
     return kernel.useful_bytes(launch.dtype, **arguments) <= MOST_A_THREAD * math.prod(shape.grid + shape.block)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwatch import suite
-from kernelwatch.instrument import inputs, verification
+from kernelwatch.instrument import inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.verification import Near
-from kernelwatch.kernel import Launch, loading
+from kernelwatch.instrument.tolerance import Near
+from kernelwatch.kernel import Launch, load_function
 from kernelwatch.kernel.arguments import ArrayArgument, filled, laid_out
 from kernelwatch.kernel.kernel import Kernel
+from kernelwatch.suite import registry
 
 #: Bytes before and behind an output that must stay as they are.
 GUARD = 16384
@@ -35,13 +35,13 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
     """
     import pycuda.driver as cuda
 
-    arch, bound = loading.current_arch(), kernel.bound(dtype, **arguments)
+    arch, bound = load_function.current_arch(), kernel.bound(dtype, **arguments)
     named = [each for each in bound if isinstance(each, ArrayArgument)]
     before = {each.name: inputs.content(each) for each in named}
     is_near = any(each.ulp is not None for each in named)
     expected = iter(kernel.expected({name: each.copy() for name, each in before.items()}, arguments, is_near=is_near))
     held = {each.name: cuda.to_device(_guarded(before[each.name], each)) for each in named}
-    shape = kernel.geometry(dtype, loading.context().get_device().multiprocessor_count, **arguments)
+    shape = kernel.geometry(dtype, load_function.context().get_device().multiprocessor_count, **arguments)
     packed, places = laid_out(bound, kernel.taken(dtype, flags, arch=arch))
     addresses = [int(held[each.name]) + GUARD * each.is_written for each in named]
     function = _function(kernel, dtype, flags, len(packed), shape.dynamic_shared)
@@ -50,9 +50,9 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
         source = _guarded(before[each.name], each)
         found = cuda.from_device(held[each.name], source.shape, np.uint8)
         if not each.is_written and found.tobytes() != source.tobytes():
-            raise verification.WrongOutputError(f"{kernel.name}: wrote to {each.name}")
+            raise tolerance.WrongOutputError(f"{kernel.name}: wrote to {each.name}")
         if each.is_written and not (found[:GUARD] == POISON).all():
-            raise verification.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
+            raise tolerance.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
         if each.is_written:
             near = None if each.ulp is None else Near(each.dtype.name, each.ulp)
             check_host(kernel.name, next(expected), each.dtype, found[GUARD:], near)
@@ -62,9 +62,9 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
 def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) -> Any:
     import pycuda.driver as cuda
 
-    cubin = kernel.cubin(dtype, flags, arch=loading.current_arch())
+    cubin = kernel.cubin(dtype, flags, arch=load_function.current_arch())
     atexit.register(_function.cache_clear)  # modules go before their context
-    return loading.prepared(cuda, cubin.data, cubin.entry, f"{length}s", shared)
+    return load_function.prepared(cuda, cubin.data, cubin.entry, f"{length}s", shared)
 
 
 def _guarded(content: NDArray[Any], one: ArrayArgument) -> NDArray[np.uint8]:
@@ -82,22 +82,22 @@ def check_host(
         into[:] = found[start : start + len(into)]
 
     if near is not None:
-        verification.check_near(name, expected, GUARD, read, near)
+        tolerance.check_near(name, expected, GUARD, read, near)
         return
     bits, size = np.ascontiguousarray(expected, dtype).reshape(-1).view(np.uint8), dtype.itemsize
     for byte in np.flatnonzero(bits != found[: len(bits)])[:1]:
         at = byte // size * size
         where = [int(axis) for axis in np.unravel_index(byte // size, expected.shape)]
         values = (each[at : at + size].tobytes() for each in (found, bits))
-        raise verification.WrongOutputError(verification.differs(name, where, *values))
-    verification.check_guard(name, len(bits), GUARD, read)
+        raise tolerance.WrongOutputError(tolerance.differs(name, where, *values))
+    tolerance.check_guard(name, len(bits), GUARD, read)
 
 
 def main() -> None:
     """Run the launches, and say how many."""
     for text in sys.argv[1:]:
         launch = Launch.parse(text)
-        run_and_check(suite.kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)
+        run_and_check(registry.kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)
     print(f"{len(sys.argv) - 1} launches")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.kernel import loading
+from kernelwatch.kernel import load_function
 from tests.ptxcount.fuzz import ways
 
 pytestmark = pytest.mark.gpu
@@ -16,7 +16,7 @@ SEEDS = list(range(3_000_000, 3_000_050))
 
 def test_random_kernels(tmp_path: Path) -> None:
     """Fifty, every array, bit for bit; other seeds are other kernels."""
-    loading.context()
+    load_function.context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)
     wrong = {seed: found for seed in SEEDS if (found := ways.differences(ways.executor(ptx, seed), chip(seed)))}

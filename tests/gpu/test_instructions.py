@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kernelwatch.kernel import loading
+from kernelwatch.kernel import load_function
 from tests.ptxcount import lanes
 from tests.ptxcount.snippets import evaluate
 from tests.ptxcount.test_lanes import READ
@@ -22,7 +22,7 @@ COUNT = 1024
 def _launch(text: str, threads: int, arrays: list[Array]) -> None:
     import pycuda.driver as cuda
 
-    loading.context()
+    load_function.context()
     function = cuda.module_from_buffer(text.encode()).get_function("snippet")
     function(*map(cuda.InOut, arrays), grid=(1, 1), block=(threads, 1, 1))
 

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import catalog
-from kernelwatch import suite
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.project import ROOT
+from kernelwatch.suite import registry
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES, dtypes
 from tests.gpu.cases import SMALL, launches, of_all_kernels
 from tests.gpu.harness import run_and_check
@@ -41,12 +41,12 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("flags", FLAG_SETS)
-@pytest.mark.parametrize("name", suite.current().kernels())
+@pytest.mark.parametrize("name", registry.current().kernels())
 def test_awkward_shapes(name: str, flags: str) -> None:
     """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
     mine = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (*mine, *((each.dtype, each.arguments) for each in launches(name, SMALL))):
-        run_and_check(suite.kernel(name), dtype, flags, **arguments)
+        run_and_check(registry.kernel(name), dtype, flags, **arguments)
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)

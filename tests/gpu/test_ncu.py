@@ -15,9 +15,9 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from experiments import bias, nsight
-from kernelwatch import suite
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
+from kernelwatch.suite import registry
 from tests.cases import COVERING_TRANSPOSES
 from tests.gpu.cases import LARGE, SMALL, of_all_kernels
 
@@ -58,7 +58,7 @@ def allowed(name: str, ours: int, launch: Launch) -> tuple[float, float]:
         return ours, ours
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
         return 1, ours
-    if suite.kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
+    if registry.kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
         return ours, float("inf")
     return (0.95 * ours, 1.08 * ours) if "load" in name else (ours, ours)
 

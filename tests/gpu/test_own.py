@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch import Kernel, suite
-from kernelwatch.instrument import measurement, measuring
-from kernelwatch.instrument.job import Outcome
-from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch import Kernel
+from kernelwatch.config.project_root import CHECKOUT
+from kernelwatch.instrument import server, session
+from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ArrayArgument
-from kernelwatch.project import CHECKOUT
+from kernelwatch.suite import registry
 from tests.own_kernels import CASES, Case
 
 pytestmark = pytest.mark.gpu
@@ -24,13 +25,13 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
     """What a measuring process says of the device."""
-    with measuring.running() as facts:
+    with server.running() as facts:
         yield facts
 
 
 def _measured(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Outcome:
-    monkeypatch.setattr(suite, "kernel", lambda _: kernel)
-    return measurement.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
+    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
+    return session.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
 
 
 @pytest.mark.parametrize("name", CASES)

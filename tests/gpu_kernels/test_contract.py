@@ -14,14 +14,15 @@ import pytest
 import kernelwatch
 from benchmarks import installed
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, suite
+from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-from kernelwatch.instrument import skips
+from kernelwatch.instrument import skip_reasons
 from kernelwatch.kernel import Array, Operation, Row, geometry
 from kernelwatch.kernel.arguments import ArrayArgument, ScalarArgument, Taken, dtype_of, laid_out
 from kernelwatch.kernel.geometry import Extent, Geometry
 from kernelwatch.kernel.launch import words
+from kernelwatch.suite import registry
 
 #: What packages of commits import whose rows are the library's: these names stay.
 IMPORTED = {
@@ -87,10 +88,10 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
     monkeypatch.setattr(importlib, "import_module", imported)
-    monkeypatch.setattr(suite, "current", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
+    monkeypatch.setattr(registry, "current", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
     reason = "its package has no kernels of kernelwatch's"
-    with pytest.raises(NotImplementedError, match=reason), skips.of_unknown_names():
-        suite.kernel("offset_copy")
+    with pytest.raises(NotImplementedError, match=reason), skip_reasons.of_unknown_names():
+        registry.kernel("offset_copy")
 
 
 def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
@@ -312,7 +313,7 @@ def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception],
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: suite.kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
+        (lambda: registry.kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
         (lambda: dtype_of("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
         (lambda: dtype_of(object), UnknownDtypeError, "holds Python objects"),
         (lambda: words("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.sweeps import MOVED
 from gpu_kernels import catalog
-from kernelwatch import metrics
 from kernelwatch.counting import transactions
 from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.suite import metrics
 from ptxcount.engine.execute import run
 from ptxcount.machine.argument_layout import Argument
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from kernelwatch import Kernel, beginning, outputs, watching
+from kernelwatch import Kernel, outputs
+from kernelwatch.benchmarks import watched
+from kernelwatch.cli import init
 from kernelwatch.errors import ArgumentError
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite.sweep import Sweep
 from tests import commits
 from tests.workflows.test_workflows import ACTIONS
 
@@ -37,7 +39,7 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 def test_workflows(repository: Path) -> None:
     """Pinned as this repository's own, without secrets, for the branch; linted."""
-    assert beginning.main(["--workflows", LIBRARY]) == 0
+    assert init.main(["--workflows", LIBRARY]) == 0
     every = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
     assert len(every) == 2
     for text in every.values():
@@ -74,7 +76,7 @@ def test_what_is_there_stays(encoding: str, repository: Path) -> None:
 def test_no_kernels(repository: Path) -> None:
     """What is written shows how a text is watched, and can be imported."""
     (repository / "include" / "a.cu").unlink()
-    assert beginning.main([]) == 0
+    assert init.main([]) == 0
     text = (repository / "benchmarks" / "kernels.py").read_text()
     compile(text, "kernels.py", "exec")
     assert "# class Blur(kw.Watched):" in text
@@ -132,10 +134,10 @@ def test_what_cannot_be_watched(
     axes: dict[str, Any], more: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what is taken, or what is known."""
-    monkeypatch.setattr(watching, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
-    monkeypatch.setattr(watching, "_WHERE", {})
+    monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
+    monkeypatch.setattr(watched, "_WHERE", {})
     with pytest.raises(ArgumentError, match=said):
-        watching.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
+        watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
 
 
 URL = "git+https://example.org/a/b@v1.0"
@@ -173,7 +175,7 @@ def test_situations(
     if name == "no repository":
         shutil.rmtree(repository / ".git")
     monkeypatch.chdir(repository / "include")
-    code = beginning.main(words)
+    code = init.main(words)
     if (repository / "asv.conf.json").exists():
         configuration = json.loads((repository / "asv.conf.json").read_text(encoding="utf-8"))
         assert (code, configuration["branches"], configuration["project"]) == (0, [said], repository.name)
@@ -193,7 +195,7 @@ def test_situations(
 def test_what_pip_cannot_install(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is written; it says what is allowed."""
     with pytest.raises(SystemExit):
-        beginning.main(["--workflows", url])
+        init.main(["--workflows", url])
     assert "pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
@@ -206,7 +208,7 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
     clone = tmp_path / 'a "b" ß'
     subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
     monkeypatch.chdir(clone)
-    assert beginning.main([]) == 0
+    assert init.main([]) == 0
     configuration = json.loads((clone / "asv.conf.json").read_text(encoding="utf-8"))
     assert (configuration["project"], configuration["branches"]) == ('a "b" ß', ["trunk"])
     assert "git fetch --unshallow" in capsys.readouterr().out
@@ -215,7 +217,7 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
 def test_what_git_says(command: str, repository: Path) -> None:
     """In its own words, where it refuses a folder of somebody else's."""
-    assert beginning.main([]) == 0
+    assert init.main([]) == 0
     commits.commit(commits.own(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}
     words = [sys.executable, "-m", *command.split()]
@@ -232,7 +234,7 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
     packages, commit, python = (tmp_path / each for each in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
         folder.mkdir(parents=True)
-    assert beginning.provide([str(tmp_path), str(commit)]) == 0
+    assert init.provide([str(tmp_path), str(commit)]) == 0
     lines = (packages / "kernelwatch.pth").read_text().splitlines()
     assert "/usr/lib/python3/dist-packages" in lines
     assert "/usr/lib/python3.11" not in lines
@@ -241,11 +243,11 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
     python.chmod(0o755)
     for code in (0, 4):
         monkeypatch.setenv("CODE", str(code))
-        assert beginning.provide([str(tmp_path), str(commit)]) == code
+        assert init.provide([str(tmp_path), str(commit)]) == code
         install = f"-m pip install --quiet --no-deps --force-reinstall {commit}"
         assert capfd.readouterr().out.splitlines() == [install, f"{install} --no-build-isolation"]
     with pytest.raises(SystemExit):
-        beginning.provide([str(packages)])
+        init.provide([str(packages)])
     assert "give the folder of an environment" in capfd.readouterr().err
 
 
@@ -261,7 +263,7 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
 )
 def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path) -> None:
     """Its error is one line with the file and the line, for commands of asv's as for our own; nothing else is tried."""
-    beginning.main([])
+    init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.own(repository))
     for words in (["kernelwatch", "run"], ["kernelwatch", "count", "x n=1 float32"], ["asv", "run", "HEAD^!"]):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import command_line
-from kernelwatch.command import UNFORESEEN
+from kernelwatch.cli import main
+from kernelwatch.cli.failures import UNFORESEEN
 from kernelwatch.errors import UnknownKernelError
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
@@ -23,7 +23,7 @@ OUTPUTS = [
     ("--help", "> /dev/full", 2, f"kernelwatch: {FULL}"),
     ("compare --help", "| true", 141, ""),
     ("compare a b", ">&-", 2, f"kernelwatch compare: {CLOSED}"),
-    ("judge x", ">&-", command_line.STOP, f"kernelwatch judge: {CLOSED}"),
+    ("judge x", ">&-", main.STOP, f"kernelwatch judge: {CLOSED}"),
 ]
 
 
@@ -66,7 +66,7 @@ def test_how_it_ends(
     """In a line or in silence."""
     monkeypatch.setattr("kernelwatch.show.site.publisher.main", _raising(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    assert command_line.main(["site"]) == code
+    assert main.main(["site"]) == code
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert told.count("\n") == bool(said)

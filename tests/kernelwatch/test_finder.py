@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import beginning
-from kernelwatch.project import ROOT
+from kernelwatch.cli import init
+from kernelwatch.config.project_root import ROOT
 
 _F = "__global__ void f(float* x) {}"
 
@@ -102,7 +102,7 @@ def test_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
         (root / file).write_text(text, encoding="utf-8")
     subprocess.run(["git", "add", "--all"], check=True)
     (root / "gone.cu").unlink()
-    assert beginning.main(["--flags=-DMORE=4"]) == 0
+    assert init.main(["--flags=-DMORE=4"]) == 0
     written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
     assert written.count("\n") <= 6 + 8 * written.count("class "), "a long repository is read all the same"
     shown, golden = f"{capsys.readouterr().out}\n{written}", ROOT / "tests" / "data" / "init.txt"

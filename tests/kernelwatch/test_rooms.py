@@ -9,27 +9,24 @@ from importlib.util import resolve_name
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 
 #: Rooms that know nothing of each other share a line.
 ROOMS = (
-    "errors home mortal",
-    "command project",
-    "settings",
+    "error_text errors",
+    "config",
     "toolchain",
     "kernel",
     "store",
-    "metrics sweep",
     "suite",
     "instrument",
     "counting",
     "benchmarks",
-    "package watching launches finder",
-    "guesses review",
-    "beginning show",
+    "scaffold review",
+    "show",
     "runner",
     "fleet",
-    "command_line",
+    "cli",
     "__main__",
 )
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms.split()}

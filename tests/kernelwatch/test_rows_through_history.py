@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from kernelwatch import Kernel, inputs, outputs, scalar
+from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.errors import ArgumentError, UnknownKernelError
-from kernelwatch.kernel import history
-from kernelwatch.project import CHECKOUT
+from kernelwatch.kernel import earlier_forms
 from tests.kernelwatch.strangers import Project
 from tests.stored import documents
 
@@ -107,10 +107,10 @@ def test_constants_of_a_source(text: str) -> None:
     """Integers as a source names them; what is named otherwise, or by several values, is none."""
     expected = CONSTANTS[text]
     if isinstance(expected, int):
-        assert history.constant("N", text) == expected
+        assert earlier_forms.constant("N", text) == expected
     else:
         with pytest.raises(UnknownKernelError, match=expected):
-            history.constant("N", text)
+            earlier_forms.constant("N", text)
 
 
 #: What the source declares of a variable, and which form fits: the newest sets four floats, the one before two.
@@ -160,7 +160,7 @@ def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         asked.append(one)
         return one is not row
 
-    monkeypatch.setattr(history, "fits", fits)
+    monkeypatch.setattr(earlier_forms, "fits", fits)
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
     for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
         (tmp_path / "k.cu").write_text(text)

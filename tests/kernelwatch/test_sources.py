@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kernelwatch import Kernel, outputs
+from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.errors import CompileError
-from kernelwatch.project import CHECKOUT
 from ptxcount.ptx.parser import parsed
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"

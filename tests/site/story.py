@@ -15,14 +15,16 @@ import pytest
 from asv.config import Config
 from asv.repo import get_repo
 
-from kernelwatch import Kernel, home, inputs, outputs, settings, suite
+from kernelwatch import Kernel, inputs, outputs
+from kernelwatch.config import cache_dir, settings
+from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.counting import source_lines
 from kernelwatch.instrument import fingerprint
-from kernelwatch.project import CHECKOUT
 from kernelwatch.show.site import commits, publisher
 from kernelwatch.store import git, record
-from kernelwatch.suite import Suite
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Suite
+from kernelwatch.suite.sweep import Sweep
 from tests.commits import begin, commit
 from tests.stored import Outcome, changed, samples, write
 
@@ -94,9 +96,9 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
         made = _suite()
-        patch.setattr(suite, "current", lambda: made)
+        patch.setattr(registry, "current", lambda: made)
         patch.setattr(settings, "package", lambda: "")
-        patch.setenv(home.CACHE, str(folder / "cache"))
+        patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))
         patch.setattr("kernelwatch.store.results.ROOT", root)
         commits.measured.cache_clear()

@@ -13,7 +13,7 @@ from asv.config import Config
 from asv.plugins.git import Git
 from asv.repo import get_repo
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
 from kernelwatch.review.verdict import Verdict

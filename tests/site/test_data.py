@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kernelwatch import suite
 from kernelwatch.show.site import data
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.store.results import History
+from kernelwatch.suite import registry
 from tests.stored import BASE, COUNT, Suite, write
 
 
@@ -38,7 +38,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
 
 def test_order_of_benchmarks() -> None:
     """The suite's; what it does not know, or no longer, comes last."""
-    known = list(suite.current().benchmarks)
+    known = list(registry.current().benchmarks)
     assert list(data.numbered(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import home
+from kernelwatch.config import cache_dir
 from kernelwatch.show.site import kept
 from kernelwatch.store import git
 from kernelwatch.store.results import History
@@ -20,7 +20,7 @@ from tests.commits import begin, commit
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Three commits of which two are measured, the first and the second, and a cache."""
-    monkeypatch.setenv(home.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     root = begin(tmp_path / "project")
     _measured(root, commit(root), commit(root))
     commit(root)
@@ -63,7 +63,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 @pytest.mark.parametrize("what", CHANGED)
 def test_keys(what: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a review depends on, and nothing else: no later commit, but all before it."""
-    monkeypatch.setattr("kernelwatch.settings.ROOT", root)
+    monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
     before = kept.keys(History("gpu", root), root)
     change, are_others = CHANGED[what]
     change(root)

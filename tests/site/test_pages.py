@@ -17,7 +17,7 @@ from asv.config import Config
 from asv.repo import get_repo
 
 from gpu_kernels import KERNELS
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import pages, publisher
 from tests import stored
 from tests.commits import begin, commit

@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kernelwatch import suite
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.counting import source_lines
 from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
-from kernelwatch.project import ROOT
 from kernelwatch.show.site import transactions
 from kernelwatch.store import folders, record
 from kernelwatch.store.models import Lines
+from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
 
@@ -25,7 +25,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "count", pytest.fail)
     for results in (ROOT / "results", tmp_path):
         shown = {source["kernel"]: source for source in transactions.sources(results)}
-        assert set(shown) == set(suite.current().kernels())
+        assert set(shown) == set(registry.current().kernels())
         for source in shown.values():
             expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
             assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kernelwatch import command_line
+from kernelwatch.cli import main
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".github" / "workflows"
@@ -101,4 +101,4 @@ def test_what_is_called_exists() -> None:
     runs = [step["run"] for _, _, job in jobs() for step in job["steps"] if "run" in step]
     made = {word for run in runs if run.startswith("make ") for word in re.findall(r"[a-z]+\b(?!=)", run.split('"')[0])}
     assert made - {"make"} <= targets
-    assert {each for run in runs for each in re.findall(r"bin/kernelwatch (\w+)", run)} <= set(command_line.COMMANDS)
+    assert {each for run in runs for each in re.findall(r"bin/kernelwatch (\w+)", run)} <= set(main.COMMANDS)

@@ -6,14 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kernelwatch.benchmarks.watched import Watched as Watched
+    from kernelwatch.benchmarks.watched import watch as watch
     from kernelwatch.kernel import Kernel as Kernel
     from kernelwatch.kernel.numba import numba_arguments as numba_arguments
     from kernelwatch.kernel.parameters import in_and_out as in_and_out
     from kernelwatch.kernel.parameters import inputs as inputs
     from kernelwatch.kernel.parameters import outputs as outputs
     from kernelwatch.kernel.parameters import scalar as scalar
-    from kernelwatch.watching import Watched as Watched
-    from kernelwatch.watching import watch as watch
 
 
 #: What a project writes -> its module, which is imported when it is asked for.
@@ -21,7 +21,7 @@ _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
     "numba_arguments": "kernelwatch.kernel.numba",
-    **dict.fromkeys(("Watched", "watch"), "kernelwatch.watching"),
+    **dict.fromkeys(("Watched", "watch"), "kernelwatch.benchmarks.watched"),
 }
 
 

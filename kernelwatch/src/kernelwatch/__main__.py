@@ -2,7 +2,7 @@
 
 import sys
 
-from kernelwatch.command_line import main
+from kernelwatch.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

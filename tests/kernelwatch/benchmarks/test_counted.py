@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, metrics, outputs, suite
+from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome, outcomes
 from kernelwatch.errors import CompileError
+from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.util.errors import Source
 
@@ -127,7 +128,7 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
         dataclasses.replace(getattr(track_counted, name).sweep, axes={**axes, **common}) for name, axes in small.items()
     ]
     monkeypatch.setattr(
-        suite, "current", lambda: suite.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
+        registry, "current", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
     )
     found = track_counted.Add().setup_cache()
     assert found == outcomes(sweep.launch(point) for sweep in sweeps for point in sweep.points())

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli.count import main
 from kernelwatch.counting import transactions
-from kernelwatch.counting.counters import main
 from kernelwatch.kernel import Launch
 from ptxcount.util import host_memory
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, suite
+from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import Taken
 from kernelwatch.kernel.parameters import Parameter
 from kernelwatch.kernel.sources import Module
-from kernelwatch.suite import Suite
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Suite
+from kernelwatch.suite.sweep import Sweep
 from ptxcount.util.errors import CompileError, PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])
@@ -230,7 +231,7 @@ def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
         kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
-        monkeypatch.setattr(suite, "kernel", lambda _, kernel=kernel: kernel)
+        monkeypatch.setattr(registry, "kernel", lambda _, kernel=kernel: kernel)
         keys.append(source_lines.key(Launch("copy", "float32", "-O3", {"n": n})))
     assert len({*keys}) == len(keys)
 
@@ -244,7 +245,7 @@ def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
     made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
-    monkeypatch.setattr(suite, "current", lambda: made)
+    monkeypatch.setattr(registry, "current", lambda: made)
     assert not list(source_lines.missing(tmp_path, {"Other"}))
     (found,) = source_lines.missing(tmp_path, {"Copy"})
     assert [line for line in found["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]

@@ -20,11 +20,11 @@ import msgspec
 import pynvml
 import pytest
 
-from kernelwatch import mortal
-from kernelwatch.fleet import command, task
+from kernelwatch.cli import fleet as command
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.fleet import task
 from kernelwatch.fleet.task import Outcome
-from kernelwatch.instrument import machine
-from kernelwatch.project import ROOT
+from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 from tests import commits
 
@@ -85,7 +85,7 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     [
         ("[ $(cat) = abc ] || exit 1", ""),
         (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
-        (f"[ ${mortal.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
+        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
         ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],

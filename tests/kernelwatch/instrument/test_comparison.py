@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 import kernelwatch
 from gpu_kernels import catalog
-from kernelwatch.instrument import comparison, inputs, verification
-from kernelwatch.instrument.arrangement import Arrangement
+from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.measurement import Session
-from kernelwatch.instrument.verification import Near, WrongOutputError
+from kernelwatch.instrument.protocol import Job
+from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.tolerance import Near, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import measured
@@ -96,7 +96,7 @@ def test_a_flipped_bit_is_found(
     """Anywhere: in the first buffer or the last, in outputs, inputs and guards, in any repeat of a block."""
     session = Session()
     if is_in_pieces:
-        monkeypatch.setattr(comparison, "_PIECE", 4096)
+        monkeypatch.setattr(check_output, "_PIECE", 4096)
         monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
         monkeypatch.setattr(inputs, "_tiled", {})
         inputs.block.cache_clear()
@@ -162,13 +162,13 @@ def _checked(values: NDArray[Any], reference: NDArray[Any], ulp: float, message:
         into[:] = raw[start : start + len(into)]
 
     with pytest.raises(WrongOutputError, match=message) if message else nullcontext():
-        verification.check_near("case", reference, GUARD, read, Near("float16", ulp))
+        tolerance.check_near("case", reference, GUARD, read, Near("float16", ulp))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
 def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is read at a time, the first element that differs is named, and then what lies behind."""
-    monkeypatch.setattr(verification, "_CHUNK", chunk)
+    monkeypatch.setattr(tolerance, "_CHUNK", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
     wrong[5, 3] += 1

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch import suite
 from kernelwatch.counting import transactions
-from kernelwatch.instrument import fingerprint, jobs
-from kernelwatch.instrument.job import Job
+from kernelwatch.instrument import build_job, fingerprint
+from kernelwatch.instrument.protocol import Job
 from kernelwatch.kernel.arguments import ArrayArgument
+from kernelwatch.suite import registry
 from tests import served
 
 #: Every field of a job that says what is launched, on what, and how it is measured -> another value.
@@ -55,7 +55,7 @@ def test_stored_fingerprints_are_found_again() -> None:
     given = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
     bound = [each for name, extents in given.items() for each in catalog.KERNELS[name].bound("float16", **extents)]
     arrays = [each for each in bound if isinstance(each, ArrayArgument)]
-    assert fingerprint.of([jobs._array(each) for each in arrays]) == "05e7ab7bb0667d9f"
+    assert fingerprint.of([build_job._array(each) for each in arrays]) == "05e7ab7bb0667d9f"
 
 
 #: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
@@ -85,7 +85,7 @@ def test_gpu() -> None:
 
 def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another instrument nothing is equal: no time, and no count."""
-    launch = suite.current().counted[0].launch(next(iter(suite.current().counted[0].points())))
+    launch = registry.current().counted[0].launch(next(iter(registry.current().counted[0].points())))
     known = fingerprint.conditions(GPU), transactions.fingerprints([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
     assert fingerprint.conditions(GPU) != known[0]
@@ -134,7 +134,7 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for each, text in PACKAGE.items():
             (tmp_path / name / each).write_text(text.replace("{name}", name) + more * (each == file))
         rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(suite, "folder", lambda: tmp_path / name)
+        monkeypatch.setattr(registry, "folder", lambda: tmp_path / name)
         prints.append({each: fingerprint.function(getattr(rows, each)) for each in EVERY})
     changed = {each for each in EVERY if prints[0][each] != prints[1][each]}
     assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
@@ -214,9 +214,9 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr(suite, "folder", lambda: tmp_path)
+    monkeypatch.setattr(registry, "folder", lambda: tmp_path)
     digests = set()
     for text in ("one", "other"):
         (tmp_path / file).write_text(text)
-        digests.add(jobs.package_digest.__wrapped__())
+        digests.add(build_job.package_digest.__wrapped__())
     assert len(digests) == 1 + counts

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 import kernelwatch
 from gpu_kernels import catalog, references
 from kernelwatch.counting import transactions
-from kernelwatch.instrument import buffers, inputs, jobs, tools
+from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.job import DeviceArray
+from kernelwatch.instrument.protocol import DeviceArray
 from kernelwatch.kernel import Launch, geometry
 from kernelwatch.kernel.arguments import ArrayArgument
 from tests.fake_cuda import FakeGpu
@@ -141,7 +141,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
-    reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
+    reference = build_job.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
     found = reference.content()
     held = inputs.repeated(None, inputs.start(0), 4 * size)
     assert (found[:4] == POISON).all()
@@ -156,7 +156,7 @@ def test_blocks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.grid = geometry.persistent(3)
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     launch = Launch(kernel.name, arguments={"n": 9000})
-    assert jobs.of(launch, samples=1).job(READY).grid == (3 * READY.multiprocessors, 1, 1)
+    assert build_job.of(launch, samples=1).job(READY).grid == (3 * READY.multiprocessors, 1, 1)
 
 
 def test_inputs_differ() -> None:
@@ -170,21 +170,21 @@ def test_inputs_differ() -> None:
 def test_unknown_kernel() -> None:
     """A kernel that the installed commit does not know is skipped, by its name."""
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
-        jobs.of(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
+        build_job.of(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
-    copied = transactions.count(tools.DEVICE_COPY, tools.DTYPE, **tools.copied(length))
+    copied = transactions.count(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copied(length))
     assert copied.problem is None
-    if length % tools.WIDTH == 0:
+    if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()
         assert totals["load_sectors"] == totals["store_sectors"] == length // 32 + (length % 32 > 0)
 
 
 def test_flush_reads_all_and_writes_nothing() -> None:
     """Every sector of the array is read once."""
-    totals = transactions.count(tools.FLUSH_L2, tools.DTYPE, size=4096).counters.totals()
-    assert totals["load_sectors"] * 32 == 4096 * tools.WIDTH
+    totals = transactions.count(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
+    assert totals["load_sectors"] * 32 == 4096 * helper_kernels.WIDTH
     assert totals["store_requests"] == 0

@@ -13,10 +13,10 @@ from typing import Any
 import pynvml
 import pytest
 
-from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import machine, prebuild, throttling, tools
-from kernelwatch.kernel import loading
+from kernelwatch.instrument import helper_kernels, machine, prebuild, throttling
+from kernelwatch.kernel import load_function
+from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc, nvcc_call
 
 #: Functions that tell clocks.
@@ -133,9 +133,9 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         return [ValueError("no")] * len(wanted)
 
     monkeypatch.setattr(prebuild, "compiled", fails)
-    monkeypatch.setattr(tools, "prebuild", lambda arch: built.append((arch,)))
+    monkeypatch.setattr(helper_kernels, "prebuild", lambda arch: built.append((arch,)))
     prebuild.for_device()
-    launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())
+    launches = (sweep.launch(point) for sweep in registry.current().timed for point in sweep.points())
     assert {*built} == {(each.kernel, each.dtype, each.flags, "sm_90") for each in launches} | {("sm_90",)}
     assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
 
@@ -219,7 +219,7 @@ def test_driver(
     monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=made))
     monkeypatch.setitem(sys.modules, "pycuda.driver", made)
     with nullcontext() if problem is None else pytest.raises(NoDeviceError, match=problem):
-        assert loading.current_arch() == "sm_90"
+        assert load_function.current_arch() == "sm_90"
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monke
     monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find), *sys.meta_path])
     monkeypatch.setattr(nvcc_call, "pycuda_problem", nvcc_call.pycuda_problem.__wrapped__)
     with pytest.raises(NoDeviceError, match=problem):
-        loading.context()
+        load_function.context()

@@ -11,14 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from kernelwatch import Kernel, suite
-from kernelwatch.instrument import arrangement, jobs, memory, replay
-from kernelwatch.instrument.arrangement import Arrangement
+from kernelwatch import Kernel
+from kernelwatch.config.project_root import CHECKOUT
+from kernelwatch.instrument import build_job, graph_replay, memory, timed_job
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.measurement import Session
-from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
-from kernelwatch.project import CHECKOUT
+from kernelwatch.suite import registry
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
 from tests.own_kernels import CASES
@@ -26,10 +27,10 @@ from tests.own_kernels import CASES
 
 def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     """A sample is the mean of its launches: also of those that took longer."""
-    took = [1e-6] * (replay.LAUNCHES - 1) + [(1 + replay.LAUNCHES) * 1e-6]
+    took = [1e-6] * (graph_replay.LAUNCHES - 1) + [(1 + graph_replay.LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     found, _, _ = measured(gpu, LARGE, isolated=True)
-    assert found.samples == pytest.approx([2e-6 + replay.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
+    assert found.samples == pytest.approx([2e-6 + graph_replay.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_samples_until_they_suffice(
         def sample(self) -> float:
             return 30e-6 * (1 + scatter[next(self.replays) % len(scatter)])
 
-    monkeypatch.setattr(arrangement, "back_to_back", Scattered)
+    monkeypatch.setattr(timed_job, "back_to_back", Scattered)
     found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
     assert (len(found.samples), len(found.copies), found.held_back) == (taken, taken, reasons)
 
@@ -82,7 +83,7 @@ def test_samples_until_they_suffice(
 def test_verify(launch: Launch, gpu: FakeGpu) -> None:
     """What was timed in turns with another is verified without being timed; nothing is left of it."""
     session = Session()
-    described = jobs.of(launch, samples=3)
+    described = build_job.of(launch, samples=3)
     session.verify(described.job(READY), fetching(described))
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
     session.close()
@@ -103,7 +104,7 @@ def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu
 
 
 def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launch:
-    monkeypatch.setattr(suite, "kernel", lambda _: kernel)
+    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
     return Launch(kernel.name, CASES[name].dtype, arguments=CASES[name].small)
 
 

@@ -17,19 +17,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import client, machine, server
+from kernelwatch.instrument.client import Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Again, Job, Outcome
 from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.protocol import Again, Job, Outcome
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, WrittenAhead
-from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.project import ROOT
+from kernelwatch.instrument.tolerance import WrongOutputError
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
 
 
 def _asked(address: str, sent: Job, reference: Reference = REFERENCE) -> Outcome:
-    return exchange.ask(address, lambda _: sent, reference)
+    return client.ask(address, lambda _: sent, reference)
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_problems(raised: Exception, expected: type[Exception], message: str, tm
 
 def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit's job is for the next process."""
-    monkeypatch.setattr(exchange, "BEGIN", 0.3)
+    monkeypatch.setattr(client, "BEGIN", 0.3)
     with served(Session(), tmp_path) as address:
         _asked(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
@@ -105,7 +105,7 @@ def test_what_is_no_job(tmp_path: Path) -> None:
 def test_memory_stays_mapped() -> None:
     """That of the processes that wrote last."""
     one, other = map(Line, multiprocessing.Pipe())
-    memories = [ReferenceMemory() for _ in range(exchange._MAPPED + 1)]
+    memories = [ReferenceMemory() for _ in range(client._MAPPED + 1)]
     known: dict[int, Bytes] = {}
     for memory in (*memories[:-1], memories[0], memories[-1]):
         one.write(memory.write(REFERENCE))
@@ -190,12 +190,12 @@ def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> Non
     ours, theirs = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, each in enumerate((ours, theirs)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
-    companions = measuring.Companions(tmp_path)
+    companions = server.Companions(tmp_path)
     assert companions.of(ours) == ([theirs] if known else [])
     assert companions.of(job(package_digest="a third")) == []
     assert companions.commits(ours) == {"ours", "theirs"}
     assert companions.commits(job(package_digest="a third")) == {"a third"}
-    assert measuring.Companions(None).of(ours) == []
+    assert server.Companions(None).of(ours) == []
 
 
 def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,7 @@ def test_what_expires_as_a_job_ends() -> None:
         goes_on.wait(5)
         ended.set()
 
-    with measuring._at_most(0.001, expired):
+    with server._at_most(0.001, expired):
         assert begun.wait(5)
         threading.Timer(0.1, goes_on.set).start()
     assert ended.is_set()
@@ -236,7 +236,7 @@ def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
     line._writing.acquire()
-    measuring.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
+    server.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
     assert (exits, other.poll(0.01)) == ([1], False)
     threading.Timer(0.1, line._writing.release).start()
     begin = time.monotonic()
@@ -291,8 +291,8 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "executable", str(script))
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with measuring.running(limit=7.5) as facts:
-        address = os.environ[exchange.ADDRESS]
+    with server.running(limit=7.5) as facts:
+        address = os.environ[client.ADDRESS]
         assert _asked(address, job()).samples == (1.0, 2.0)
         assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
         assert told.read_text() == str((7.5, Path(address).parent)), "what was said to it"
@@ -302,7 +302,7 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
                 _asked(address, job())
     assert facts == {"l2_bytes": 1, "others_on_gpu": 0}, "of the first"
-    assert exchange.ADDRESS not in os.environ
+    assert client.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
 
 
@@ -310,15 +310,15 @@ def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder goes, so that nobody waits for it."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    with measuring.running() as facts:
+    with server.running() as facts:
         assert facts == {}
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            _asked(os.environ[exchange.ADDRESS], job())
+            _asked(os.environ[client.ADDRESS], job())
 
 
 def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU there is nothing to measure with."""
     monkeypatch.setattr(machine, "nvml", lambda: None)
-    with measuring.running() as facts:
+    with server.running() as facts:
         assert facts == {}
-        assert exchange.ADDRESS not in os.environ
+        assert client.ADDRESS not in os.environ

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch import suite
 from kernelwatch.instrument import buffers, memory
-from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.memory import Arena, References
+from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import dtype_of
+from kernelwatch.suite import registry
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, SMALL
@@ -42,7 +42,7 @@ def test_a_small_device_has_none(gpu: FakeGpu) -> None:
 
 def test_it_holds_every_job_of_the_suite() -> None:
     """All sets of all timed configurations, on an H200, whose L2 cache is the largest."""
-    for sweep in suite.current().timed:
+    for sweep in registry.current().timed:
         for launch in map(sweep.launch, sweep.points()):
             arrays = catalog.KERNELS[launch.kernel].arrays(**launch.arguments)
             one = [math.prod(shape) * dtype_of(launch.dtype).itemsize for shape in arrays]

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch.instrument import jobs
-from kernelwatch.instrument.measurement import Session
-from kernelwatch.instrument.replay import LONG
-from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import build_job
+from kernelwatch.instrument.graph_replay import LONG
+from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
-from kernelwatch.project import ROOT
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fetching
 from tests.own_kernels import CASES
@@ -61,7 +61,7 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
 
 def _measured(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
     """Measure launches, and write down what came of it."""
-    described = [jobs.of(launch, **{"samples": 1, **how}) for launch in launches]
+    described = [build_job.of(launch, **{"samples": 1, **how}) for launch in launches]
     made = [each.job(READY) for each in described]
     gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(made)}
     try:

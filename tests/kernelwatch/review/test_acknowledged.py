@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.rows import Row

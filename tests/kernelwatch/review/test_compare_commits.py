@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History

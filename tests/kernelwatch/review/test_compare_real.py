@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review import commits
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import suite
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import weigh
@@ -19,6 +18,7 @@ from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.show import report
 from kernelwatch.show.commands import FORMATS
 from kernelwatch.show.commands import compare as main
+from kernelwatch.suite import registry
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
@@ -180,7 +180,7 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed of changes that no stored commits have; of a kernel without a reference each number says so."""
-    monkeypatch.setattr(suite, "verified", lambda *_: False)
+    monkeypatch.setattr(registry, "verified", lambda *_: False)
     stored = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     told = f"== not verified\n{report.render(stored, every=True)}"
     for name, (rows, every) in MADE_UP.items():

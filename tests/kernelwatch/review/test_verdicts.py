@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sweeps
-from kernelwatch import settings
+from kernelwatch.config import settings
 from kernelwatch.review import occupancy
 from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
 from kernelwatch.review.rows import Row

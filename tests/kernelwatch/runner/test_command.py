@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import settings
-from kernelwatch.runner import command
+from kernelwatch.cli import run as command
+from kernelwatch.config import settings
 from kernelwatch.show import summary
 from kernelwatch.show.site import publisher
 from kernelwatch.store import git

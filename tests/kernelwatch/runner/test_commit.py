@@ -21,10 +21,19 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import child, commit, commits, compiler, counts, process, run, times
-from kernelwatch.runner.commit import Commit
-from kernelwatch.runner.messages import Configuration, Difference, Discovery, Line, Step, Task
-from kernelwatch.runner.process import PackageError
+from kernelwatch.runner import (
+    commit_process,
+    commit_run,
+    commit_worker,
+    compiler,
+    measure_counts,
+    measure_times,
+    revision_range,
+    run,
+)
+from kernelwatch.runner.commit_process import PackageError
+from kernelwatch.runner.commit_run import Commit
+from kernelwatch.runner.protocol import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import folders, record
 
@@ -94,7 +103,7 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     told, warned = list[str](), list[str]()
     monkeypatch.setattr(log, "error", told.append)
     monkeypatch.setattr(log, "warning", warned.append)
-    monkeypatch.setattr(commit, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(commit_run, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     results, lines = measured(Child(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
@@ -200,7 +209,7 @@ def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageError(f"no {known[3]}")
         yield Child()
 
-    monkeypatch.setattr(process, "begun", begin)
+    monkeypatch.setattr(commit_process, "begun", begin)
     one, environment = _run(), SimpleNamespace(name="e")
     if broken not in BROKEN:
         with pytest.raises(UserError) as raised:
@@ -218,7 +227,7 @@ def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
 def test_another_process(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that discovered benchmarks is of one environment and one commit."""
-    monkeypatch.setattr(process, "begun", lambda *_: nullcontext("another"))
+    monkeypatch.setattr(commit_process, "begun", lambda *_: nullcontext("another"))
     one = _run()
     one.begun = ("e", "c", Child())  # type: ignore[assignment]
     with one._child(SimpleNamespace(name=name), commit) as child:
@@ -285,10 +294,10 @@ def test_commits_in_turns(
     monkeypatch.setattr(machine, "gpu", lambda: device)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
     monkeypatch.setattr(run, "get_repo", lambda _: Repo())
-    monkeypatch.setattr(commits, "selected", lambda *_: [f"c{place}" for place in range(count)])
+    monkeypatch.setattr(revision_range, "selected", lambda *_: [f"c{place}" for place in range(count)])
     monkeypatch.setattr(folders, "alone", lambda _: nullcontext())
     monkeypatch.setattr(run, "_measuring", lambda _: nullcontext({}))
-    monkeypatch.setattr(process, "begun", begin)
+    monkeypatch.setattr(commit_process, "begun", begin)
     monkeypatch.setattr(run.Run, "measure", lambda one, *_: one.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
     with (
@@ -322,15 +331,15 @@ def test_which_python(
     def begin(python: str, _: Path, variables: dict[str, str], *__: Any) -> Any:
         begun.append((python, variables))
         if is_missing and python == sys.executable:
-            raise process._MissingError("no module _built")
+            raise commit_process._MissingError("no module _built")
         yield Child()
 
     if can_be_built:
         (tmp_path / "setup.py").touch()
-    monkeypatch.setattr(process, "_needed", set())
-    monkeypatch.setattr(process, "ROOT", tmp_path)
-    monkeypatch.setattr(process, "_process", begin)
-    monkeypatch.setattr("kernelwatch.package.unpacked", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setattr(commit_process, "_needed", set())
+    monkeypatch.setattr(commit_process, "ROOT", tmp_path)
+    monkeypatch.setattr(commit_process, "_process", begin)
+    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpacked", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "mine")
     environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
     environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}
@@ -339,7 +348,7 @@ def test_which_python(
         is_refused = is_missing and not can_be_built
         with (
             pytest.raises(PackageError) if is_refused else nullcontext(),
-            process.begun(CONF, environment, None, "c", tmp_path),
+            commit_process.begun(CONF, environment, None, "c", tmp_path),
         ):
             pass
     assert [one for one, _ in begun] == python
@@ -350,10 +359,10 @@ def test_which_python(
 
 def test_what_counts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As for want of memory: the commit's process says so, behind what it has measured."""
-    monkeypatch.setattr(times, "send_all", lambda task, send, address, begin: begin())
-    monkeypatch.setattr(counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
+    monkeypatch.setattr(measure_times, "send_all", lambda task, send, address, begin: begin())
+    monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="what counts and compiles ended with -9"):
-        child._work(Task(turn=0), None)  # type: ignore[arg-type]
+        commit_worker._work(Task(turn=0), None)  # type: ignore[arg-type]
 
 
 #: What the process of a commit does -> the error as it begins, or else what is said of its end.
@@ -368,7 +377,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
 
 #: What each of them begins with.
 BEGINS = """import os, sys
-from kernelwatch.runner.messages import Discovery, Refusal, Sender
+from kernelwatch.runner.protocol import Discovery, Refusal, Sender
 tell = Sender(1)
 def begin():
     tell(Discovery([], {}))
@@ -386,7 +395,7 @@ def test_ends(does: str, error: str, said: str, tmp_path: Path) -> None:
         ) as begun,
         pytest.raises(PackageError, match=f"^{error}$") if error else nullcontext(),
     ):
-        child = process.CommitProcess(begun, tmp_path / "log")
+        child = commit_process.CommitProcess(begun, tmp_path / "log")
         with pytest.raises(PackageError, match=f"^the commit's process {said}$") if said else nullcontext():
             child.describe(5)
         assert child.problem == (said and f"the commit's process {said}")

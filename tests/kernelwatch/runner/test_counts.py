@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch import suite
 from kernelwatch.benchmarks import base
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
-from kernelwatch.runner import counts
-from kernelwatch.runner.messages import Configuration, Entry, Task
+from kernelwatch.runner import measure_counts
+from kernelwatch.runner.protocol import Configuration, Entry, Task
 from kernelwatch.store import record
+from kernelwatch.suite import registry
 
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
@@ -32,7 +32,7 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **places: li
 def _told(task: Task) -> tuple[list[Configuration], list[Any]]:
     """What is said of each configuration, and all else."""
     said: list[Any] = []
-    counts.send_all(task, said.append)  # type: ignore[arg-type]
+    measure_counts.send_all(task, said.append)  # type: ignore[arg-type]
     ones = [each for each in said if isinstance(each, Configuration)]
     return ones, [each for each in said if not isinstance(each, Configuration)]
 
@@ -49,7 +49,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def in_groups(_: Any, function: Any, launches: Any) -> Any:
         return (outcomes if function is transactions.outcomes else function)(list(launches))
 
-    monkeypatch.setattr(counts, "in_groups", in_groups)
+    monkeypatch.setattr(measure_counts, "in_groups", in_groups)
     return found
 
 
@@ -80,7 +80,7 @@ def test_reuse(executed: list[str]) -> None:
 
 def test_compiled() -> None:
     """What the compiler reported of what is wanted, its machine code, and what the suite or the compiler lacks."""
-    sweep = suite.current().compiled
+    sweep = registry.current().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     wanted = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
     places = [
@@ -94,7 +94,7 @@ def test_compiled() -> None:
     for one, why in zip(ones, wanted.values(), strict=True):
         assert why in one.skipped
         assert bool(one.skipped) == bool(why)
-        assert set(one.numbers) == (set() if why else {f"{group}.track_{name}" for name in suite.RESOURCES})
+        assert set(one.numbers) == (set() if why else {f"{group}.track_{name}" for name in registry.RESOURCES})
         assert one.machine_code[1:3] == (() if why else ("offset_copy float32 -Xptxas -O3", "sm_90"))
         assert len(one.machine_code) == (0 if why else 4)
 
@@ -133,7 +133,7 @@ def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch:
     def refuse(*_: Any) -> str:
         raise raises
 
-    monkeypatch.setattr(counts, "cubin", refuse)
+    monkeypatch.setattr(measure_counts, "cubin", refuse)
     (one,), _ = _told(_task(track_compiled__Compiled=[0]))
     assert (one.skipped, one.failed, one.numbers, one.machine_code) == (skipped, failed, {}, ())
 
@@ -151,7 +151,7 @@ def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch:
 )
 def test_ratio(now: dict[str, float], before: dict[str, float], expected: float | None) -> None:
     """The number that differs most; what was nothing and is something differs, and one that is missing is no ratio."""
-    assert counts._ratio(now, before) == expected
+    assert measure_counts._ratio(now, before) == expected
 
 
 def test_what_is_found() -> None:

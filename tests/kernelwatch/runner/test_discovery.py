@@ -12,10 +12,12 @@ import msgspec
 import pytest
 from asv_runner.discovery import disc_benchmarks
 
-from kernelwatch import package, project, suite
+from kernelwatch.config import project_root
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import prebuild
-from kernelwatch.instrument.sampling import FEWEST
-from kernelwatch.project import ROOT
+from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.store import commit_checkout
+from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
 #: What names begin with -> the version of their histories.
@@ -33,7 +35,7 @@ def test_all_and_no_others(found: dict[str, Any]) -> None:
     axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
     assert axes == {
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
-        for name, (_, sweep) in suite.current().benchmarks.items()
+        for name, (_, sweep) in registry.current().benchmarks.items()
     }
 
 
@@ -88,7 +90,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "kernelwatch.store.results",
         "kernelwatch.show.commands",
         "kernelwatch.show.site.publisher",
-        "kernelwatch.runner.plugin",
+        "kernelwatch.runner.asv_plugin",
         "experiments.bias",
     ],
 )
@@ -119,8 +121,8 @@ def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
         (tmp_path / folder / "asv.conf.json").write_text("{}")
         (tmp_path / folder / "benchmarks" / "__init__.py").touch()
         (tmp_path / folder / "benchmarks" / "kernels.py").write_text(KERNELS.format(size=size))
-    words = [sys.executable, "-m", "kernelwatch.runner.child", str(tmp_path / "checkout" / "benchmarks")]
-    environment = package.environment(tmp_path / "commit") | {project.VARIABLE: str(tmp_path / "checkout")}
+    words = [sys.executable, "-m", "kernelwatch.runner.commit_worker", str(tmp_path / "checkout" / "benchmarks")]
+    environment = commit_checkout.environment(tmp_path / "commit") | {project_root.VARIABLE: str(tmp_path / "checkout")}
     done = subprocess.run(
         words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )

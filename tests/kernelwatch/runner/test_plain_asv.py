@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch.instrument import device, machine, measurement, sampling
-from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import device, machine, session, stopping_rule
+from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 from tests.kernelwatch.runner.test_times import Small, gpu
@@ -73,7 +73,7 @@ def test_names_are_those_that_are_stored() -> None:
 def test_classes_do_without_asv() -> None:
     """In processes of asv 0.6.1 a module of asv's hides Python's `statistics`, which asv itself imports."""
     found = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
-    code = f"import sys, benchmarks.suite, kernelwatch.runner.child; print({found})"
+    code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({found})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
 
@@ -82,9 +82,9 @@ def test_classes_do_without_asv() -> None:
 def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """The device, in this process."""
     monkeypatch.setattr(machine, "nvml", lambda: None)
-    measurement._session.cache_clear()
+    session._session.cache_clear()
     yield gpu
-    measurement._session.cache_clear()
+    session._session.cache_clear()
 
 
 class SmallRatios(kw.Control):
@@ -96,7 +96,7 @@ class SmallRatios(kw.Control):
 @pytest.mark.usefixtures("here")
 def test_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As asv's loop calls it: `setup` before each sample, two readings of the timer, and no more than there are."""
-    monkeypatch.setattr(sampling, "FEWEST", sampling.FEWEST + 2)  # the instrument says how many there are
+    monkeypatch.setattr(stopping_rule, "FEWEST", stopping_rule.FEWEST + 2)  # the instrument says how many there are
     one = Small()
     samples = []
     one.setup("right", 64)

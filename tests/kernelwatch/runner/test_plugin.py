@@ -14,9 +14,9 @@ import pytest
 from asv.console import log
 from asv.util import UserError
 
-from kernelwatch import project
-from kernelwatch.project import ROOT
-from kernelwatch.runner import plugin
+from kernelwatch.config import project_root
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.runner import asv_plugin
 from kernelwatch.show.site import publisher
 
 #: Lists what importing and setting up the plugin has changed in asv's own modules, and in asv_runner's.
@@ -63,11 +63,11 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
     told: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(plugin, "NEEDS", {where: names})
-    monkeypatch.setattr(plugin, "Run", run)
+    monkeypatch.setattr(asv_plugin, "NEEDS", {where: names})
+    monkeypatch.setattr(asv_plugin, "Run", run)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     before = run.run
-    plugin.setup()
+    asv_plugin.setup()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
     assert [line.partition("slower: ")[2] for line in told] == [said] * bool(said)
     assert (run.run is before) == bool(said)
@@ -112,7 +112,7 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         assert cls is SimpleNamespace
         return 3
 
-    replaced = plugin.replaced(plain)
+    replaced = asv_plugin.replaced(plain)
     conf = SimpleNamespace(environment_type=asked.get("environment_type", "virtualenv"))
     asked = {name: value for name, value in asked.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if why else 7)
@@ -126,7 +126,7 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.chdir(tmp_path)
     assert publisher.main(()) == 2
     assert re.search("^kernelwatch.show.site.publisher: git rev-parse .* not a git repository", capsys.readouterr().err)
-    monkeypatch.setattr(project, "ROOT", tmp_path)
-    replaced = plugin.replaced(lambda cls, conf: 3)
+    monkeypatch.setattr(project_root, "ROOT", tmp_path)
+    replaced = asv_plugin.replaced(lambda cls, conf: 3)
     with pytest.raises(UserError, match="not a git repository"):
         replaced(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))

@@ -8,9 +8,9 @@ import time
 import pytest
 from asv.console import log
 
-from kernelwatch.command import first_error
-from kernelwatch.runner.messages import Configuration
+from kernelwatch.error_text import first_error
 from kernelwatch.runner.progress import Progress
+from kernelwatch.runner.protocol import Configuration
 
 #: What is said of a failure -> its line.
 ERRORS = {

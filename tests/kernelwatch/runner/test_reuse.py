@@ -14,17 +14,17 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import write_json
 
-from kernelwatch import suite
-from kernelwatch.runner import commit, reuse
-from kernelwatch.runner.messages import Configuration, Difference, Entry, Task
+from kernelwatch.runner import commit_run, reuse
+from kernelwatch.runner.protocol import Configuration, Difference, Entry, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
 from kernelwatch.store.record import measurement
+from kernelwatch.suite import registry
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
-TIME, RATIO = suite.current().together[NAME]
+TIME, RATIO = registry.current().together[NAME]
 CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
@@ -229,8 +229,8 @@ def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path
 )
 def test_may_reuse(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wants other samples or turns gets them measured."""
-    monkeypatch.setenv(commit.MEASURE_ALL, variable)
-    assert commit.may_reuse(options) is expected
+    monkeypatch.setenv(commit_run.MEASURE_ALL, variable)
+    assert commit_run.may_reuse(options) is expected
 
 
 def test_record(tmp_path: Path) -> None:

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch import Kernel, inputs, outputs, suite
+from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.job import Job, Outcome
-from kernelwatch.instrument.measurement import Session
-from kernelwatch.instrument.sampling import FEWEST
-from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.runner import counts, times
-from kernelwatch.runner.messages import Configuration, Difference, Entry, Step, Task
+from kernelwatch.instrument.protocol import Job, Outcome
+from kernelwatch.instrument.session import Session
+from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.instrument.tolerance import WrongOutputError
+from kernelwatch.runner import measure_counts, measure_times
+from kernelwatch.runner.protocol import Configuration, Difference, Entry, Step, Task
+from kernelwatch.suite import registry
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
 
@@ -67,14 +68,14 @@ class Compiled(kw.Compiled):
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """The device, and a suite of these kernels."""
-    small = suite.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
-    monkeypatch.setattr(suite, "_handed", [small])
+    small = registry.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
+    monkeypatch.setattr(registry, "_handed", [small])
     monkeypatch.setattr(machine, "gpu", lambda: None)  # nothing is compiled ahead
-    suite.current.cache_clear()
+    registry.current.cache_clear()
     with on_fake_gpu.fake_gpu(monkeypatch) as found:
         found.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
         yield found
-    suite.current.cache_clear()
+    registry.current.cache_clear()
 
 
 Told = Callable[..., tuple[list[Configuration], list[Any]]]
@@ -93,7 +94,7 @@ def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
         task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, {GROUP: stored or {}}, "c1")
         said: list[Any] = []
         with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
-            times.send_all(task, said.append, address)  # type: ignore[arg-type]
+            measure_times.send_all(task, said.append, address)  # type: ignore[arg-type]
         ones = sorted((one for one in said if isinstance(one, Configuration)), key=lambda one: one.place)
         return ones, [one for one in said if not isinstance(one, Configuration)]
 
@@ -132,7 +133,7 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
     entries = {
         one.fingerprint: Entry("c0", {TIME: [*one.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05) for one in first
     }
-    factors, measured = iter(looks), times.Times._measured
+    factors, measured = iter(looks), measure_times.Times._measured
 
     def look(*asked: Any) -> Any:
         found, factor = measured(*asked), next(factors, 1.0)
@@ -140,7 +141,7 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
             raise WrongOutputError("it is wrong now")
         return msgspec.structs.replace(found, samples=tuple(each * factor for each in found.samples))
 
-    monkeypatch.setattr(times.Times, "_measured", look)
+    monkeypatch.setattr(measure_times.Times, "_measured", look)
     again, others = told(entries, places=[0, 1])
     differences = [each for each in others if isinstance(each, Difference)]
     assert len(differences) == (not reused)
@@ -168,12 +169,12 @@ def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(found, Outcome)
         return found
 
-    monkeypatch.setattr(times.Times, "_measured", measured)
-    monkeypatch.setattr(times.Times, "_identify", lambda *_: None)
+    monkeypatch.setattr(measure_times.Times, "_measured", measured)
+    monkeypatch.setattr(measure_times.Times, "_identify", lambda *_: None)
     said: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
-    measuring = times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
-    measuring.measure(counts.configurations(task, suite.Kind.TIMED))
+    measuring = measure_times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
+    measuring.measure(measure_counts.configurations(task, registry.Kind.TIMED))
     other, one = (each for each in said if isinstance(each, Configuration))
     assert (other.place, other.skipped, other.numbers) == (1, "no room", {})
     assert (one.held_back, one.rounds) == (["hot", "cap"], [1, 2])
@@ -191,7 +192,7 @@ def test_no_device(gpu: FakeGpu) -> None:
             raise NotImplementedError("there is no CUDA driver")
 
         patch.setattr(device, "context", require)
-        times.send_all(task, said.append, None)  # type: ignore[arg-type]
+        measure_times.send_all(task, said.append, None)  # type: ignore[arg-type]
     assert [(one.place, one.skipped) for one in said] == [(place, "there is no CUDA driver") for place in (0, 1)]
 
 
@@ -200,7 +201,7 @@ def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
     """As the commit's process describes them, but for what the commit lacks."""
     ready = on_fake_gpu.READY
     with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
-        times.write_jobs(address, 0)
+        measure_times.write_jobs(address, 0)
     jobs = [
         msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from asv.results import iter_results_for_machine_and_hash
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import folders, reading, record
 from kernelwatch.store.folders import CommitFiles
 from tests.stored import BASE, COUNT, MACHINE, RUN, TIME, Outcome, contents, write

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import models, reading, record
 from kernelwatch.store.folders import machines
 from kernelwatch.store.results import History

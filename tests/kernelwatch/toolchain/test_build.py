@@ -12,11 +12,12 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from gpu_kernels import KERNELS, MIXED
-from kernelwatch import Kernel, outputs, suite
+from kernelwatch import Kernel, outputs
+from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
-from kernelwatch.project import CHECKOUT
+from kernelwatch.suite import registry
 from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources
 
 
@@ -54,7 +55,7 @@ def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], 
     """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
-        suite.kernel(kernel).cubin(*how, arch=arch)
+        registry.kernel(kernel).cubin(*how, arch=arch)
 
 
 def test_requirement_is_the_pinned_one() -> None:
@@ -137,7 +138,7 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = next(reversed(KERNELS))  # the last, so that the others stay in order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
-    counted = [sweep.launch(point) for sweep in suite.current().counted for point in sweep.points()]
+    counted = [sweep.launch(point) for sweep in registry.current().counted for point in sweep.points()]
     codes = {(each.kernel, each.dtype) for each in counted if each.kernel != gone}
     flags = {each.flags for each in counted}
     found = prebuild.configurations(["sm_80", "sm_90"])

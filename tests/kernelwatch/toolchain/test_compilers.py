@@ -16,7 +16,7 @@ import pytest
 from benchmarks.sweeps import FLAG_SETS, MOVED
 from gpu_kernels import KERNELS
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.kernel import loading
+from kernelwatch.kernel import load_function
 from kernelwatch.kernel.launch import words
 from kernelwatch.toolchain import build, cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
@@ -179,6 +179,6 @@ def test_driver_without_a_device() -> None:
         cuda.init()
     except cuda.Error:
         with pytest.raises(NoDeviceError, match=r"the CUDA driver does not start: .*no CUDA-capable device"):
-            loading.context()
+            load_function.context()
     else:
         pytest.skip("there is a device")

@@ -14,8 +14,8 @@ from asv import environment
 from asv.config import Config
 from asv.util import UserError
 
-from kernelwatch import home
-from kernelwatch.project import ROOT
+from kernelwatch.config import cache_dir
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.runner import compiler
 from kernelwatch.toolchain import cache, nvcc, releases
 
@@ -25,7 +25,7 @@ V130, V135 = "13.0.88", "13.5.37"
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds another's compiler."""
-    for name in (releases.VARIABLE, home.CACHE, "NVCC"):
+    for name in (releases.VARIABLE, cache_dir.CACHE, "NVCC"):
         monkeypatch.setenv(name, "")
     releases.found.cache_clear()
 
@@ -101,7 +101,7 @@ def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.
         _wheel(tmp_path, cicc)
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path)), ("PIP_CONFIG_FILE", os.devnull)):
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
+    monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "kept"))
     if cicc:
         found = releases.fetched("1.2.0")
         assert found == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"

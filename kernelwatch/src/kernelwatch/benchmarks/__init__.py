@@ -14,7 +14,7 @@ from kernelwatch.benchmarks.counted import Counted, CountedWithShared
 from kernelwatch.benchmarks.timed import BackToBack, Control, Isolated, Timed
 from kernelwatch.kernel import matrix_copy
 from kernelwatch.kernel.kernel import Kernel
-from kernelwatch.suite import Suite
+from kernelwatch.suite.registry import Suite
 
 __all__ = [
     "BackToBack",

@@ -9,7 +9,7 @@ from dataclasses import fields
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite.sweep import Sweep
 
 F = TypeVar("F", bound=Any)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.instrument import prebuild, skips
+from kernelwatch.instrument import prebuild, skip_reasons
 from kernelwatch.store import record
+from kernelwatch.suite import registry
 from kernelwatch.toolchain.build import Cubin
 
 
@@ -34,7 +34,7 @@ class Compiled(Benchmark):
 
 def _tracked(resource: str) -> Any:
     """Return the method that reports a resource."""
-    unit, title = suite.RESOURCES[resource]
+    unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)
     def track(self: Compiled, *params: Any) -> int:
@@ -43,11 +43,11 @@ def _tracked(resource: str) -> Any:
     return track
 
 
-for _name in suite.RESOURCES:
+for _name in registry.RESOURCES:
     setattr(Compiled, f"track_{_name}", _tracked(_name))
 
 
 def cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
     """Return what the compiler made; raise NotImplementedError where the commit or the compiler lacks something."""
-    with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
-        return suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+    with skip_reasons.of_unknown_names(kernel, dtype), skip_reasons.of_unknown_archs():
+        return registry.kernel(kernel).cubin(dtype, flags, arch=arch)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kernelwatch import suite
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.instrument import prebuild, skips
+from kernelwatch.instrument import prebuild, skip_reasons
 from kernelwatch.kernel import Launch
-from kernelwatch.metrics import METRICS, Metric
 from kernelwatch.store import record
+from kernelwatch.suite import registry
+from kernelwatch.suite.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from kernelwatch.counting.transactions import CountOutcome
@@ -31,7 +31,7 @@ class Counted(Benchmark):
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of the suite once, in parallel; asv shares the result among the classes."""
-        return outcomes(sweep.launch(point) for sweep in suite.current().counted for point in sweep.points())
+        return outcomes(sweep.launch(point) for sweep in registry.current().counted for point in sweep.points())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ class Counted(Benchmark):
         """Find a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
         outcome = counted[str(self.sweep.launch(self.point(params)))]
         if outcome.missing:
-            raise NotImplementedError(skips.because(outcome.missing))
+            raise NotImplementedError(skip_reasons.because(outcome.missing))
         if outcome.failure:
             raise RuntimeError(outcome.failure)
         self.metrics = outcome.metrics

@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.instrument import exchange, prebuild, sampling
+from kernelwatch.instrument import client, prebuild, stopping_rule
 from kernelwatch.instrument.clock import Readings
-from kernelwatch.instrument.job import Outcome
+from kernelwatch.instrument.protocol import Outcome
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite.sweep import Sweep
 
 if TYPE_CHECKING:
-    from kernelwatch.instrument import jobs
+    from kernelwatch.instrument import build_job
 
 #: Digits of a ratio behind the point: two runs agree in three (docs/evidence/agreement.md); asv prints all there are.
 DIGITS = 5
@@ -37,9 +37,9 @@ class Timed(Benchmark):
     # here: the instrument does, and it says how many samples there are.
     number = 1
     rounds = 2
-    repeat = sampling.FEWEST
+    repeat = stopping_rule.FEWEST
     warmup_time = 0.0
-    timeout = 2 * (exchange.LIMIT + exchange.BEGIN)
+    timeout = 2 * (client.LIMIT + client.BEGIN)
 
     in_l2: ClassVar[bool] = False
     isolated: ClassVar[bool] = False
@@ -119,14 +119,19 @@ def ratios(*outcomes: Outcome) -> list[float]:
 
 def _outcome(sweep: Sweep, params: Mapping[str, Any]) -> Outcome:
     """Measure in this process, as plain asv's have to."""
-    from kernelwatch.instrument import measurement  # noqa: PLC0415 -- who counts and compiles does without
+    from kernelwatch.instrument import session  # noqa: PLC0415 -- who counts and compiles does without
 
-    return measurement.outcome(described(sweep, sweep.launch(params)))
+    return session.outcome(described(sweep, sweep.launch(params)))
 
 
-def described(sweep: Sweep, launch: Launch) -> jobs.Description:
+def described(sweep: Sweep, launch: Launch) -> build_job.Description:
     """Return the description of a sweep's launch for the measuring process. Raises as `jobs.of`."""
-    from kernelwatch.instrument import jobs  # noqa: PLC0415 -- as above
+    from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
-    how = {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": sweep.in_l2, "isolated": sweep.isolated}
-    return jobs.of(launch, **how)
+    how = {
+        "samples": stopping_rule.FEWEST,
+        "most": stopping_rule.MOST,
+        "in_l2": sweep.in_l2,
+        "isolated": sweep.isolated,
+    }
+    return build_job.of(launch, **how)

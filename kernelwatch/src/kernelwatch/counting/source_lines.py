@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import metrics, suite
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
@@ -20,6 +19,7 @@ from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import Source
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
+from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
 from ptxcount.report.picture import Grid, picture
@@ -34,16 +34,16 @@ NONE = "no source line accesses memory"
 def launches(classes: Container[str] | None = None) -> list[Launch]:
     """Return each kernel's counted launch that tells most, in the suite's order; if so asked, of some classes alone."""
     found = {}
-    for sweep in suite.current().counted:
+    for sweep in registry.current().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
             found[kernel] = sweep.name, sweep.launch({**sweep.chosen(), "kernel": kernel})
-    every = (found[name] for name in suite.current().kernels() if name in found)
+    every = (found[name] for name in registry.current().kernels() if name in found)
     return [launch for name, launch in every if classes is None or name in classes]
 
 
 def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
-    kernel = suite.kernel(launch.kernel)
+    kernel = registry.kernel(launch.kernel)
     shape = kernel.geometry(launch.dtype, **launch.arguments)
     return fingerprint.of(source(kernel, launch.dtype).whole(), str(launch), shape.grid, shape.block)
 
@@ -92,7 +92,7 @@ def _counted(launch: Launch) -> dict[str, Any]:
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
-    found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
+    found = source(registry.kernel(launch.kernel), launch.dtype).lines_of()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_accesses(result.counters))}
 

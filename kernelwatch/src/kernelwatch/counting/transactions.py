@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch import suite
 from kernelwatch.errors import ERRORS, ArgumentError
-from kernelwatch.instrument import fingerprint, inputs, skips
-from kernelwatch.instrument.verification import Near
+from kernelwatch.instrument import fingerprint, inputs, skip_reasons
+from kernelwatch.instrument.tolerance import Near
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import Array, ArrayArgument
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.metrics import ARCH, METRICS
+from kernelwatch.suite import registry
+from kernelwatch.suite.metrics import ARCH, METRICS
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import run
 from ptxcount.util import host_memory
@@ -43,7 +43,7 @@ class CountedLaunch:
 @lru_cache(maxsize=64)
 def ptx(kernel: str, dtype: str, flags: str) -> str:
     """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.ptx`."""
-    return suite.kernel(kernel).ptx(dtype, flags, arch=ARCH)
+    return registry.kernel(kernel).ptx(dtype, flags, arch=ARCH)
 
 
 def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
@@ -69,7 +69,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     MemoryError
         The arrays are larger than this machine's memory.
     """
-    spec = suite.kernel(kernel) if isinstance(kernel, str) else kernel
+    spec = registry.kernel(kernel) if isinstance(kernel, str) else kernel
     element = spec.element(dtype)
     named = [each for each in spec.bound(element, **arguments) if isinstance(each, ArrayArgument)]
     shape = spec.geometry(element, **arguments)
@@ -155,8 +155,8 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for one in launches:
-        with suppress(*ERRORS, *skips.UNKNOWN):
-            found[str(one)] = _fingerprint(suite.kernel(one.kernel), one)
+        with suppress(*ERRORS, *skip_reasons.UNKNOWN):
+            found[str(one)] = _fingerprint(registry.kernel(one.kernel), one)
     return found
 
 
@@ -189,7 +189,7 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     by_text: dict[Any, CountOutcome] = {}
     for one in launches:
         try:
-            element = suite.kernel(one.kernel).element(one.dtype)
+            element = registry.kernel(one.kernel).element(one.dtype)
             key = (ptx(one.kernel, element, one.flags), one.kernel, one.dtype, *one.arguments.items())
             if key not in by_text:
                 result = count(one.kernel, one.dtype, one.flags, **one.arguments)
@@ -198,11 +198,11 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
                 else:
                     by_text[key] = CountOutcome({name: each.value(result.counters) for name, each in METRICS.items()})
             done[str(one)] = by_text[key]
-        except skips.UNKNOWN as error:
+        except skip_reasons.UNKNOWN as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
         except ERRORS as error:
             # nvcc was given another file than the kernel's own.
-            source = suite.kernel(one.kernel).source
+            source = registry.kernel(one.kernel).source
             name = source.name if source.is_absolute() else str(source)
             text = re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', name.replace("\\", r"\\"), str(error))
             done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")

@@ -12,7 +12,7 @@ import dask
 import msgspec
 from distributed import Client, wait
 
-from kernelwatch.command import one_line
+from kernelwatch.error_text import one_line
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.fleet.workers import FleetError

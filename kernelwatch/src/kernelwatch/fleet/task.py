@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 import pynvml
 
-from kernelwatch import mortal, project
-from kernelwatch.command import one_line
-from kernelwatch.instrument import machine
+from kernelwatch.config import project_root
+from kernelwatch.error_text import one_line
+from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 
@@ -109,7 +109,7 @@ def run(commit: str, checkout: Path, bench: str) -> None:
     """Run asv over a commit. Raises RuntimeError with its last lines."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
     # mortal.RUN: it ends with this worker, even if that is killed.
-    told = {project.VARIABLE: checkout, mortal.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
+    told = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
     environment.pop(RESULTS, None)  # of the driver
     cores = os.environ.get(CORES)

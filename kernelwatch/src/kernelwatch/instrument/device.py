@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument.job import Call, Ready
-from kernelwatch.kernel import loading
+from kernelwatch.instrument.protocol import Call, Ready
+from kernelwatch.kernel import load_function
 from kernelwatch.kernel.arguments import filled
 from kernelwatch.toolchain import nvcc_call
 
@@ -46,7 +46,7 @@ def context() -> Any:
         There is no usable device; asv skips the benchmark and shows the reason.
     """
     try:
-        found = loading.context()
+        found = load_function.context()
     except NoDeviceError as error:
         raise NotImplementedError(str(error)) from None
     if driver is None:
@@ -58,7 +58,7 @@ def context() -> Any:
 def arch() -> str:
     """Return the device's architecture, for example "sm_90"."""
     context()
-    return loading.current_arch()
+    return load_function.current_arch()
 
 
 def multiprocessors() -> int:
@@ -125,7 +125,7 @@ class BoundKernel:
 
     def __init__(self, call: Call) -> None:
         taken = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
-        self._function, self._call = loading.prepared(cuda, call.cubin, *taken), call
+        self._function, self._call = load_function.prepared(cuda, call.cubin, *taken), call
 
     def given(self, *addresses: int) -> bytes:
         """Return what the entry point takes, with addresses in their places."""

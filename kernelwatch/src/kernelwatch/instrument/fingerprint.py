@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch import settings, suite
-from kernelwatch.instrument.job import Job
+from kernelwatch.config import settings
+from kernelwatch.instrument.protocol import Job
+from kernelwatch.suite import registry
 from ptxcount.ptx.parser import essence
 
 #: The instrument's version. Raise it with each change of kernelwatch or ptxcount after which a number may be another:
@@ -56,7 +57,7 @@ def function(one: Callable[..., Any]) -> str:
 
     Where the source does not say what that is, all of the installed package counts.
     """
-    found, package = sources(one), suite.folder()
+    found, package = sources(one), registry.folder()
     if found is None:
         found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     return of({module: path.read_bytes() for module, path in found.items()})

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelwatch.errors import ArgumentError
-from kernelwatch.instrument import threads
+from kernelwatch.instrument import parallel_copy
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import ArrayArgument
 from ptxcount.util import host_memory
@@ -89,7 +89,7 @@ def _tile(one: Bytes, length: int) -> Bytes:
         piece = out[first : first + len(one)]
         piece[:] = one[: len(piece)]
 
-    threads.each(fill, length, len(one))
+    parallel_copy.each(fill, length, len(one))
     out.setflags(write=False)
     return out
 

@@ -6,9 +6,9 @@ import multiprocessing
 from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from kernelwatch import suite
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
+from kernelwatch.suite import registry
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
@@ -22,13 +22,13 @@ def configurations(archs: Sequence[str]) -> list[Configuration]:
 
     Side by side stands what differs in its flags alone: nvcc's longest step is the same for these.
     """
-    axes, meant = suite.current().compiled.axes, suite.current().dtypes
+    axes, meant = registry.current().compiled.axes, registry.current().dtypes
     return [
         (str(name), str(dtype), str(flags), arch)
         for arch in archs
         for dtype in axes["dtype"]
         for name in axes["kernel"]
-        if name in suite.current().kernels() and dtype in meant[str(name)]
+        if name in registry.current().kernels() and dtype in meant[str(name)]
         for flags in axes["flags"]
     ]
 
@@ -39,13 +39,13 @@ def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> I
     Must be called before CUDA is initialised in this process, as it forks.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        yield from pool.map(_compiled, wanted, chunksize=len(suite.current().compiled.axes["flags"]))
+        yield from pool.map(_compiled, wanted, chunksize=len(registry.current().compiled.axes["flags"]))
 
 
 def _compiled(one: Configuration) -> Exception | None:
     kernel, dtype, flags, arch = one
     try:
-        suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+        registry.kernel(kernel).cubin(dtype, flags, arch=arch)
     except ERRORS as error:
         return error
     return None
@@ -66,8 +66,8 @@ def for_device() -> None:
     """Compile what is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
     gpu = machine.gpu()
     if gpu is not None:
-        from kernelwatch.instrument import tools  # noqa: PLC0415 -- of what times alone
+        from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- of what times alone
 
-        launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())
+        launches = (sweep.launch(point) for sweep in registry.current().timed for point in sweep.points())
         everywhere([gpu.arch], {(each.kernel, each.dtype, each.flags) for each in launches})
-        tools.prebuild(gpu.arch)
+        helper_kernels.prebuild(gpu.arch)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import expressions, geometry, history
+from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, Shape, dtype_of, integer
-from kernelwatch.kernel.code import Code
+from kernelwatch.kernel.compile import Code
 from kernelwatch.kernel.geometry import Geometry, Length, Side, of_itemsize
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
@@ -159,7 +159,7 @@ class Kernel(Code):
     @property
     def form(self) -> Kernel:
         """It, or its first earlier form, as the commit that is measured has it."""
-        return history.form(self) if self.earlier else self
+        return earlier_forms.form(self) if self.earlier else self
 
     def _lengths(self) -> Iterator[Any]:
         """Yield what may depend on extents: texts, numbers and functions."""
@@ -199,7 +199,7 @@ class Kernel(Code):
     def _named(self) -> dict[str, int]:
         """Return the integers that its source names."""
         text = self.at_commit(DTYPE, "sm_90").whole() if self.read else ""
-        return {name: history.constant(name, text) for name in self.read}
+        return {name: earlier_forms.constant(name, text) for name in self.read}
 
     def bound(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
         """Return a launch's arguments in the entry point's order. Raises as `checked`, and where a length is none."""

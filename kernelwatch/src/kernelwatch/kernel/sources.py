@@ -17,10 +17,10 @@ from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelwatch.config.project_root import CHECKOUT, ROOT
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Taken
-from kernelwatch.project import CHECKOUT, ROOT
 from kernelwatch.toolchain import build
 from ptxcount.util.errors import PtxError
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.store import git

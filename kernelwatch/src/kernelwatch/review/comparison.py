@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from kernelwatch import settings, suite
+from kernelwatch.config import settings
 from kernelwatch.review import timed
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Side, Sides
@@ -21,6 +21,7 @@ from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
 from kernelwatch.review.verdict import FAILING, NOT_AGAIN, Verdict, exact
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, Point, kind
+from kernelwatch.suite import registry
 
 #: What a configuration is that one commit has no value of: of FAILING, or there for another reason.
 LONE = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
@@ -88,7 +89,7 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
         raise CannotCompareError(str(error)) from None
     acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
     lone: dict[str, list[Lone]] = {place: [] for place in LONE}
-    controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
+    controls = {registry.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
     pairs = [pair for benchmark in every for pair in _paired(sides, benchmark, lone)]
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
@@ -196,7 +197,7 @@ def _rows(sides: Sides, pairs: list[Pair], noise: Noise, evidence: Evidence) -> 
             params=base.params,
             kernel=kernel(benchmark, base.params),
             code_unchanged=evidence.machine_code_unchanged(benchmark, base),
-            verified=suite.verified(benchmark, base.params) or "arch" in base.params,
+            verified=registry.verified(benchmark, base.params) or "arch" in base.params,
         )
-        useful = suite.useful_bytes(benchmark, base.params) if is_timed or row.is_moved else None
+        useful = registry.useful_bytes(benchmark, base.params) if is_timed or row.is_moved else None
         yield replace(row, useful_bytes=useful)

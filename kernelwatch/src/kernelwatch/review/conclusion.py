@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kernelwatch.metrics import ARCH, RATIOS, TOTALS
 from kernelwatch.review import occupancy
 from kernelwatch.review.occupancy import Launched
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.store.results import TIMED
+from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 
 #: What limits how many blocks fit on a multiprocessor: evidence, unless fewer do.
 _RESOURCES = ("registers", "shared bytes")

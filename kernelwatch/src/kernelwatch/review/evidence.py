@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from kernelwatch import suite
 from kernelwatch.review import occupancy
 from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.occupancy import Launched
@@ -16,6 +15,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why, change, ratio
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import Point
+from kernelwatch.suite import registry
 
 
 class Evidence:
@@ -49,7 +49,7 @@ class Evidence:
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
-        known = suite.code_name(benchmark, point.params)
+        known = registry.code_name(benchmark, point.params)
         if known is None:
             return None
         # Whole cubins name their compiler: those of two compilers always differ.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, geometric_mean
 
-from kernelwatch.metrics import RATIOS
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent
 from kernelwatch.store.results import EXACT, TIMED
+from kernelwatch.suite.metrics import RATIOS
 
 #: Bytes that a sector has, `ptxcount.counting.transactions.SECTOR`, without what counts them.
 _SECTOR = 32

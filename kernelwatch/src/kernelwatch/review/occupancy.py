@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kernelwatch import suite
 from kernelwatch.errors import ERRORS
+from kernelwatch.suite import registry
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
 Launched = tuple[tuple[int, int] | None, tuple[int, int] | None]
@@ -63,7 +63,7 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        return suite.declared_kernel(kernel).fixed(dtype)
+        return registry.declared_kernel(kernel).fixed(dtype)
     except ERRORS:
         return None
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from asv.console import log
 
-from kernelwatch.command import first_error
-from kernelwatch.runner.messages import Configuration
+from kernelwatch.error_text import first_error
+from kernelwatch.runner.protocol import Configuration
 
 #: Clears the line that the cursor is in, on a terminal.
 _CLEAR = "\r\x1b[K"

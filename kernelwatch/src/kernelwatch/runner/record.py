@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from kernelwatch.command import first_error, one_line
+from kernelwatch.error_text import first_error, one_line
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
-from kernelwatch.runner.messages import Configuration
+from kernelwatch.runner.protocol import Configuration
 from kernelwatch.store import models, record
 from kernelwatch.toolchain import nvcc, releases
 

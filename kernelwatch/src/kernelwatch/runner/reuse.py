@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelwatch.runner.messages import Configuration, Difference, Entries, Entry, Task
+from kernelwatch.runner.protocol import Configuration, Difference, Entries, Entry, Task
 from kernelwatch.store import reading, record, rows
 from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default

@@ -24,13 +24,13 @@ from asv.results import Results, get_filename
 from asv.runner import run_benchmarks
 from asv.util import ProcessError, UserError
 
-from kernelwatch import home, mortal, project
-from kernelwatch.instrument import machine
-from kernelwatch.project import ROOT
-from kernelwatch.runner import commits, compiler, process
-from kernelwatch.runner.commit import Commit
-from kernelwatch.runner.messages import Discovery
-from kernelwatch.runner.process import CommitProcess, PackageError
+from kernelwatch.config import cache_dir, project_root
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import machine, parent_death
+from kernelwatch.runner import commit_process, compiler, revision_range
+from kernelwatch.runner.commit_process import CommitProcess, PackageError
+from kernelwatch.runner.commit_run import Commit
+from kernelwatch.runner.protocol import Discovery
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
@@ -53,7 +53,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     repo = get_repo(conf)
     if options.get("pull", True):
         repo.pull()
-    chosen = commits.selected(conf, repo, options, results)
+    chosen = revision_range.selected(conf, repo, options, results)
     in_turns = chosen if options.get("interleave_rounds", False) is not False and len(chosen) > 1 and device else []
     returns = options.get("_returns")
     if returns is not None:  # `asv continuous` reads afterwards where asv has saved, by asv's own names
@@ -68,7 +68,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
         for place, commit in enumerate(in_turns):
             log.info(f"describing what {commit[:8]} launches ({place + 1} of {len(in_turns)})")
             try:
-                with process.begun(conf, several[0], repo, commit, folder) as child:
+                with commit_process.begun(conf, several[0], repo, commit, folder) as child:
                     child.describe(place)
             except PackageError as error:
                 raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
@@ -81,8 +81,8 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
 def scratch_folder() -> Iterator[Path]:
     """Give this run and its processes a temporary folder, in which their home is if they have none."""
     with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
-        names = {"TMPDIR": folder, mortal.RUN: str(os.getpid()), project.VARIABLE: str(ROOT)}
-        if not home.is_there():
+        names = {"TMPDIR": folder, parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
+        if not cache_dir.is_there():
             names["HOME"] = folder  # pip needs one
         with mock.patch.object(tempfile, "tempdir", folder), mock.patch.dict(os.environ, names):
             yield Path(folder)
@@ -105,9 +105,9 @@ def _measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
     if device is None:
         yield {}
         return
-    from kernelwatch.instrument import measuring  # noqa: PLC0415 -- without a GPU nobody needs it
+    from kernelwatch.instrument import server  # noqa: PLC0415 -- without a GPU nobody needs it
 
-    with measuring.running() as facts:
+    with server.running() as facts:
         yield facts
 
 
@@ -166,7 +166,7 @@ class Run:
         said: dict[str, str] = {}
         for commit in dict.fromkeys((commits[0], *tips, *commits[1:])):
             try:
-                begun = process.begun(self.conf, environment, self.repo, commit, self.folder)
+                begun = commit_process.begun(self.conf, environment, self.repo, commit, self.folder)
                 child: CommitProcess = self.closing.enter_context(begun)
             except PackageError as error:
                 said.setdefault(str(error), commit[:8])
@@ -183,13 +183,13 @@ class Run:
             yield begun[2]
         else:
             self.closing.close()
-            with process.begun(self.conf, environment, self.repo, commit, self.folder) as child:
+            with commit_process.begun(self.conf, environment, self.repo, commit, self.folder) as child:
                 yield child
 
     def _commit(self, commit: str, environment: Any, every: Benchmarks, groups: Mapping[str, list[str]]) -> None:
         """Measure one commit and store its results."""
         name, date = self.machine.machine, self.repo.get_date(commit)
-        skip = commits.left_out(self.results, name, commit, environment.name, every, self.options)
+        skip = revision_range.left_out(self.results, name, commit, environment.name, every, self.options)
         benchmarks = every if skip is None else every.filter_out(skip)
         if skip is None or not benchmarks:
             return

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch import settings
-from kernelwatch.command import cannot
-from kernelwatch.project import ROOT
+from kernelwatch.cli.failures import cannot
+from kernelwatch.config import settings
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.numbers import numbers
 from kernelwatch.review.bisect.search import Search, search

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kernelwatch import settings
-from kernelwatch.command import cannot
-from kernelwatch.project import ROOT
+from kernelwatch.cli.failures import cannot
+from kernelwatch.config import settings
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commits import CannotCompareError, find, of_compilers
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.comparison import compare as compared

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch.command import cannot, one_line
-from kernelwatch.project import ROOT
+from kernelwatch.cli.failures import cannot
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.error_text import one_line
 from kernelwatch.review.commits import CannotCompareError, few, histories
 from kernelwatch.review.regressions import Regression, standing
 from kernelwatch.review.rows import Row

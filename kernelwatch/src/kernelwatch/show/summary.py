@@ -6,9 +6,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.skips import NEVER
-from kernelwatch.project import ROOT
+from kernelwatch.instrument.skip_reasons import NEVER
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.consecutive import failing

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kernelwatch.command import one_line
+from kernelwatch.error_text import one_line
 from kernelwatch.store import models, rows
 
 M = TypeVar("M")

@@ -13,7 +13,7 @@ from typing import Any
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 
-from kernelwatch.project import ROOT
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import folders, reading, record, rows
 from kernelwatch.store.graph import Graph
 from kernelwatch.store.models import Document

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch import home
+from kernelwatch.config import cache_dir
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 from ptxcount.util import atomic_write
 
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct):
 
 def directory() -> Path:
     """The cache's folder."""
-    return home.cache("kernels")
+    return cache_dir.cache("kernels")
 
 
 def key(*parts: str) -> str:
@@ -63,7 +63,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
 def problem() -> str | None:
     """Return why nothing can be cached and what to do; None if it can."""
-    why = home.problem(directory())
+    why = cache_dir.problem(directory())
     advice = "kernels are compiled anew each time; set KERNELWATCH_CACHE to a folder that can"
     return why and f"{why}; {advice}"
 

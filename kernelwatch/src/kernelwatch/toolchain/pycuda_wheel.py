@@ -16,7 +16,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from kernelwatch import home
+from kernelwatch.config import cache_dir
 
 #: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
@@ -27,7 +27,7 @@ REQUIREMENT = "pycuda==2026.1"
 
 def wheels() -> Path:
     """Where built wheels are kept."""
-    return home.cache("wheels")
+    return cache_dir.cache("wheels")
 
 
 def install() -> None:

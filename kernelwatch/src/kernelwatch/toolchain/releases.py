@@ -19,7 +19,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from kernelwatch import home
+from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
@@ -104,7 +104,7 @@ def fetched(release: str) -> Path:
 
     if not _RELEASE.fullmatch(release):
         raise UserError(f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; of another nvcc, set NVCC")
-    folder = home.cache("cuda-toolkit") / release
+    folder = cache_dir.cache("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{release}.lock")):
         if not folder.exists():

@@ -9,11 +9,11 @@ from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 
-from kernelwatch import package
-from kernelwatch.command import one_line
 from kernelwatch.counting.source_lines import COST, LINE
+from kernelwatch.error_text import one_line
 from kernelwatch.kernel import Launch
 from kernelwatch.review.commits import CannotCompareError
+from kernelwatch.store import commit_checkout
 from kernelwatch.store.git import GitError
 
 
@@ -36,9 +36,9 @@ def moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[st
 def _lines(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
     """Return the lines that access memory, by the listing of the commit's package: number, text, costs."""
     try:
-        with package.unpacked(commit, root) as folder:
+        with commit_checkout.unpacked(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())
-            done = package.python(folder, *words, output=subprocess.PIPE)
+            done = commit_checkout.python(folder, *words, output=subprocess.PIPE)
     except GitError as error:
         raise CannotCompareError(one_line(error)) from None
     if done.returncode:

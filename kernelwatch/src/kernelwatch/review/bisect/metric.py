@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from kernelwatch import suite
 from kernelwatch.kernel import Launch
 from kernelwatch.review.commits import CannotCompareError
-from kernelwatch.suite import Kind
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Kind
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Configuration:
     @property
     def launch(self) -> Launch:
         """What it launches."""
-        found = suite.launch(self.benchmark, self.params)
+        found = registry.launch(self.benchmark, self.params)
         assert found is not None, "it is one of the suite's"
         return found
 
@@ -51,7 +51,7 @@ def configurations() -> tuple[Configuration, ...]:
     """Return every number that the suite measures, without the copies beside times."""
     return tuple(
         Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
-        for benchmark, (kind, sweep) in suite.current().benchmarks.items()
+        for benchmark, (kind, sweep) in registry.current().benchmarks.items()
         if kind is not Kind.CONTROL
         for point in sweep.points()
     )

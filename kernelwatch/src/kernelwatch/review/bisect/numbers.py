@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from kernelwatch import mortal, suite
-from kernelwatch.instrument import machine
+from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.bisect.metric import Configuration
 from kernelwatch.review.commits import CannotCompareError, find, histories
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.store.folders import RESULTS
-from kernelwatch.suite import Kind
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Kind
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Numbers:
         subprocess.run(
             [sys.executable, "-m", "asv", *words],
             cwd=self.root,
-            env={**os.environ, mortal.RUN: str(os.getpid())},
+            env={**os.environ, parent_death.RUN: str(os.getpid())},
             input="\n".join(commits),
             stdout=2,
             text=True,
@@ -76,7 +76,7 @@ def patterns(wanted: Sequence[Configuration]) -> list[str]:
     """Return what asv matches configurations by, and the copies that are timed beside them."""
     params = defaultdict(list)
     for each in wanted:
-        for benchmark in (each.benchmark, *([suite.control(each.benchmark)] if each.kind is Kind.TIMED else ())):
+        for benchmark in (each.benchmark, *([registry.control(each.benchmark)] if each.kind is Kind.TIMED else ())):
             params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
     return [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from kernelwatch import mortal, project, settings
+from kernelwatch.config import project_root, settings
+from kernelwatch.instrument import parent_death
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect.lines import moved_lines
 from kernelwatch.review.bisect.metric import Configuration, configurations
@@ -23,7 +24,7 @@ from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git
-from kernelwatch.suite import Kind
+from kernelwatch.suite.registry import Kind
 
 
 @dataclass
@@ -94,8 +95,8 @@ def _bisect(found: Search, change: Row, numbers: Numbers, package: str) -> None:
     """Have git search, between the values of both ends."""
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
-    told = {project.VARIABLE: str(numbers.root), mortal.RUN: str(os.getpid())}
-    told["PYTHONPATH"] = os.pathsep.join([*project.libraries(), os.environ.get("PYTHONPATH", "")])
+    told = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
+    told["PYTHONPATH"] = os.pathsep.join([*project_root.libraries(), os.environ.get("PYTHONPATH", "")])
     with _worktree(found.bad, numbers.root) as tree, mock.patch.dict(os.environ, told):
         start = ("start", "--no-checkout", "--first-parent", found.bad, found.good, "--", package)
         git.text(tree, "bisect", *start)

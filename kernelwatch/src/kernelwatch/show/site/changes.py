@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups
@@ -19,6 +18,7 @@ from kernelwatch.show import text
 from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits, kept
 from kernelwatch.store.results import TIMED, History, kind
+from kernelwatch.suite import registry
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
 AT_LEAST = 0.01
@@ -166,7 +166,7 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
         "kernel": failure.kernel,
         "configurations": f"{len(failure.lones)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _LARGEST,
-        "verified": suite.verified(first.benchmark, first.params),
+        "verified": registry.verified(first.benchmark, first.params),
         "evidence": [failure.reason],
         "base": base,
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read
 from kernelwatch.store.results import History
-from kernelwatch.suite import Kind
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Kind
 
 #: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
 COMMON = ("dtype", "flags", "arch")
@@ -26,7 +26,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     null where GB/s would mean nothing, `flops` where GFLOP/s would.
     """
     axes = history.axes(benchmark)
-    kind, sweep = suite.current().benchmarks.get(benchmark, (None, None))
+    kind, sweep = registry.current().benchmarks.get(benchmark, (None, None))
     lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
     own = [axis for axis in axes if axis not in (*COMMON, lines)]
     title = history.title(benchmark)
@@ -44,15 +44,15 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         "own": own,
         "along": max(own, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
-        "control": suite.control(benchmark) if kind is Kind.TIMED else None,
-        "plain_copy": bool(sweep and sweep is suite.current().copy),
+        "control": registry.control(benchmark) if kind is Kind.TIMED else None,
+        "plain_copy": bool(sweep and sweep is registry.current().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }
     if shown["type"] == "time":
         every = combinations(axes)
-        shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
-        shown["flops"] = [suite.flops(benchmark, params) for params in every]
+        shown["useful_bytes"] = [registry.useful_bytes(benchmark, params) for params in every]
+        shown["flops"] = [registry.flops(benchmark, params) for params in every]
         pairs = zip(shown["flops"], shown["useful_bytes"], strict=True)
         shown["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
     return shown
@@ -68,7 +68,7 @@ def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
 
 def unverified() -> list[str]:
     """Return the kernels of the suite whose outputs nothing is compared with."""
-    return [name for name, kernel in suite.current().kernels().items() if kernel.reference is None]
+    return [name for name, kernel in registry.current().kernels().items() if kernel.reference is None]
 
 
 def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:

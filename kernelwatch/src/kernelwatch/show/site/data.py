@@ -17,12 +17,12 @@ from typing import Any
 
 import orjson
 
-from kernelwatch import suite
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.show.site.words import short_names
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History, kind
+from kernelwatch.suite import registry
 
 #: What a GPU is called where the record of a run has no UUID.
 UNKNOWN = "unknown"
@@ -75,7 +75,7 @@ def script(data: Any) -> str:
 
 def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
     """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
-    known = {name: place for place, name in enumerate(suite.current().benchmarks)}
+    known = {name: place for place, name in enumerate(registry.current().benchmarks)}
     every = sorted(benchmarks, key=lambda name: (known.get(name, len(known)), name))
     return {name: number for number, name in enumerate(every)}
 
@@ -108,7 +108,7 @@ def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
     told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.commits()]
     return {
         "values": [shown.values[commit].get(benchmark) for commit in shown.history.commits()],
-        "machine_code": [suite.code_name(benchmark, params) for params in every],
+        "machine_code": [registry.code_name(benchmark, params) for params in every],
         **{what: [each.get(what, {}) for each in told] for what in sorted({what for each in told for what in each})},
     }
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from kernelwatch import home, settings
-from kernelwatch.project import ROOT
+from kernelwatch.config import cache_dir, settings
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import git
 from kernelwatch.store.reading import SUITE
@@ -28,7 +28,7 @@ _LIBRARY = Path(__file__).parents[2]
 
 def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -> list[Any]:
     """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
-    path = home.cache("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
+    path = cache_dir.cache("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = dict(orjson.loads(path.read_bytes()))

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from kernelwatch import suite
-from kernelwatch.metrics import TOTALS
 from kernelwatch.show.site.changes import COUNTS, counted
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
-from kernelwatch.suite import Kind
-from kernelwatch.sweep import Sweep
+from kernelwatch.suite import registry
+from kernelwatch.suite.metrics import TOTALS
+from kernelwatch.suite.registry import Kind
+from kernelwatch.suite.sweep import Sweep
 from ptxcount.counting.transactions import SECTOR
 
 #: By commit and benchmark, the configurations' values in the order of the axes.
@@ -69,12 +69,12 @@ class _Configuration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
-        return suite.useful_bytes(self.benchmark, self.params)
+        return registry.useful_bytes(self.benchmark, self.params)
 
     @property
     def totals(self) -> list[str]:
         """The benchmarks that together are all sectors of global memory that its launches move."""
-        known = [each for each in suite.metrics(self.sweep) if each in TOTALS and TOTALS[each].unit == "sectors"]
+        known = [each for each in registry.metrics(self.sweep) if each in TOTALS and TOTALS[each].unit == "sectors"]
         return [f"track_counted.{self.sweep.name}.track_{each}" for each in known if "local" not in each]
 
 
@@ -93,15 +93,15 @@ def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_state(shown, kernel, cell, moved), "moved": ratio}
         if cells:
-            known = suite.current().kernels().get(kernel)
+            known = registry.current().kernels().get(kernel)
             yield {"kernel": kernel, "verified": known is None or known.reference is not None, "cells": cells}
 
 
 def _configurations(wanted: Kind) -> dict[str, _Configuration]:
     """Of each kernel that of the first benchmark that tells of it."""
     found: dict[str, _Configuration] = {}
-    for benchmark, (kind, sweep) in suite.current().benchmarks.items():
-        if kind is not wanted or sweep.isolated or sweep is suite.current().copy:
+    for benchmark, (kind, sweep) in registry.current().benchmarks.items():
+        if kind is not wanted or sweep.isolated or sweep is registry.current().copy:
             continue
         for kernel in filter(
             None, map(str, sweep.axes.get("kernel", [sweep.kernel]))
@@ -116,12 +116,12 @@ def _timed(shown: Shown, of: _Configuration | None) -> dict[str, Any] | None:
     """Its times in copies of the same bytes; where no copy was timed, its times."""
     if of is None:
         return None
-    control = suite.control(of.benchmark)
+    control = registry.control(of.benchmark)
     copies = shown.series(of.params, control)
     series = copies or shown.series(of.params, of.benchmark)
     if not series:
         return None
-    useful, flops = of.useful_bytes, suite.flops(of.benchmark, of.params)
+    useful, flops = of.useful_bytes, registry.flops(of.benchmark, of.params)
     # What computes more than it moves is not limited by memory, as a copy is.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     linked = {"benchmark": control if copies else of.benchmark, "params": of.params}
@@ -159,7 +159,7 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
 
 def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, object]]:
     """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
-    name, newest = suite.code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
+    name, newest = registry.code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
     arch = (shown.history.timed_run_of(newest).get("arch") if newest else None) or next(iter(shown.cubins.archs), "")
     found = ((commit, shown.cubins.sha256(commit, arch, name or "")) for commit in commits)
     return [(commit, hashed) for commit, hashed in found if hashed]

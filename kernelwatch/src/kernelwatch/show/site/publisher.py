@@ -14,8 +14,8 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.repo import get_repo
 
-from kernelwatch.command import without_traceback
-from kernelwatch.project import ROOT
+from kernelwatch.cli.failures import without_traceback
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
 from kernelwatch.counting import source_lines
 from kernelwatch.errors import ERRORS
 from kernelwatch.store.models import Cost, Lines
+from kernelwatch.suite import registry
 
 #: Where no run has counted a kernel as it is now.
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
@@ -25,7 +25,7 @@ def sources(results: Path) -> list[dict[str, Any]]:
     for launch in source_lines.launches():
         found, file, problem = None, "", NOT_COUNTED
         try:
-            found, file = stored.get(source_lines.key(launch)), suite.kernel(launch.kernel).source.name
+            found, file = stored.get(source_lines.key(launch)), registry.kernel(launch.kernel).source.name
         except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
             problem = str(error)
         told = {"lines": lines(found), "problem": None} if found else {"lines": [], "problem": problem}

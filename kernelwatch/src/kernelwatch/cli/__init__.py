@@ -1,0 +1,1 @@
+"""The commands: one module each, and how they end after an error."""

@@ -1,0 +1,169 @@
+"""`kernelwatch init`: begins to watch the kernels of a git repository. What is there already stays as it is.
+
+`kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, installs a commit's
+package and lets the environment import this library. A run calls it where a package does not import as it lies in git.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernelwatch.config import project_root
+from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
+from kernelwatch.scaffold.find_kernels import Found
+from kernelwatch.scaffold.parse_launches import Launch
+from kernelwatch.store import git
+from kernelwatch.store.git import GitError
+from ptxcount.util import atomic_write
+
+_TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
+
+#: What asv and this library make in a repository.
+_IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
+
+#: The compiler that workflows install, as README.md says it.
+_NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+
+#: What pip installs from on anybody's machine, without a key: a commit, a tag or a branch.
+_LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
+
+#: A branch whose name no shell and no YAML reads as more than a name.
+_BRANCH = re.compile(r"[\w+-][\w./+-]*")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write what is not there yet; return 0, or 1 where that would not be right, with the reason."""
+    parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
+    parser.add_argument(
+        "--workflows",
+        metavar="URL",
+        help="also write workflows for GitHub, which install this library from git+https://HOST/REPOSITORY@COMMIT",
+    )
+    options = parser.parse_args(words)
+    if options.workflows and not _LIBRARY.fullmatch(options.workflows):
+        parser.error(
+            f"--workflows {options.workflows}: pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT"
+        )
+    try:
+        root = Path(git.text(Path.cwd(), "rev-parse", "--show-toplevel"))
+        files = _files(root, shlex.split(options.flags), options.workflows or "")
+    except (GitError, ValueError) as error:
+        advice = "; run: git init" if "not a git repository" in str(error) else ""
+        print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
+        return 1
+    for name, text in files.items():
+        path = root / name
+        if path.exists():
+            print(f"{name} is there: not changed")
+        else:
+            path.parent.mkdir(exist_ok=True, parents=True)
+            atomic_write.write(path, text)
+            print(f"{path if Path.cwd() != root else name} written")
+    _ignore(root / ".gitignore")
+    if git.text(root, "rev-parse", "--is-shallow-repository") == "true":
+        print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
+    todo = "decide" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
+    print(f"next: {todo} in benchmarks/kernels.py, commit, and run: asv run --record-samples HEAD^!")
+    return 0
+
+
+def _files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
+    """Return what is to be written. Raises ValueError with the reason why it would be wrong."""
+    branch = _branch(root)
+    if library and not _BRANCH.fullmatch(branch):
+        raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
+    project, quoted = (json.dumps(each, ensure_ascii=False) for each in (root.name, branch))
+    classes = "\n\n".join(_classes(root, flags))
+    names = [each.name for each in sorted(_TEMPLATES.glob("*.yml")) if library]
+    return {
+        "asv.conf.json": _filled("asv.conf.json", PROJECT=project, BRANCH=quoted),
+        "benchmarks/__init__.py": "",
+        "benchmarks/kernels.py": _filled("kernels.txt" if classes else "no_kernels.txt", CLASSES=classes),
+        **{f".github/workflows/{name}": _filled(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC) for name in names},
+    }
+
+
+def _filled(template: str, **values: str) -> str:
+    text = (_TEMPLATES / template).read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
+
+
+def _classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
+    """Yield what watches each kernel; say how many are found, and what is left out."""
+    texts = find_kernels.texts(root)
+    every, left = find_kernels.kernels(root, texts, flags)
+    found = [each for each in every if not write_classes.problem(each)]
+    left += [f"{each.place}: {each.name}: {why}" for each in every if (why := write_classes.problem(each))]
+    for line in left:
+        print(f"left out: {line}")
+    print(f"{len(found)} kernel{'s' * (len(found) != 1)} found, {len(left)} left out")
+    known = [one for file, text in texts.items() for one in parse_launches.launches(file, text)]
+    for one, name in zip(found, write_classes.names(found), strict=True):
+        yield write_classes.written(one, name, _launch(one, every, known), flags)
+
+
+def _launch(one: Found, every: Sequence[Found], known: Sequence[Launch]) -> Launch | None:
+    """Return the launch that says most of a kernel: of its own file, or of any if no other kernel has its name."""
+    last = one.name.rpartition("::")[2]
+    is_alone = sum(each.name.rpartition("::")[2] == last for each in every) == 1
+    fitting = [each for each in known if each.name == last and each.arguments == len(one.parameters)]
+    mine = [each for each in fitting if each.file == one.unit.file or is_alone]
+    return max(mine, key=lambda each: len(each.block), default=None)
+
+
+def _branch(root: Path) -> str:
+    """Return the branch whose history is kept: the remote's own, main or master where they are here, else that of HEAD.
+
+    Raises ValueError where HEAD is of none.
+    """
+    local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    remote = git.asked(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
+    current = git.asked(root, "symbolic-ref", "--short", "HEAD") or ""
+    known = [each for each in (remote.removeprefix("origin/"), "main", "master") if each in local]
+    if not (known or current):
+        raise ValueError("HEAD is detached, and there is no branch main or master here; run: git switch BRANCH")
+    return [*known, current][0]
+
+
+def _ignore(path: Path) -> None:
+    """Add to .gitignore what it lacks."""
+    text = path.read_bytes() if path.exists() else b""
+    known = {line.strip().strip(b"/") for line in text.splitlines()}
+    if missing := [line for line in _IGNORED if line.strip("/").encode() not in known]:
+        added = "".join(f"{line}\n" for line in missing).encode()
+        atomic_write.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
+        print(f".gitignore: added {' '.join(missing)}")
+
+
+def provide(words: Sequence[str] | None = None) -> int:
+    """Let an environment import what this Python does, after its own packages; install a commit's package into it.
+
+    Packages are built as their pyproject.toml says; where that cannot be had, without network, by what is here.
+    """
+    parser = argparse.ArgumentParser("kernelwatch provide")
+    parser.add_argument("environment", type=Path, help="its folder")
+    parser.add_argument("commit", type=Path, nargs="?", help="the folder of a commit")
+    options = parser.parse_args(words)
+    folder = next(options.environment.glob("lib/python3*/site-packages"), None)
+    if folder is None:
+        parser.error(f"{options.environment} has no lib/python3*/site-packages; give the folder of an environment")
+    own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
+    lines = dict.fromkeys([*project_root.libraries(), *own])
+    (folder / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if options.commit is None or not any((options.commit / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        return 0
+    python = options.environment.absolute() / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(options.commit)]
+    code = 0
+    for more in ([], ["--no-build-isolation"]):
+        if (code := subprocess.run([*install, *more], check=False).returncode) == 0:
+            break
+    return code

@@ -1,0 +1,1 @@
+"""The project: its folder, its settings, and the folders of caches."""

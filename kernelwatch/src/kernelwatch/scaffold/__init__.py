@@ -1,0 +1,1 @@
+"""Kernels found in a repository, and the classes written for them."""

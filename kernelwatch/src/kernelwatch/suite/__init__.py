@@ -1,0 +1,1 @@
+"""The benchmarks of a project: its suite, its sweeps, and their metrics."""
