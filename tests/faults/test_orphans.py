@@ -24,7 +24,7 @@ from kernelwatch.store import folders
 BEGIN, PATIENCE = 60.0, 5.0
 
 #: A step of a run -> what a process's command line holds that does it.
-STEPS = {"as its process begins": "runner.child", "as it compiles": "kernel.cu"}
+STEPS = {"as its process begins": "runner.commit_worker", "as it compiles": "kernel.cu"}
 
 #: Says the version, passes the probe; else hangs, as does what it starts.
 NVCC = """#!/bin/sh

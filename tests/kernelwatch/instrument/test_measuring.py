@@ -252,7 +252,7 @@ FALLS_OFF = """\
     from pathlib import Path
     from types import SimpleNamespace
     sys.path.insert(0, {root!r})
-    from kernelwatch.instrument import measuring
+    from kernelwatch.instrument import server
     from tests import served
 
     fallen, jobs = Path({fallen!r}), []
@@ -268,14 +268,14 @@ FALLS_OFF = """\
             raise NotImplementedError("no usable CUDA device: GPU is lost")
         return served.Session(act)
 
-    measuring.device = SimpleNamespace(ready=lambda conditions: served.READY, l2_bytes=lambda: 1)
-    class Server(measuring.Server):
+    server.device = SimpleNamespace(ready=lambda conditions: served.READY, l2_bytes=lambda: 1)
+    class Server(server.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))
             super().__init__(*given)
 
-    measuring.Session, measuring.Server = session, Server
-    measuring.main(*sys.argv[3:])
+    server.Session, server.Server = session, Server
+    server.main(*sys.argv[3:])
 """
 
 

@@ -35,9 +35,9 @@ def members():
                     for inner, one in vars(value).items():
                         yield f"{name}:{key}.{inner}", one
 before = dict(members())
-from kernelwatch.runner import plugin
+from kernelwatch.runner import asv_plugin
 from kernelwatch.show.site import publisher
-plugin.setup(); plugin.setup()
+asv_plugin.setup(); asv_plugin.setup()
 changed = [name for name, value in members() if before.get(name) is not value]
 print(*sorted(name for name in changed if callable(getattr(dict(members())[name], "__func__", dict(members())[name]))))
 """
