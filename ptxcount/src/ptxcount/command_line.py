@@ -68,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (0)")
     text = f"instructions before a kernel is stopped ({STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (no limit)")
+    parser.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (20 without progress)"
+    )
     parser.add_argument(
         "--races",
         choices=RACES,

@@ -74,6 +74,9 @@ class Access:
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
     ideal_sectors, ideal_lines : int
         The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
+    polls : int
+        Of loads: the further requests that read a place again until another thread writes it. How many there are
+        depends on the order in which blocks run here; no other number has them.
     samples : list of Sample
         The addresses of some warps, in its first executions.
     whole : bool
@@ -94,6 +97,7 @@ class Access:
     loops: int = 0
     ideal_sectors: int = 0
     ideal_lines: int = 0
+    polls: int = 0
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -234,6 +238,11 @@ class LaunchCounters:
                 named = (*amounts, "together") if kind == "atomic" else amounts
                 result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
         return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
+
+    @property
+    def polls(self) -> int:
+        """The requests of loads that read a place again until another thread writes it, which no total has."""
+        return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
         """Say which numbers leave something out.

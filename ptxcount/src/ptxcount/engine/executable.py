@@ -14,6 +14,8 @@ from ..isa.dispatch import bind
 from ..isa.registry import Step
 from ..machine.chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.global_races import reached
+from ..machine.polls import Poll, find_polls
+from ..machine.warp_clocks import ordered_lanes
 from ..ptx.parser import parsed
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
 from ..source.names import demangled
@@ -49,6 +51,10 @@ class Executable:
     stack: bool
     #: The parameters and variables through which it loads, and stores (`global_races.reached`).
     through: tuple[set[str], set[str]]
+    #: How many lanes of a warp its barriers may tell apart.
+    ordered_lanes: int
+    #: The loads that may poll, by their identity.
+    polls: dict[int, Poll]
 
 
 @lru_cache(maxsize=256)
@@ -98,6 +104,8 @@ def prepare(program: Program, entry: str) -> Executable:
         reserved=reserved,
         stack=any(i.opcode == "alloca" for i in instructions),
         through=reached(instructions),
+        ordered_lanes=ordered_lanes(instructions),
+        polls=find_polls(instructions, flow),
     )
 
 
@@ -133,7 +141,8 @@ def _code(entry: Entry, flow: Flow, bound: list[Step]) -> Iterator[Code]:
         uses = ((name, index) for index, one in enumerate(instructions) for name in one.reads | one.writes)
         dead: list[list[str]] = [[] for _ in instructions]
         for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
-            if guard is None or name != guard.name:
+            # The number of a barrier is read when its threads have come.
+            if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)
         source = last.source if last else Source(0)
         barrier = _barrier(last) if last and block.end is End.BARRIER else None

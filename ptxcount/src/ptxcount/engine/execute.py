@@ -17,6 +17,7 @@ from ..machine.argument_layout import Bound, Given, Layout
 from ..machine.chunk import GRID_WORKSPACE, Chunk, Context, linear
 from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from ..machine.global_races import ANYTHING
+from ..machine.progress import Estimate
 from ..ptx.program import Entry, Variable
 from ..source.names import demangled, source_name
 from ..util import host_memory
@@ -78,7 +79,7 @@ def run(
         kernel, grid, block, args, dynamic_shared, step_limit, policies, variables or {}, distinct, cluster, names
     )
     if time_limit is not None:
-        context.deadline = time.monotonic() + time_limit
+        context.deadline, context.progress.limit = time.monotonic() + time_limit, float("inf")
     with np.errstate(all="ignore"):
         context.merged = {next(iter(group.members.values())): Merged(group) for group in kernel.neighbours}
         _run(kernel, context)
@@ -103,14 +104,17 @@ def _shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, 
 def _run(kernel: Executable, context: Context) -> None:
     """Run chunk by chunk; those that wait for blocks of others, in turns with them."""
     schedules: deque[Schedule] = deque()
-    chunks, stuck = _chunks(kernel, context), 0
+    chunks, stuck, begun = _chunks(kernel, context), 0, 0
+    estimate = Estimate(prod(context.grid))
     while True:
         if stuck == len(schedules):
+            estimate.update(begun)
             blocks = next(chunks, None)
             if blocks is None:
                 if schedules:
                     schedules[0].stop()
                 return
+            begun += len(blocks)
             for access in context.accesses.values():
                 access.whole = True  # other blocks are no further executions
             schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
@@ -211,6 +215,7 @@ def _context(
         grid, block, memory, constants, given, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, *policies, LaunchCounters(count), bound, cluster, whole_grid or prod(cluster) > 1,
         reserved=kernel.reserved, dynamic_size=dynamic_shared, watching=watching,
+        ordered_lanes=kernel.ordered_lanes, polls=kernel.polls,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
 

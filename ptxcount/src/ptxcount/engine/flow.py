@@ -70,8 +70,7 @@ def _end_of(entry: Entry, instruction: Instruction) -> End:
         return End.BRANCH
     if instruction.opcode in ("ret", "exit"):
         return End.LEAVE
-    waits = instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers
-    waits = waits and not {"cluster", "arrive"} <= {*instruction.modifiers}
+    waits = instruction.opcode in ("bar", "barrier") and not {"cluster", "arrive"} <= {*instruction.modifiers}
     return End.BARRIER if waits and not instruction.guard else End.GO_ON
 
 

@@ -81,7 +81,8 @@ def count(
     cluster : int or sequence of int, optional
         Blocks of a cluster; without, what the source says, or one.
     time_limit : float, optional
-        Seconds that the kernel may be executed, before `TimeLimitExceededError`; without, any.
+        Seconds that the kernel may be executed, before `TimeLimitExceededError`; without, any, but 20 without
+        progress of any block end in `NoProgressError`.
 
     Returns
     -------

@@ -84,7 +84,7 @@ class _Copy:
         if self._callers:  # names of its own
             guard = one.guard and replace(one.guard, name=one.guard.name + self._suffix)
             one = replace(one, guard=guard, operands=tuple(map(self._operand, one.operands)))
-        barrier = one.opcode in ("bar", "barrier") and "warp" not in one.modifiers
+        barrier = one.opcode in ("bar", "barrier")
         if self._callers and one.opcode == "ret":
             one = replace(one, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif one.opcode in ("ld", "st") and "param" in one.modifiers and self._is_given(one):

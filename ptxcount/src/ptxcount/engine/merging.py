@@ -107,6 +107,6 @@ class Merged:
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
         served = served_loads if self.kind == "load" else served_stores
         for shift, width in self._pieces:
-            where = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift, f"i{size}")) if shift else place
+            where = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
             self.requests += occupancy(chunk.active, chunk.shape).requests
             self.wavefronts += totals(served, where, chunk.active, chunk.shape, width)[0]

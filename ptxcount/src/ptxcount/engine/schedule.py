@@ -16,6 +16,7 @@ from ..isa.registry import Step
 from ..lanes.symbolic_values import dense
 from ..lanes.warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
 from ..machine.chunk import EVERYONE, Chunk
+from ..machine.warp_clocks import FULL, warps_with
 from ..ptx.program import TYPES, Instruction, Register
 from ..util.errors import (
     DivergentBarrierError,
@@ -38,6 +39,8 @@ _PATIENCE, _IMPATIENCE = 200, 4
 _IN_VAIN = 8
 #: The number of the barrier of a cluster, what stands for all threads of a block, and how many places are named.
 _CLUSTER, _ALL, _SHOWN = -1, -1, 4
+#: What stands for the number of a barrier of a warp; its mask stands for the threads.
+_WARP = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Schedule:
         """
         rank, self.moved, self._polls = self._flow.rank, False, 0
         while self._waiting or any(each.at is not None for each in self._come):
-            if not self._waiting and not self._release():
+            if not self._waiting and not self._release() and not self._give_up_lanes():
                 self.stop()
             index = min(self._waiting, key=rank.__getitem__)
             if self._chunk.spins > self._patience:  # who is waited for may be among the others
@@ -121,17 +124,19 @@ class Schedule:
         self._chunk.active = threads
         raise self._chunk.fault(error, f"{text}; {self._where()}", source=self._code[index].source)
 
-    def _where(self) -> str:
-        """Who waits where."""
-        places = [(index, threads, "before") for index, threads in self._waiting.items()]
-        places += [(each.at, each.threads, "at the barrier in") for each in self._come if each.at is not None]
-        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads wait {how} {self._code[index].source}"
+    def _where(self, running: int | None = None) -> str:
+        """Who waits where, and who is at the block of code that runs."""
+        places = [] if running is None else [(running, self._chunk.active, "are at")]
+        places += [(index, threads, "wait before") for index, threads in self._waiting.items()]
+        places += [(each.at, each.threads, "wait at the barrier in") for each in self._come if each.at is not None]
+        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads {how} {self._code[index].source}"
                   for index, threads, how in places]  # fmt: skip
         return ", ".join(counts[:_SHOWN])
 
     def _execute(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]
         chunk.active, chunk.kept = active, self._needed()
+        chunk.enter(index)
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
@@ -140,6 +145,11 @@ class Schedule:
         if time.monotonic() > chunk.context.deadline:
             text = "it has not ended in the time that it was given"
             raise chunk.fault(TimeLimitExceededError, text, source=code.source)
+        if code.end is End.LEAVE:
+            chunk.context.progress.note()
+        elif chunk.context.progress.is_missing():
+            seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
+            raise chunk.fault(NoProgressError, f"{seconds}; {self._where(index)}", source=code.source)
         counters = chunk.context.counters
         on = occupancy(active, chunk.shape)
         counters.thread_instructions += count * on.threads
@@ -167,6 +177,9 @@ class Schedule:
         barrier = code.barrier
         if barrier is None:
             return
+        if barrier.of_warp and barrier.number is not None:
+            self._stop_at_warp_barrier(index, as_array(barrier.number(self._chunk), _U32), active)
+            return
         numbers, counts = (
             np.full((1, 1), otherwise) if each is None else as_array(each(self._chunk), _U32)
             for each, otherwise in ((barrier.number, _CLUSTER), (barrier.threads, _ALL))
@@ -179,6 +192,64 @@ class Schedule:
                 self._come.append(_Come(key, mine, index if barrier.waits else None))
         if not barrier.waits:
             self._join(code.successors[0], active)
+
+    def _stop_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
+        """Threads come to a barrier of their warps' lanes in masks, which go on as soon as all of them have come."""
+        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._come):
+            self._chunk.shared.order_lanes(warps_with(active, self._chunk.shape[1]), FULL)
+            self._join(self._code[index].successors[0], active)
+            return
+        masks = np.where(active, masks, 0)  # of others nothing is known
+        keys = [(_WARP, int(mask)) for mask in np.unique(masks)]
+        arrivals = [_Come(key, active & (masks == key[1]), index) for key in keys]
+        arrivals = [each for each in arrivals if each.threads.any()]
+        self._come += arrivals
+        for each in arrivals:
+            self._release_warps(each.key, late=False)
+
+    def _release_warps(self, key: tuple[int, int], *, late: bool) -> bool:
+        """Let go the warps of which all lanes in a mask have come, or of all if those that are late never come."""
+        chunk = self._chunk
+        here = [each for each in self._come if each.key == key]
+        others = [each for each in self._come if each.key != key]
+        elsewhere = [*self._waiting.values(), *(each.threads for each in others if each.at is not None)]
+        together = _any([each.threads for each in here])
+        lanes = lanes_by_warp(together, chunk.shape[1])
+        ready = np.asarray(lanes.any(axis=2))
+        if elsewhere:
+            in_mask = (key[1] >> np.arange(LANES) & 1).astype(bool)
+            missing = (lanes_by_warp(_any(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
+            if late:
+                self._report_late_lanes(here, others)
+            else:
+                ready = ready & ~missing
+        if not ready.any():
+            return False
+        full = by_thread(spread(ready[:, :, None], (*ready.shape, LANES)), chunk.shape[1])
+        left = [each._replace(threads=each.threads & ~full) for each in here]
+        self._come = others + [each for each in left if each.threads.any()]
+        chunk.shared.order_lanes(ready, key[1])
+        for each in here:
+            if each.at is not None:
+                self._join(self._code[each.at].successors[0], each.threads & full)
+        return True
+
+    def _report_late_lanes(self, here: list[_Come], others: list[_Come]) -> None:
+        """Report threads that wait at a barrier of their warp for lanes that wait at another barrier."""
+        chunk, (one, *_) = self._chunk, here
+        other = next(each for each in others if each.at is not None)
+        chunk.active, source = one.threads, self._code[one.at or 0].source
+        text = (
+            f"it waits for all lanes in the mask {one.key[1]:#010x}, others of which wait at the barrier in "
+            f"{self._code[other.at or 0].source}: undefined in CUDA"
+        )
+        fault = chunk.fault(DivergentBarrierError, text, source=source)
+        chunk.context.find("divergent-barrier", source, fault.what, occupancy(one.threads, chunk.shape).threads)
+
+    def _give_up_lanes(self) -> bool:
+        """Let go who waits for lanes of a warp that never come; whether there are any."""
+        keys = sorted({each.key for each in self._come if each.key[0] == _WARP})
+        return bool(keys) and self._release_warps(keys[0], late=True)
 
     def _release(self) -> bool:
         """Let go whoever waits at a barrier to which all have come that it waits for; whether there are any.
@@ -193,6 +264,8 @@ class Schedule:
         return found
 
     def _release_at(self, key: tuple[int, int]) -> bool:
+        if key[0] == _WARP:
+            return self._release_warps(key, late=False)
         here = [each for each in self._come if each.key == key]
         others = [each for each in self._come if each.key != key]
         together, full = _any([each.threads for each in here]), EVERYONE
@@ -213,6 +286,7 @@ class Schedule:
         self._come = others + [each for each in left if each.threads.any()]
         self._chunk.shared.barrier(full)
         self._chunk.order(full)
+        self._chunk.context.progress.note()
         for each in come:
             if each.at is not None:
                 self._join(self._code[each.at].successors[0], each.threads)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
+from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import TrapError
 from .operands import Reader, expect_count, reader, unsupported
@@ -16,22 +17,31 @@ from .registry import Step, binds, op
 
 
 class Barrier(NamedTuple):
-    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place."""
+    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place.
+
+    The number of a barrier of a warp is its mask.
+    """
 
     number: Reader | None
     threads: Reader | None
     waits: bool
     aligned: bool = False
+    of_warp: bool = False
 
 
 def barrier_of(instruction: Instruction) -> Barrier:
-    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, or ``barrier.cluster.wait``.
+    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, ``.cluster.wait``, ``bar.warp.sync``.
 
     Raises `UnsupportedInstructionError` if the instruction has another form.
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
         return Barrier(None, None, True)
+    if is_warp_barrier(instruction):
+        if instruction.modifiers != ("warp", "sync"):
+            raise unsupported(instruction)
+        expect_count(instruction, 1)
+        return Barrier(reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
     waits = "sync" in instruction.modifiers
     known = {"sync" if waits else "arrive"}
     if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
@@ -45,8 +55,8 @@ def barrier_of(instruction: Instruction) -> Barrier:
 @binds("bar", "barrier")
 def _barrier(instruction: Instruction) -> Step | None:
     """The waiting is the scheduler's."""
-    if "warp" in instruction.modifiers:
-        return None
+    if is_warp_barrier(instruction):
+        return None  # its step looks at the mask
     if not {"cluster", "arrive"} <= {*instruction.modifiers}:
         barrier_of(instruction)
     return lambda chunk: None

@@ -32,7 +32,7 @@ def _load(instruction: Instruction) -> Step:
             chunk.spins += 1
             chunk.order(chunk.active)
         values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
-        chunk.record(where, "load", kind.size * count, place)
+        chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
     loaded = in_each_space(space, address(instruction, instruction.operands[1], space), load)

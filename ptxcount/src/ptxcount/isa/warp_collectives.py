@@ -9,6 +9,7 @@ import numpy as np
 
 from ..lanes.warps import LANES, Array, by_thread, by_warp, lanes_by_warp, occupancy, spread, warp_count
 from ..machine.chunk import Chunk
+from ..machine.warp_clocks import FULL, missing_lanes
 from .registry import op
 
 _LANE = np.arange(LANES)
@@ -55,6 +56,18 @@ def _participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
     return lanes_of(chunk, spread(values, chunk.shape)), active
 
 
+def _expect_lane(chunk: Chunk, masks: Array) -> None:
+    """Note threads that are not in the mask that they give: undefined in CUDA."""
+    if masks.size == 1 and int(masks.flat[0]) == FULL:
+        return
+    missing = missing_lanes(masks, chunk.active, chunk.shape[1])
+    if missing.any():
+        row, thread = (int(axis[0]) for axis in np.nonzero(missing))
+        mask = int(spread(masks, (len(masks), chunk.shape[1]))[row % len(masks), thread])
+        text = f"lane {thread % LANES} of warp {thread // LANES} is not in its mask {mask:#010x}: undefined in CUDA"
+        chunk.find("mask-without-lane", text, int(missing.sum()) * (chunk.shape[0] // len(missing)))
+
+
 def _pack(on: Array) -> Array:
     return np.asarray((on * (1 << _LANE)).sum(axis=2, keepdims=True)).astype(np.uint32)
 
@@ -64,6 +77,7 @@ def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array,
 
     ``compute`` takes what lanes hold and which of them take part, (blocks, warps, 32).
     """
+    _expect_lane(chunk, masks)
     values, active = _participants(chunk, given)
     if masks.size == 1:
         return [threads_of(chunk, each) for each in compute(values, active)]
@@ -78,6 +92,7 @@ def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array,
 @op("shfl.sync.(up|down|bfly|idx).b32", "b32|pred? = b32 u32 u32 u32")
 def _shuffled(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     """Formulas of the PTX ISA's pseudo-code."""
+    _expect_lane(chunk, operands[3])
     a, b, c = (lanes_of(chunk, each) if each.size > 1 else each[:, :, None] for each in operands[:3])
     b, bound, segment = (x.astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
     low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
@@ -164,9 +179,7 @@ def _active_mask(chunk: Chunk) -> list[Array]:
 
 
 @op("bar.warp.sync", "= u32")
-def _ordered(chunk: Chunk, masks: Array) -> list[Array]:
-    """A barrier of the warp orders its accesses."""
-    lanes = lanes_by_warp(chunk.active, chunk.shape[1])
-    chunk.shared.warp_barrier(np.asarray(lanes.any(axis=2)))
-    chunk.order(chunk.active)
+def _check_barrier(chunk: Chunk, masks: Array) -> list[Array]:
+    """Check the mask; the waiting is the scheduler's."""
+    _expect_lane(chunk, masks)
     return []

@@ -12,6 +12,7 @@ from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .global_memory import Report
 from .shared_races import RaceDetector, Stored
+from .warp_clocks import WarpClocks
 
 #: Where the rank of a block stands in an address of its cluster's shared memory, one more than it is: 0 is the own.
 RANK_BITS = 24
@@ -24,13 +25,22 @@ class SharedMemory:
     No two accesses of the kernel overlap by less than a unit of bytes: what was written, and by whom, is kept for each.
     """
 
-    def __init__(self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "") -> None:
+    def __init__(
+        self,
+        blocks: int,
+        threads: int,
+        size: int,
+        unit: int,
+        cluster: int = 1,
+        races: str = "",
+        clocks: WarpClocks | None = None,
+    ) -> None:
         self._shape, self._size, self._unit, self._cluster = (blocks, threads), size, unit, cluster
         self._policy = races
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
-        self.races = RaceDetector(self._stride // unit)
+        self.races = RaceDetector(self._stride // unit, clocks)
         self._reserved = 0
 
     def select(self, rows: Array) -> SharedMemory:
@@ -109,11 +119,12 @@ class SharedMemory:
             self.expand()
             self.races.barrier(np.flatnonzero(blocks))
 
-    def warp_barrier(self, warps: Array) -> None:
-        """A barrier of the warps in a mask (1 or blocks, warps)."""
+    def order_lanes(self, warps: Array, mask: int) -> None:
+        """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
         if len(warps) > 1:
             self.expand()
-        self.races.warp_barrier(warps)
+        if self.races.clocks is not None:
+            self.races.clocks.order_lanes(warps, mask)
 
     def _touch(
         self,

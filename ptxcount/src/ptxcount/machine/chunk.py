@@ -19,13 +19,16 @@ from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceE
 from ..util.findings import Finding
 from .block_memory import LocalMemory, SharedMemory
 from .global_memory import ArrayMemory
-from .global_races import Meeting
+from .global_races import Meeting, WarpOrder
+from .polls import Poll
+from .progress import STALL_LIMIT, Progress
+from .warp_clocks import Clock, WarpClocks
 
 EVERYONE = np.ones((1, 1), bool)
 NOTHING: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
 #: The numbers of threads that are told apart.
-_THREADS = (1 << 32) - 2
+_THREADS = (1 << 31) - 2
 _NO = np.zeros((1, 1), bool)
 #: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
 _SURVIVED: dict[Any, tuple[str, str]] = {
@@ -82,11 +85,18 @@ class Context:
     #: What is said of dynamic shared memory where an access lies beyond, if the kernel has any, and its bytes.
     dynamic: str = ""
     dynamic_size: int = 0
-    #: Whether races in global memory are looked for, and how many accesses were looked at.
+    #: Whether races in global memory are looked for.
     watching: bool = False
-    time: int = 0
+    #: The accesses that were looked at.
+    clock: Clock = field(default_factory=Clock)
+    #: How many lanes of a warp its barriers may tell apart (`warp_clocks.ordered_lanes`).
+    ordered_lanes: int = 0
+    #: The loads that may poll, by their identity.
+    polls: dict[int, Poll] = field(default_factory=dict)
     #: When all must have ended, by `time.monotonic`.
     deadline: float = float("inf")
+    #: What is known of a launch that does not come further.
+    progress: Progress = field(default_factory=lambda: Progress(STALL_LIMIT))
     #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     heap: int = 0
     heap_used: int = 0
@@ -153,8 +163,10 @@ class Chunk:
         self.context, self.block_ids = context, block_ids
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
+        lanes = context.ordered_lanes
+        clocks = WarpClocks(context.threads, lanes, context.clock) if lanes else None
         self.shared = SharedMemory(
-            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races
+            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races, clocks
         )
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
@@ -162,6 +174,8 @@ class Chunk:
         self.steps = self.spins = 0
         self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
+        #: The place that each thread read last by a load that may poll, -1 for none since it came to the loop.
+        self._polled: dict[int, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
         """The state of some of the blocks, as a chunk of its own."""
@@ -172,6 +186,7 @@ class Chunk:
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
         part.spins, part.wrote, part.ordered, part._specials = self.spins, self.wrote, self.ordered[rows], {}
+        part._polled = {which: places[rows] for which, places in self._polled.items()}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -244,24 +259,48 @@ class Chunk:
         if space == "parameter" or GIVEN in self.instruction.modifiers:
             return
         active = self.active if active is None else active
+        self.context.progress.visit(id(self.instruction), place)
         self.access(space, kind, width).record(place, active, self.shape, turns)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None:
             merged.record(self, place)
 
+    def record_load(self, space: str, width: int, place: Value) -> None:
+        """Count a load, and apart what only polls: reads a place again since its thread came to the loop."""
+        poll = self.context.polls.get(id(self.instruction))
+        if poll is None:
+            self.record(space, "load", width, place)
+            return
+        places = self._polled.setdefault(poll.load, np.full(self.shape, -1, np.int64))
+        active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
+        again = active & (places == now)
+        places[active] = now[active]
+        self.access(space, "load", width).polls += occupancy(again, self.shape).requests
+        if (active != again).any():
+            self.record(space, "load", width, place, active=active & ~again)
+        else:
+            self.context.progress.visit(poll.load, place)
+
+    def enter(self, block: int) -> None:
+        """Begin a basic block: threads that are outside of the loop of a poll poll no more."""
+        for which, places in self._polled.items():
+            if block not in self.context.polls[which].loop:
+                places[spread(self.active, self.shape)] = -1
+
     def order(self, threads: Array) -> None:
         """The blocks of some threads come behind all that was done before."""
         if self.context.watching:
-            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.time
+            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def meeting(self, places: Array) -> Meeting:
         """An access of the threads at some places of the chunk."""
-        blocks, threads = self.block_ids[places // self.shape[1]], places % self.shape[1]
-        numbers = (blocks * self.shape[1] + threads) % _THREADS + 1
-        self.context.time += 1
-        return Meeting(
-            self.context.time, numbers, self.ordered[places // self.shape[1]], self.context.races == "strict"
-        )
+        rows, threads = places // self.shape[1], places % self.shape[1]
+        numbers = (self.block_ids[rows] * self.shape[1] + threads) % _THREADS + 1
+        clocks, warp = self.shared.races.clocks, None
+        if clocks is not None:
+            lanes = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
+            warp = WarpOrder(threads % LANES, lanes, clocks.known_of(rows, threads))
+        return Meeting(self.context.clock.tick(), numbers, self.ordered[rows], self.context.races == "strict", warp)
 
     def fault(
         self,

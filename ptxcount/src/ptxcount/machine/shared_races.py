@@ -1,9 +1,10 @@
 """Races in shared memory: who has touched what since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier
-of the block between the accesses prevents that, and so does ``bar.warp.sync`` between threads of one warp (PTX memory
+of the block between the accesses prevents that, and so does ``bar.warp.sync`` between lanes of its mask (PTX memory
 consistency model, 8.9). For each byte and kind of access it is enough to keep the first and the last thread that
-touched it: a thread conflicts with another exactly if one of these two is not itself.
+touched it: a thread conflicts with another exactly if one of these two is not itself. Where masks are not of whole
+warps, each lane's last access is kept as well, and compared with what the lanes know of each other (`warp_clocks`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import numpy as np
 
 from ..lanes.warps import LANES, Array, spread
 from ..util.errors import Source
+from .warp_clocks import WarpClocks
 
 #: The kinds of access that an access of one kind must not meet.
 CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
 _NOBODY = np.int32(32767)
+#: A time that is later than any.
+_ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
 class Stored(NamedTuple):
@@ -56,11 +60,14 @@ class RaceDetector:
     One row stands for all blocks while all of them do the same. Later each has its own.
     """
 
-    def __init__(self, units: int) -> None:
+    def __init__(self, units: int, clocks: WarpClocks | None) -> None:
         self._units, self._rows = units, 1
-        #: First and last thread, the warp's last epoch and the line, (4, rows, units), of each kind of access.
+        #: The order within warps; None without any barrier of warps.
+        self.clocks = clocks
+        #: First and last thread, the time and the line of the last access, (4, rows, units), of each kind of access.
         self._touched: dict[str, Array] = {}
-        self._warp_epochs: Array | None = None
+        #: The time of each lane's last access, (rows, units, 32), of each kind of access.
+        self._by_lane: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
         self._now = 0
 
@@ -68,18 +75,19 @@ class RaceDetector:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
             self._touched = {kind: touched.repeat(blocks, axis=1) for kind, touched in self._touched.items()}
-            if self._warp_epochs is not None:
-                self._warp_epochs = self._warp_epochs.repeat(blocks, axis=0)
+            self._by_lane = {kind: times.repeat(blocks, axis=0) for kind, times in self._by_lane.items()}
+            if self.clocks is not None:
+                self.clocks.expand(blocks)
             self._rows = blocks
 
     def select(self, rows: Array) -> RaceDetector:
         """The detector of some of the blocks."""
-        part = RaceDetector(self._units)
+        part = RaceDetector(self._units, None if self.clocks is None else self.clocks.select(rows))
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
         part._rows = len(index)
         part._touched = {kind: touched.take(index, axis=1) for kind, touched in self._touched.items()}
-        part._warp_epochs = None if self._warp_epochs is None else self._warp_epochs[index]
+        part._by_lane = {kind: times[index] for kind, times in self._by_lane.items()}
         return part
 
     def barrier(self, rows: Array | None) -> None:
@@ -88,12 +96,8 @@ class RaceDetector:
             self._touched.clear()
         for touched in self._touched.values():  # an empty interval: nobody
             touched[0, rows], touched[1, rows] = _NOBODY, -1
-
-    def warp_barrier(self, warps: Array) -> None:
-        """A barrier of the warps in a mask (1 or blocks, warps)."""
-        if self._warp_epochs is None:
-            self._warp_epochs = np.zeros((self._rows, warps.shape[1]), np.int32)
-        self._warp_epochs = self._warp_epochs + warps
+        if self.clocks is not None:
+            self.clocks.order_block(rows)
 
     def touch(
         self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: Stored | None = None
@@ -106,27 +110,31 @@ class RaceDetector:
         self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int32), flat.shape)
-        epoch = None
-        if self._warp_epochs is not None:
-            rows = row if len(self._warp_epochs) > 1 else 0
-            epoch = spread(self._warp_epochs[rows, thread // LANES][:, None], flat.shape)
-        race = self._meets(kind, flat, me, epoch, stored)
-        again = self._record(kind, flat, me, epoch, stored)
+        known = None
+        if self.clocks is not None:
+            self.clocks.clock.tick()
+            known = self.clocks.known_of(row, thread)
+        race = self._meets(kind, flat, me, known, stored)
+        again = self._record(kind, flat, me, known, stored)
         return again if race is None else race
 
     def _meets(
-        self, kind: str, flat: Array, me: Array, epoch: Array | None, stored: Stored | None
+        self, kind: str, flat: Array, me: Array, known: Array | None, stored: Stored | None
     ) -> tuple[int, int, Source] | None:
         """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
                 first, last = (each.reshape(-1)[flat] for each in self._touched[other][:2])
-                foreign = (first <= last) & ((first != me) | (last != me))
+                foreign = first <= last
+                if other not in self._by_lane:
+                    foreign &= (first != me) | (last != me)
                 if not foreign.any():
                     continue
                 when, by = (each.reshape(-1)[flat] for each in self._touched[other][2:])
-                if epoch is not None:
-                    foreign &= ~_before(first, last, when, me, epoch)
+                if other in self._by_lane and known is not None:
+                    first, last, foreign = self._look_at_lanes(other, flat, me, known, (first, last))
+                elif known is not None:
+                    foreign &= ~_before(first, last, when, me, known)
                 if foreign.any() and stored is not None and other != "atomic":
                     foreign &= ~stored.held()[:, None]
                 if foreign.any():
@@ -135,8 +143,23 @@ class RaceDetector:
                     return access, int(somebody[access, place]), [*self._sources][int(by[access, place])]
         return None
 
+    def _look_at_lanes(
+        self, other: str, flat: Array, me: Array, known: Array, others: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array]:
+        """The first and the last thread that no barrier orders before each access, and whether there are any."""
+        first, last = others
+        warp = me // LANES
+        foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
+        near = np.nonzero((first <= last) & ~foreign)
+        after = self._by_lane[other].reshape(-1, LANES)[flat[near]] > known[near[0]]
+        after[np.arange(len(after)), me[near] % LANES] = False
+        first, last = first.copy(), last.copy()
+        first[near] = last[near] = warp[near] * LANES + after.argmax(axis=1)
+        foreign[near] = after.any(axis=1)
+        return first, last, foreign
+
     def _record(
-        self, kind: str, flat: Array, me: Array, epoch: Array | None, stored: Stored | None
+        self, kind: str, flat: Array, me: Array, known: Array | None, stored: Stored | None
     ) -> tuple[int, int, Source] | None:
         """Keep who touched what; of stores, the first that races with another of the same instruction."""
         if kind not in self._touched:
@@ -144,10 +167,15 @@ class RaceDetector:
             self._touched[kind] = np.broadcast_to(nobody, (4, self._rows, self._units)).copy()
         first, last, when, by = (each.reshape(-1) for each in self._touched[kind])
         old_first, old_last = first[flat], last[flat]
-        if epoch is not None:
-            over = _before(old_first, old_last, when[flat], me, epoch)
+        if known is not None and self.clocks is not None:
+            # What lanes of the own warp did before is kept by lane, if at all.
+            over = _before(old_first, old_last, when[flat], me, _ALWAYS if self.clocks.by_lane else known)
             old_first, old_last = np.where(over, _NOBODY, old_first), np.where(over, -1, old_last)
-            when[flat] = epoch
+            when[flat] = self.clocks.clock.now
+            if self.clocks.by_lane:
+                if kind not in self._by_lane:
+                    self._by_lane[kind] = np.zeros((self._rows, self._units, LANES), np.int32)
+                self._by_lane[kind].reshape(-1, LANES)[flat, me % LANES] = self.clocks.clock.now
         # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
         # a copy: NumPy would walk through a reversed view in the order of memory).
         last[flat] = np.maximum(old_last, me)
@@ -164,7 +192,7 @@ class RaceDetector:
         return None
 
 
-def _before(first: Array, last: Array, when: Array, me: Array, epoch: Array) -> Array:
-    """Whether all earlier accesses were in the thread's own warp, before its last ``bar.warp.sync``."""
+def _before(first: Array, last: Array, when: Array, me: Array, known: Array) -> Array:
+    """Whether all earlier accesses were in the thread's own warp, at times that it knows."""
     warp = me // LANES
-    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (when < epoch))
+    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (when <= known))

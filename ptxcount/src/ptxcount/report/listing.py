@@ -63,6 +63,11 @@ def table(counters: LaunchCounters) -> str:
             f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
             "",
         ]
+    if counters.polls:
+        rows += [
+            f"polls: {counters.polls} further load requests, in no total: how many depends on the order of blocks here",
+            "",
+        ]
     return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
 
 
@@ -71,12 +76,13 @@ def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> st
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
     the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
-    ptxas would merge, where that may be.
+    ptxas would merge, and ``polls`` the requests that no total has, where there are any.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
     merged = {kind: dict(zip(("requests", "wavefronts"), each, strict=True)) for kind, each in counters.merged.items()}
-    said = {"caveats": counters.caveats(), "findings": found}
+    said: dict[str, Any] = {"caveats": counters.caveats(), "findings": found}
     said |= {"merged": merged} if merged else {}
+    said |= {"polls": counters.polls} if counters.polls else {}
     if counters.distinct_sectors is not None:
         said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
     return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
@@ -117,6 +123,8 @@ def cost(access: Access) -> str:
     text = _counted(access)
     if access.kind == "atomic":
         text += f"; {_ratio(access.together, access.requests)} lanes on one address"
+    if access.polls:
+        text += f"; {access.polls} polls beside, in the order of blocks here"
     return f"{text}; {access.caveat}" if access.caveat else text
 
 

@@ -155,7 +155,7 @@ class DivergentBarrierError(KernelFaultError):
 
 
 class NoProgressError(KernelFaultError):
-    """Threads ask again and again for what no thread writes any more."""
+    """Threads ask again and again for what no thread writes any more, or seem to run in an endless loop."""
 
     kind = "no progress"
 

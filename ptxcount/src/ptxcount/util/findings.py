@@ -19,8 +19,8 @@ class Finding:
     Attributes
     ----------
     code : str
-        ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``, ``printf``,
-        ``child-kernel``, ``heap`` or ``graph-condition``.
+        ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``,
+        ``mask-without-lane``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
     source : Source
         The instruction.
     message : str

@@ -1,0 +1,60 @@
+"""Polls are counted apart: the other numbers do not depend on the order in which blocks run here."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.report import costs, listing
+from tests.ptxcount.sources import compiled
+
+#: A barrier, behind which a block goes on when others have asked in vain.
+LATER = "__syncthreads();"
+#: What two blocks of 64 threads do with ``a``, of zeros; the requests of loads that count, and whether some poll.
+KERNELS = {
+    "a flag of another block": (
+        f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
+    ),
+    "a flag twice": (
+        "if (threadIdx.x == 0) for (int k = 1; k < 4; k++) { if (blockIdx.x) { while (a[0] < k); a[1] = k; } "
+        "else { a[0] = k; while (a[1] < k); } }", 6, True,
+    ),
+    "with pauses": (f"if (blockIdx.x) while (!a[0]) __nanosleep(9); else {{ {LATER} a[0] = n; }}", 2, True),
+    "a flag of the block": ("if (threadIdx.x < 32) while (!a[blockIdx.x]); else a[blockIdx.x] = 1;", 2, True),
+    "so many times": ("int s = 0; for (int k = 0; k < n; k++) s += a[0]; if (s) a[1] = s;", 4 * 8, False),
+    "what it stores itself": ("for (int k = 0; k < 8; k++) a[threadIdx.x] = a[threadIdx.x] + 1;", 4 * 8, False),
+    "along a list": ("int k = blockIdx.x; while (k < n) k += a[k] + 1; a[9] = k;", 2 * (8 + 7), False),
+}  # fmt: skip
+
+
+def _count(name: str) -> LaunchCounters:
+    source = f"__global__ void k(volatile int* a, int n) {{ {KERNELS[name][0]} }}"
+    return ptxcount.count(compiled(source), None, 2, 64, [np.zeros(64, np.int32), np.int32(8)], time_limit=30)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All numbers of memory but the polls are the same, however long threads are patient."""
+    every = []
+    for patience, impatience in ((200, 4), (7, 3)):
+        monkeypatch.setattr("ptxcount.engine.schedule._PATIENCE", patience)
+        monkeypatch.setattr("ptxcount.engine.schedule._IMPATIENCE", impatience)
+        counters = _count(name)
+        assert (counters.totals()["load_requests"], counters.polls > 0) == KERNELS[name][1:]
+        every.append((listing.lines(counters), counters.polls))
+    assert every[0][0] == every[1][0]
+    assert (every[0][1] != every[1][1]) == KERNELS[name][2]
+
+
+def test_what_is_said() -> None:
+    """The listing marks polls, the costs leave them out, and JSON has their number."""
+    counters = _count("a flag of another block")
+    polls = counters.polls
+    assert f"polls: {polls} further load requests, in no total" in listing.table(counters)
+    assert [f"{access.polls} polls" in listing.cost(access) for access in counters.accesses].count(True) == 1
+    assert json.loads(listing.as_json(counters))["polls"] == polls
+    assert sum(each.amount for each in costs.costs(counters)) == sum(each.sectors for each in counters.accesses)

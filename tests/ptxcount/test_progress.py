@@ -1,0 +1,72 @@
+"""Launches that do not come further, and launches that take long."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.engine.execute import run
+from ptxcount.machine import progress
+from tests.ptxcount.snippets import module
+from tests.ptxcount.sources import compiled
+
+#: Loops, and whether they are stopped in a second of no progress: what thread 0 of two does, ``a`` holding zeros.
+LOOPS = {
+    "computes": ("unsigned i = 0; while (i != 77777) { i = i * 4 + 1; __nanosleep(1); } a[1] = i;", True),
+    "asks one place": (
+        'int i = 1, j; do { asm volatile("ld.global.s32 %0, [%1];" : "=r"(j) : "l"(a)); i = i * 4 + 1; } while (i);',
+        True,
+    ),
+    "writes one place": ("for (;;) ((volatile int*)a)[1] = 1;", True),
+    "reads another place each time": (
+        "int s = 0; for (int i = 0; i < 9000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False
+    ),
+    "waits with its block": ("for (int i = 0; i < 9000; i++) __syncthreads();", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch without progress is stopped, and says who is where; one that comes further is not."""
+    monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    body, stopped = LOOPS[name]
+    source = compiled(f"__global__ void k(int* a) {{ {body} }}")
+    count = partial(ptxcount.count, source, None, 1, 2, [np.zeros(64, np.int32)])
+    if not stopped:
+        assert count().threads == 2
+        return
+    with pytest.raises(ptxcount.NoProgressError, match=r"0.2 s without progress; .*; 2 threads are at .*PTX line"):
+        count()
+    with pytest.raises(ptxcount.TimeLimitExceededError):
+        count(time_limit=0.5)
+
+
+@pytest.mark.parametrize(("grid", "told"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
+def test_estimates(
+    grid: tuple[int, int, int], told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A launch that takes minutes says so at once, and goes on."""
+    monkeypatch.setattr(progress, "_MEASURED", 0.0)
+    monkeypatch.setattr(progress, "_LONG", 1.0)
+    with caplog.at_level(logging.WARNING, "ptxcount"):
+        try:
+            run(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
+        except ptxcount.TimeLimitExceededError:
+            assert told
+    texts = [record.getMessage() for record in caplog.records]
+    assert len(texts) == told
+    assert all("of 4294836225 blocks took" in text and "the rest will take about" in text for text in texts)
+
+
+@pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
+def test_shared_offsets_beyond_32_bits(offset: int) -> None:
+    """They wrap as 32-bit addresses do, also where neighbours are merged."""
+    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
+    text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
+    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")
+    assert counters.totals()["shared_load_requests"] == 2

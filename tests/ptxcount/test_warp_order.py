@@ -1,0 +1,208 @@
+"""Barriers of a warp's lanes: random programs against the order that all accesses have, and cases by hand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine.execute import run
+from ptxcount.lanes.warps import LANES
+from ptxcount.util import errors
+from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.sources import compiled
+
+THREADS = 40
+#: The masks of lanes, as a function of the lane: into %r4, from the lane in %r8; and the same for the model.
+MASKS: dict[str, tuple[str, Any]] = {
+    "warp": ("mov.u32 %r4, -1;", lambda lane: (1 << LANES) - 1),
+    "tiles of 8": ("and.b32 %r4, %r8, 24; shl.b32 %r4, 255, %r4;", lambda lane: 255 << (lane & 24)),
+    "pairs": ("and.b32 %r4, %r8, 30; shl.b32 %r4, 3, %r4;", lambda lane: 3 << (lane & 30)),
+    "itself": ("shl.b32 %r4, 1, %r8;", lambda lane: 1 << lane),
+    "odd and even": (
+        "and.b32 %r4, %r8, 1; shl.b32 %r4, 0x55555555, %r4;", lambda lane: 0x55555555 << (lane & 1)
+    ),
+}  # fmt: skip
+ACCESSES = {"load": "ld.{}.u32 %r5, [{}];", "store": "st.{}.u32 [{}], %r3;", "atomic": "atom.{}.add.u32 %r5, [{}], 1;"}
+
+
+class Step(NamedTuple):
+    """An access by the threads from ``first`` to ``stop``, or a barrier of these warps' lanes in masks."""
+
+    kind: str
+    first: int
+    stop: int
+    factor: int
+    shift: int
+
+    def word(self, thread: int) -> int:
+        """The word that a thread of the launch touches."""
+        return (thread * self.factor + self.shift) % 64
+
+
+def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
+    """Some steps, with whole warps at barriers; half of them tell by two barriers what another lane wrote."""
+    program = []
+    if rng.integers(2):
+        shift, (one, other) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
+        program = [Step("store", 0, 32, 1, 0), Step(one, 0, 32, 0, 0), Step(other, 0, 32, 0, 0)]
+        program += [Step("load", 0, 1, 1, shift)]
+    for kind in rng.choice(kinds, 6).tolist():
+        ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
+        first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
+        program.append(Step(kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 2, 8, 16]))))
+    return program
+
+
+def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
+    """The first step that races, from the accesses that come before each thread's next."""
+    before: list[set[int]] = [set() for _ in range(blocks * THREADS)]
+    accesses: list[tuple[int, int, str]] = []
+    for number, (kind, first, stop, *_) in enumerate(program):
+        threads = [block * THREADS + t for block in range(blocks) for t in range(first, stop)]
+        if kind in MASKS:
+            lane = {thread: thread % THREADS % LANES for thread in threads}
+            groups: dict[tuple[int, int], list[int]] = {}
+            for thread in threads:
+                groups.setdefault((thread - lane[thread], MASKS[kind][1](lane[thread])), []).append(thread)
+            for group in groups.values():
+                united = set().union(*(before[thread] for thread in group))
+                for thread in group:
+                    before[thread] = united
+        elif kind == "block":
+            for block in range(blocks):
+                mine = range(block * THREADS, (block + 1) * THREADS)
+                united = set().union(*(before[thread] for thread in mine)) if shared else set(range(len(accesses)))
+                for thread in mine:
+                    before[thread] = united
+        else:
+            now = [(thread, program[number].word(thread), kind) for thread in threads]
+            for thread, word, _ in now:
+                earlier = [other for place, other in enumerate(accesses) if place not in before[thread]]
+                for other, place, what in earlier + now * (kind == "store"):
+                    apart = shared and other // THREADS != thread // THREADS
+                    if other != thread and place == word and {kind, what} not in ({"load"}, {"atomic"}) and not apart:
+                        return number
+            for place, access in enumerate(now, len(accesses)):
+                before[access[0]] = before[access[0]] | {place}
+            accesses += now
+    return None
+
+
+def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
+    """The counters of a program, its PTX, and the line of each step."""
+    address = {"shared": "%r6", "global": "%rd2"}[space]
+    lines = []
+    for kind, first, stop, factor, shift in program:
+        place = f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 4, %rd1; "
+        place += f"mad.lo.u32 %r6, %r6, 4, %r7; sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+        if kind in MASKS:
+            lines.append(f"{place}{MASKS[kind][0]} @%p1 bar.warp.sync %r4;")
+        else:
+            lines.append(
+                place + ("bar.sync 0;" if kind == "block" else f"@%p1 {ACCESSES[kind].format(space, address)}")
+            )
+    start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
+    text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
+    counters = run(
+        text, "snippet", (blocks, 1, 1), (THREADS, 1, 1), [np.zeros(64, np.uint32)],
+        races="strict", unwritten="off", distinct=space == "global",
+    )  # fmt: skip
+    return counters, text, lines
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_random_masks(space: str, blocks: int) -> None:
+    """The first race of a program is the first access that no barrier orders behind another."""
+    rng, clean = np.random.default_rng(7), 0
+    kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
+    for _ in range(150):
+        program = draw_program(rng, kinds)
+        counters, text, lines = run_program(program, blocks, space)
+        start = text.splitlines().index(lines[0]) + 1
+        races = [each.source.ptx_line - start for each in counters.findings if each.code == f"{space}-race"]
+        assert min(races, default=None) == find_first_race(program, blocks, shared=space == "shared"), program
+        clean += not races
+    assert 20 < clean < 130
+
+
+#: Two paths of a warp, apart by %p1; both store, wait, and load what the other stored. And what is found.
+PATHS = [
+    ("a mask at two places", "bar.warp.sync -1;", "bar.warp.sync -1;", []),
+    ("two masks", "bar.warp.sync -1;", "bar.warp.sync 0x7fffffff;", ["divergent-barrier", "mask-without-lane"]),
+    ("a barrier of the block", "bar.warp.sync -1;", "bar.sync 0;", ["divergent-barrier"]),
+    ("lanes that left", "bar.warp.sync -1;", "ret;", []),
+    ("lanes that leave later", "bar.warp.sync -1;", "bar.warp.sync 0xffffff00; ret;", []),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "other", "found"), PATHS)
+def test_lanes_that_wait(name: str, one: str, other: str, found: list[str]) -> None:
+    """A barrier waits for the lanes of its mask that have not left, on any path; who never comes is found."""
+    text = module(
+        f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
+        st.shared.u32 [%r1], %r0; {other} bra END;
+        ONE: st.shared.u32 [%r1], %r0; {one} ld.shared.u32 %r5, [%r7+124]; st.global.u32 [%rd1], %r5; END:""",
+        1,
+        SHARED,
+    )
+    out = np.zeros(64, np.uint32)
+    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    codes = [each.code for each in counters.findings if each.code != "shared-race"]
+    assert sorted(codes) == found
+    assert out[:8].tolist() == [31] * 8
+
+
+#: Instructions whose operand is a mask, %r4.
+MASKED = [
+    "bar.warp.sync %r4;", "shfl.sync.idx.b32 %r5, %r0, 9, 31, %r4;", "vote.sync.any.pred %p2, %p1, %r4;",
+    "vote.sync.ballot.b32 %r5, %p1, %r4;", "match.any.sync.b32 %r5, %r0, %r4;", "redux.sync.add.u32 %r5, %r0, %r4;",
+    "elect.sync %r5|%p2, %r4;", "@%p1 bar.warp.sync %r4;",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", MASKED)
+@pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
+def test_masks_without_lane(instruction: str, mask: str, times: int) -> None:
+    """A thread that is not in the mask that it gives is found, in each of two blocks."""
+    text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
+    counters = run(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
+    found = [(each.code, each.times) for each in counters.findings]
+    assert found == [("mask-without-lane", times)] * (times > 0)
+
+
+def test_number_of_a_barrier() -> None:
+    """The register of a barrier's number is read when its threads have come, though nobody reads it later."""
+    body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
+        bar.sync %r4, 64;"""
+    words_after(body)
+    with pytest.raises(errors.DivergentBarrierError, match="it waits at barrier 5 for 96 threads"):
+        words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
+
+
+#: How threads of a warp wait, between a store to their own cell and a load from one so far away; and whether it races.
+TILES = [
+    ("__syncwarp(0xffu << (lane & 24))", 16, True),
+    ("__syncwarp(0xffu << (lane & 24))", 4, False),
+    ("cg::tiled_partition<8>(cg::this_thread_block()).sync()", 16, True),
+    ("cg::tiled_partition<8>(cg::this_thread_block()).sync()", 4, False),
+    ("__syncwarp(1u << lane)", 1, True),
+    ("__syncwarp()", 16, False),
+]
+
+
+@pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
+def test_tiles(number: int, races: bool) -> None:
+    """Tiles of a warp wait for their own lanes alone, as CUDA C++ and cooperative groups write it."""
+    kernels = [
+        f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
+        f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"
+        for n, (wait, far, _) in enumerate(TILES)
+    ]
+    source = "\n".join(["#include <cooperative_groups.h>", "namespace cg = cooperative_groups;", *kernels])
+    counters = ptxcount.count(compiled(source), f"k{number}", 1, 64, [np.zeros(64, np.int32)], races="strict")
+    assert [each.code for each in counters.findings] == ["shared-race"] * races
