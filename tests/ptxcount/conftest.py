@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.engine import launch
-from ptxcount.gate import machine_code
-from ptxcount.source import nvcc
+from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
 _compile = nvcc.compilation
@@ -40,15 +39,15 @@ def _compilation(source: Path | str, flags: str = "", arch: str = ARCH, instance
     return Compilation(made.ptx.replace(str(before), str(folder)), moved)
 
 
-_memory = machine_code._compiled
+_assemble = ptxas.assemble
 
 
 @lru_cache
-def _without_files(ptx: str, flags: str, arch: str) -> dict[str, tuple[int, ...]]:
-    return _memory(ptx, flags, arch)
+def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
+    return _assemble(ptx, flags, arch)
 
 
-def _memory_of(ptx: str, flags: str, arch: str) -> dict[str, tuple[int, ...]]:
+def _assembled(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
     """What ptxas says, whatever folder the sources are in."""
     return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
 
@@ -58,4 +57,4 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all that compiles with `ptxcount` look first among what was compiled."""
     monkeypatch.setattr(nvcc, "compilation", _compilation)
     monkeypatch.setattr(launch, "compilation", _compilation)
-    monkeypatch.setattr(machine_code, "_compiled", _memory_of)
+    monkeypatch.setattr(ptxas, "assemble", _assembled)

@@ -181,9 +181,10 @@ MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
     **{
         f"0 4 {between} 8 12": (2, 8)
-        for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.commit_group;",
+        for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.wait_all;",
                         "red.shared.add.u32[%r2],1;", "atom.shared.add.u32%r8,[%r2],1;")
     },
+    "0 4 cp.async.commit_group; 8 12": (1, 4),
     "%r7 0 4 8 12": (1, 2),  # all lanes there
     "%r6 0 4": (1, 2),  # lanes in pairs
     "%r6 0 4 8 12": (1, 2),
@@ -227,7 +228,8 @@ def test_merged(code: str) -> None:
 
 @pytest.mark.parametrize(("rule", "compute"), [
     (alignment._sum, operator.add), (alignment._product, operator.mul), (alignment._masked, operator.and_),
-    (alignment._RULES["or"], operator.or_), (alignment._RULES["sub"], operator.sub),
+    (alignment._RULES["or"], operator.or_), (alignment._RULES["xor"], operator.xor),
+    (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
     """What is known holds for all numbers; with a constant, nothing more could be known of sums and masks."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ptxcount
 from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine import launch
 from ptxcount.gate.machine_code import memory_of
 from tests.ptxcount.sources import compiled
 
@@ -277,13 +277,13 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     from ptxcount.gate import cache, counting
 
     counted: list[object] = []
-    count = ptxcount.count
+    count = launch.count_compiled
 
     def counting_count(*args: Any, **more: Any) -> LaunchCounters:
         counted.append(args)
         return count(*args, **more)
 
-    monkeypatch.setattr(counting, "count", counting_count)
+    monkeypatch.setattr(counting, "count_compiled", counting_count)
 
     def changes(change: Callable[[], object]) -> bool:
         counted.clear()
@@ -355,6 +355,37 @@ def test_spills() -> None:
     assert frames[""] == {"stack frame": 0, "spill store": 0, "spill load": 0}
     assert frames["--maxrregcount=24"]["spill store"] > 0
     assert memory_of(ptx, "k", "", "compute_90") == memory_of("no PTX", "k", "", "sm_90") == []
+
+
+#: Functions with arrays that an index reads, of 40 and 80 integers: the second calls the first. One that spills.
+_FUNCTIONS = """
+__device__ __noinline__ int small(const int* g, int n) {
+    int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];
+}
+__device__ __noinline__ int large(const int* g, int n) {
+    int a[80]; for (int i = 0; i < 80; i++) a[i] = g[i]; return a[n] + small(g, n + 1);
+}
+__device__ __noinline__ float spills(const float* g, int n) {
+    float a[48], s = 0; for (int i = 0; i < 48; i++) a[i] = g[threadIdx.x + i * 32];
+    for (int j = 0; j < n; j++) for (int i = 0; i < 48; i++) a[i] = a[i] * a[(i + 7) % 48] + a[(i + 1) % 48];
+    for (int i = 0; i < 48; i++) s += a[i]; return s;
+}
+extern "C" __global__ void alone(int* o, const int* g, int n) { o[0] = g[n]; }
+extern "C" __global__ void shallow(int* o, const int* g, int n) { o[0] = small(g, n); }
+extern "C" __global__ void deep(int* o, const int* g, int n) { o[0] = large(g, n); }
+extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float* g, int n) { o[0] = spills(g, n); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "least", "most", "spills"),
+    [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
+)
+def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
+    """The frames and spills of all functions that a kernel may call are its own; those of others are not."""
+    frame, stores, loads = (each["bytes"] for each in memory_of(compiled(_FUNCTIONS), entry, "", "sm_90"))
+    assert least <= frame <= most
+    assert (stores > 100, loads > 100) == (spills, spills)
 
 
 def test_commands_in_messages(repository: Repository) -> None:

@@ -18,7 +18,7 @@ ATOMICS, SHARED = {"atomic_requests", "atomic_sectors"}, "shared_load_wavefronts
 #: What ptxcount counts otherwise; docs/evidence/counter.md says why, where it is known.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses, or makes loops of what is one instruction of PTX
-    "summed_by_function": {*STORES, SHARED},
+    "summed_by_function": STORES,
     "tiles": LOADS,
     "reduced_by_hardware": LOADS,
     "attention": LOADS,

@@ -217,7 +217,7 @@ def test_address_of_no_space(window: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "most", "what"), [
-    ("shared", 232448, "232449 bytes of shared memory a block; from 0 to 232448 are allowed"),
+    ("shared", 49152, "49153 bytes of static shared memory a block; 49152 are allowed"),
     ("local", 524288, "524289 bytes of local memory a thread; 524288 are allowed"),
 ])  # fmt: skip
 def test_memory_of_a_block(space: str, most: int, what: str) -> None:

@@ -151,7 +151,7 @@ def test_variables_of_other_kernels() -> None:
     """Shared memory that only another kernel of the file needs does not count."""
     text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
     assert _run(text, "other") == 9
-    with pytest.raises(LaunchError, match="300000 bytes of shared memory"):
+    with pytest.raises(LaunchError, match="300000 bytes of static shared memory"):
         _run(text, "snippet", np.uint32(0))
 
 

@@ -18,7 +18,7 @@ from .cli.arguments import arguments, variables
 from .cli.ending import ended
 from .cli.options import dimensions, flags_of, joined_flags, printable
 from .engine.execute import STEP_LIMIT
-from .engine.launch import compiled, count, is_ptx
+from .engine.launch import compiled, count_compiled, is_ptx
 from .report import costs, listing
 from .report.overview import overview
 from .source.cpp_types import checked
@@ -111,12 +111,14 @@ def _report(words: Sequence[str]) -> str:
     if missing:
         raise LaunchError(f"the following arguments are required: {missing}")
     made, entry = compiled(file, options.entry, flags, arch)
-    counters = count(
+    counters = count_compiled(
         made.ptx,
         entry,
         options.grid,
         options.block,
         checked(arguments(options.words), options.words, entry, made.files),
+        flags=flags,
+        arch=arch,
         variables=variables(options.variable),
         **{name: getattr(options, name) for name in _AS_GIVEN},
     )

@@ -15,6 +15,7 @@ from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.noise import FEWEST, noise
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.show.commands import compare as main
 from kernelwatch.store.results import History, Point
 from kernelwatch.suite import registry
 from tests.kernelwatch.review.test_compare_groups import compiled
@@ -176,6 +177,50 @@ def test_blocks_of_each_commit(root: Path) -> None:
     evidence, today = Evidence(sides), occupancy.launched(*kernel.values())
     assert evidence.launched(compiled(12, "sm_90", **kernel)) == ((64, 128), today)
     assert evidence.launched(compiled(12, "sm_80", **kernel)) == (today, today)
+
+
+#: Registers of base and head, their blocks, and what the review says; sm_90 allows 64 registers of 1024 threads.
+UNLAUNCHABLE = {
+    "too many registers": ((64, 65), ((1024, 0), (1024, 0)), "broken"),
+    "a larger block": ((65, 65), ((896, 0), (1024, 0)), "broken"),
+    "a larger block, its own alone recorded": ((64, 65), (None, (1024, 0)), "broken"),
+    "more shared memory": ((32, 32), ((256, 227 * 1024), (256, 227 * 1024 + 1)), "broken"),
+    "fewer registers": ((65, 64), ((1024, 0), (1024, 0)), "repaired"),
+    "in neither": ((65, 66), ((1024, 0), (1024, 0)), ""),
+    "in both": ((65, 72), ((896, 0), (896, 0)), ""),
+    "no recorded block": ((64, 65), ((1024, 0), None), ""),
+}
+
+
+@pytest.mark.parametrize(("registers", "blocks", "expected"), UNLAUNCHABLE.values(), ids=UNLAUNCHABLE)
+def test_kernels_that_cannot_be_launched(
+    registers: tuple[int, int],
+    blocks: tuple[tuple[int, int] | None, tuple[int, int] | None],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They fail, whatever trade passes: a time that became faster does not hide it."""
+    name = "track_compiled.Compiled.track_registers"
+    where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
+    params = ", ".join(each for (each,) in where.values())
+    suite: Suite = {
+        commit: {TIME: {"one": samples(seconds)}, name: {params: float(count)}}
+        for commit, seconds, count in zip((BASE, HEAD), (1e-3, 0.5e-3), registers, strict=True)
+    }
+    folder = write(tmp_path, suite, axes={name: where}) / "results" / "gpu"
+    _lines(folder / "cubins.jsonl", [
+        {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
+        for commit, block in zip((BASE, HEAD), blocks, strict=True) if block
+    ])  # fmt: skip
+    code, said = reviewed(tmp_path, capsys, BASE, HEAD, "--trade", "all")
+    broken = expected == "broken"
+    assert (code, said["conclusion"] == "BROKEN") == (int(broken), broken)
+    assert ["cannot be launched on sm_90" in each["reason"] for each in said.get(expected, [])] == [True] * bool(
+        expected
+    )
+    main([BASE, HEAD, "--trade", "all"], tmp_path)
+    assert capsys.readouterr().out.startswith("BROKEN") is broken
 
 
 #: Unchanged times, their seconds, how head differs by noise, the hashes of their machine code, the GPUs, whether head

@@ -20,6 +20,7 @@ from kernelwatch.show.commands import compare as main
 from kernelwatch.show.regressions import main as regressions
 from kernelwatch.store.results import TIMED
 from kernelwatch.toolchain import nvcc
+from ptxcount.util.architectures import MULTIPROCESSORS
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 from tests.stored import BASE, HEAD, pair, write
 
@@ -285,14 +286,14 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
     subprocess.run(words, check=True, capture_output=True)
     cases = [
         (arch, threads, registers, shared)
-        for arch in occupancy.MULTIPROCESSORS
+        for arch in MULTIPROCESSORS
         for threads in (32, 64, 96, 160, 256, 288, 512, 768, 1024)
         for registers in (0, 16, 24, 25, 32, 33, 40, 41, 64, 65, 96, 128, 168, 255)
         for shared in (0, 1, 2048, 4096, 4224, 8320, 16896, 33792, 49152)
     ]
     asked = []
     for arch, threads, registers, shared in cases:
-        holds = occupancy.MULTIPROCESSORS[arch]
+        holds = MULTIPROCESSORS[arch]
         major, minor = divmod(int(arch.removeprefix("sm_")), 10)
         asked.append(f"{major} {minor} {holds.warps} {holds.shared} {threads} {registers} {shared}")
     done = subprocess.run([tmp_path / "probe"], input="\n".join(asked), capture_output=True, text=True, check=True)
@@ -303,4 +304,4 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
 
 def test_every_architecture_of_the_suite_is_known() -> None:
     """What the suite compiles for is in the table."""
-    assert {*sweeps.ARCHS} <= {*occupancy.MULTIPROCESSORS}
+    assert {*sweeps.ARCHS} <= {*MULTIPROCESSORS}

@@ -117,7 +117,15 @@ ptxas info    : Compiling entry function 'two' for 'sm_90'
 ptxas info    : Function properties for two
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers, used 0 barriers
+ptxas info    : Compiling entry function 'calls' for 'sm_90'
+ptxas info    : Function properties for calls
+    192 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers, 192 bytes cumulative stack size
+ptxas info    : Compile time = 52.061 ms
+ptxas info    : Function properties for _Z6spillyPKfi
+    8 bytes stack frame, 348 bytes spill stores, 376 bytes spill loads
 """
+    assert resources.parse(text, "calls") == resources.Resources(32, 724, 0, 200)
     assert resources.parse(text, "one") == resources.Resources(32, 32, 4224, 24)
     assert resources.parse(text, "two") == resources.Resources(8, 0, 0, 0)
     assert resources.remarks(text) == ""

@@ -11,18 +11,13 @@ import numpy as np
 
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
 from kernelwatch.kernel import expressions
+from ptxcount.util.architectures import MAX_GRID
 
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")
 
 #: What may depend on extents: an expression, a number, or a function of extents.
 Length = str | int | Callable[..., int]
-
-#: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
-MAX_GRID = (2**31 - 1, 65535, 65535)
-
-#: Shared memory of a block in bytes without the function's attribute (there).
-MAX_SHARED = 48 * 1024
 
 #: Multiprocessors of an H200. Persistent grids are made for these if no device is given.
 MULTIPROCESSORS = 132

@@ -19,6 +19,7 @@ from kernelwatch.kernel.geometry import Geometry, Length, Side, of_itemsize
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
 from kernelwatch.kernel.sources import Made
+from ptxcount.util.architectures import MAX_GRID
 
 #: What functions that make a grid may ask for beside extents: as `geometry.Grid` takes it.
 _OF_GRID = ("kernel", "sides", "multiprocessors")
@@ -230,8 +231,8 @@ class Kernel(Code):
         ]
         known = dict(zip(_OF_GRID, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.three(self.grid or [side.tiles for side in sides], {**extents, **known})
-        if not all(1 <= blocks <= most for blocks, most in zip(grid, geometry.MAX_GRID, strict=True)):
-            raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {geometry.MAX_GRID} are allowed")
+        if not all(1 <= blocks <= most for blocks, most in zip(grid, MAX_GRID, strict=True)):
+            raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {MAX_GRID} are allowed")
         return Geometry(grid, threads, geometry.length(of_itemsize(self.dynamic_shared, itemsize), extents))
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:

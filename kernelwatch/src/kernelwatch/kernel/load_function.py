@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.kernel.geometry import MAX_SHARED
 from kernelwatch.toolchain import nvcc, nvcc_call
+from ptxcount.util.architectures import STATIC_SHARED
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
@@ -99,7 +99,7 @@ def prepared(
             raise ValueError(f"variable {name} has {size} bytes; given: {len(content)}")
         cuda.memcpy_htod(address, np.frombuffer(content, np.uint8))
     function = module.get_function(entry)
-    if dynamic_shared > MAX_SHARED:
+    if dynamic_shared > STATIC_SHARED:
         function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)
     function.prepare(signature)
     return function

@@ -15,6 +15,7 @@ from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Side, Sides
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
 from kernelwatch.review.evidence import Evidence
+from kernelwatch.review.launchable import find_unlaunchable
 from kernelwatch.review.noise import Noise, noise
 from kernelwatch.review.notes import notes
 from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
@@ -106,6 +107,8 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
     runs = [history.timed_run_of(side.results) for side in (sides.head, sides.base)]
     arch = next((str(run["arch"]) for run in runs if run.get("arch")), None)
     weighed = list(weigh(judged, arch, limits, evidence.launched))[: len(asked)]
+    for verdict, configuration in find_unlaunchable(weighed, evidence.recorded_blocks):
+        lone[BROKEN if verdict is Verdict.BROKEN else REPAIRED].append(configuration)
     peaks = (run.get("peak_bytes_per_second") for run in runs)
     return Comparison(
         **vars(sides),

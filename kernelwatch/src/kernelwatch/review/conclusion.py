@@ -14,6 +14,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.store.results import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
+from ptxcount.util.architectures import MULTIPROCESSORS
 
 #: What limits how many blocks fit on a multiprocessor: evidence, unless fewer do.
 _RESOURCES = ("registers", "shared bytes")
@@ -116,7 +117,7 @@ def _by_fit(row: Row, resources: Mapping[str, Row], launched: Launched) -> tuple
             found.append(threads * occupancy.blocks(row.arch or "", threads, registers, shared))
         return tuple(found)
 
-    if None in launched or row.arch not in occupancy.MULTIPROCESSORS:
+    if None in launched or row.arch not in MULTIPROCESSORS:
         return True, Reason(Why.UNKNOWN_FIT)
     pairs = fitting(row.metric), fitting(*_RESOURCES)
     before, after = pairs[1]

@@ -65,8 +65,14 @@ class Evidence:
     def launched(self, row: Row) -> Launched:
         """The blocks with which both commits launch what was compiled: this checkout's where no run of theirs said."""
         kernel, dtype, _ = row.code
+        base, head = (block or occupancy.launched(kernel, dtype) for block in self.recorded_blocks(row))
+        return base, head
+
+    def recorded_blocks(self, row: Row) -> Launched:
+        """Return the blocks with which runs of both commits launched a kernel; None where none said."""
+        kernel, dtype, _ = row.code
         base, head = (
-            cubins.block(side.commit, row.arch or "", kernel, dtype) or occupancy.launched(kernel, dtype)
+            cubins.block(side.commit, row.arch or "", kernel, dtype)
             for side, cubins in zip(self._sides.both, self._cubins, strict=True)
         )
         return base, head

@@ -1,51 +1,17 @@
 """How many blocks of a kernel fit on a multiprocessor: what registers and shared memory cost without a time to tell.
 
 The rules are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0; a test compares the
-two. The table is that of the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications.
+two.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kernelwatch.errors import ERRORS
 from kernelwatch.suite import registry
+from ptxcount.util.architectures import MULTIPROCESSORS, RESERVED_SHARED, SHARED_UNIT, WARP, fit_warps, round_up
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
 Launched = tuple[tuple[int, int] | None, tuple[int, int] | None]
-
-KIB = 1024
-
-WARP = 32
-REGISTERS = 64 * KIB  # of a multiprocessor, on all of these architectures
-
-#: A multiprocessor's parts, which share its registers evenly; a warp stays in one.
-_PARTS = 4
-
-#: Registers of a warp, and bytes of shared memory of a block, are allocated in multiples of these.
-_REGISTER_UNIT, _SHARED_UNIT = 256, 128
-
-#: Bytes of shared memory that the driver takes of each block.
-_RESERVED = KIB
-
-
-class Multiprocessor(NamedTuple):
-    """What a multiprocessor holds at most: warps, blocks, bytes of shared memory."""
-
-    warps: int
-    blocks: int
-    shared: int
-
-
-#: By compute capability, as nvcc names it.
-MULTIPROCESSORS = {
-    "sm_80": Multiprocessor(64, 32, 164 * KIB),
-    "sm_86": Multiprocessor(48, 16, 100 * KIB),
-    "sm_89": Multiprocessor(48, 24, 100 * KIB),
-    "sm_90": Multiprocessor(64, 32, 228 * KIB),
-    "sm_100": Multiprocessor(64, 32, 228 * KIB),
-    "sm_120": Multiprocessor(48, 24, 100 * KIB),
-}
 
 
 def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
@@ -55,9 +21,8 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
     """
     holds = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)
-    warps_by_registers = _PARTS * (REGISTERS // _PARTS // max(_rounded(registers * WARP, _REGISTER_UNIT), 1))
-    by_shared = holds.shared // _rounded(shared + _RESERVED, _SHARED_UNIT)
-    return min(holds.blocks, holds.warps // warps, warps_by_registers // warps, by_shared)
+    by_shared = holds.shared // round_up(shared + RESERVED_SHARED, SHARED_UNIT)
+    return min(holds.blocks, holds.warps // warps, fit_warps(registers) // warps, by_shared)
 
 
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
@@ -66,7 +31,3 @@ def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
         return registry.declared_kernel(kernel).fixed(dtype)
     except ERRORS:
         return None
-
-
-def _rounded(count: int, unit: int) -> int:
-    return -(-count // unit) * unit

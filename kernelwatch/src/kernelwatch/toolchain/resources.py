@@ -6,18 +6,15 @@ import re
 from dataclasses import dataclass
 
 from kernelwatch.errors import CompileError
+from ptxcount.source import ptxas
 
 #: Lines of nvcc's output that report resources and are no warnings.
 _REPORT = re.compile(r"\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded|$)")
 
-#: What a report says of registers; of the stack frame, spill stores and spill loads; of static shared memory.
-_REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of one entry point."""
+    """Resources of one entry point, with the functions that it may call."""
 
     #: 32-bit registers a thread.
     registers: int
@@ -37,16 +34,14 @@ def parse(messages: str, entry: str) -> Resources:
     CompileError
         The report does not speak of `entry`, or not in the words known here.
     """
-    *_, section = messages.partition(f"Compiling entry function '{entry}'")
-    section, *_ = section.partition("Compiling entry function")
-    registers, stack, shared = (pattern.search(section) for pattern in (_REGISTERS, _STACK, _SHARED))
-    if not (registers and stack):
+    found = ptxas.parse_report(messages).get(entry)
+    if found is None:
         raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
     return Resources(
-        registers=int(registers[1]),
-        spill_bytes=int(stack[2]) + int(stack[3]),
-        shared_bytes=int(shared[1]) if shared else 0,
-        stack_bytes=int(stack[1]),
+        registers=found.registers,
+        spill_bytes=found.spill_stores + found.spill_loads,
+        shared_bytes=found.shared_bytes,
+        stack_bytes=found.stack_frame,
     )
 
 

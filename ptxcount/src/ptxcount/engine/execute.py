@@ -21,9 +21,11 @@ from ..machine.progress import Estimate
 from ..ptx.program import Entry, Variable
 from ..source.names import demangled, source_name
 from ..util import host_memory
+from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_THREADS
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, laid_out, load
+from .launchable import require_static_shared
 from .merging import Merged
 from .schedule import Schedule
 
@@ -37,11 +39,6 @@ STEP_LIMIT = 2_000_000
 STACK_BYTES = 16 << 10
 #: The address of the first function.
 FIRST_FUNCTION = 1 << 54
-#: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
-MAX_THREADS = 1024
-MAX_GRID = (2**31 - 1, 65535, 65535)
-MAX_SHARED = 227 * 1024
-MAX_CLUSTER = 16
 #: Threads of a cooperative launch, which all run at once: those of an H200.
 MAX_RESIDENT = 132 * 2048
 
@@ -81,7 +78,7 @@ def run(
     if time_limit is not None:
         context.deadline, context.progress.limit = time.monotonic() + time_limit, float("inf")
     with np.errstate(all="ignore"):
-        context.merged = {next(iter(group.members.values())): Merged(group) for group in kernel.neighbours}
+        context.merged = {group.instructions[0]: Merged(group) for group in kernel.neighbours}
         _run(kernel, context)
     _hint(kernel, context)
     counters = context.counters
@@ -130,7 +127,7 @@ def _run(kernel: Executable, context: Context) -> None:
 
 def _hint(kernel: Executable, context: Context) -> None:
     """Say what machine code may do otherwise: merge requests of neighbours."""
-    single = {which for group in kernel.neighbours for which in group.members.values()}
+    single = {which for group in kernel.neighbours for which in group.instructions}
     alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
     for kind in sorted({each.kind for each in context.merged.values()}):
         mine = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
@@ -151,7 +148,7 @@ def _context(
     names: Sequence[str],
 ) -> Context:
     threads = prod(block)
-    for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
+    for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
@@ -197,6 +194,7 @@ def _context(
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
     shared = sizes["shared"] + dynamic_shared
     own = shared - kernel.reserved
+    require_static_shared(sizes["shared"] - kernel.reserved)
     if dynamic_shared < 0 or own > MAX_SHARED:
         raise LaunchError(f"{own} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:

@@ -17,6 +17,7 @@ from ..source.nvcc import ARCH, Compilation, compilation
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .execute import STEP_LIMIT, run
+from .launchable import require_launchable
 
 _VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
 
@@ -116,30 +117,67 @@ def count(
     >>> totals["load_requests"], totals["load_sectors"], float(x[3])
     (8, 32, 6.0)
     """
-    for name, limit in (("step", step_limit), ("time", time_limit)):
-        if limit is not None and not limit > 0:
-            raise LaunchError(f"{name} limit {limit}: it must be positive")
     given = adapted(source_or_ptx, entry, arguments, arch)
     flags = " ".join(filter(None, (given.flags, flags)))
     made, entry_name = compiled(given.source, given.entry, flags, arch)
     threads = given.block if block is None else block
     if threads is None:
         raise LaunchError("block: the number of threads is needed")
-    return run(
+    return count_compiled(
         made.ptx,
         entry_name,
-        _extent("grid", grid),
-        _extent("block", threads),
+        grid,
+        threads,
         given.arguments,
+        flags=flags,
+        arch=arch,
         dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
         unwritten=unwritten,
         variables=variables,
-        distinct=True,
-        cluster=None if cluster is None else _extent("cluster", cluster),
+        cluster=cluster,
         time_limit=time_limit,
         names=given.names,
+    )
+
+
+def count_compiled(
+    ptx: str,
+    entry: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Given],
+    *,
+    flags: str = "",
+    arch: str = ARCH,
+    dynamic_shared: int = 0,
+    step_limit: int = STEP_LIMIT,
+    cluster: int | Sequence[int] | None = None,
+    time_limit: float | None = None,
+    **options: Any,
+) -> LaunchCounters:
+    """Count a launch of what `compiled` gives; parameters, results and errors as of `count` and `execute.run`.
+
+    ``flags`` and ``arch`` are those of the compilation: ptxas has them, too.
+    """
+    for name, limit in (("step", step_limit), ("time", time_limit)):
+        if limit is not None and not limit > 0:
+            raise LaunchError(f"{name} limit {limit}: it must be positive")
+    threads = _extent("block", block)
+    require_launchable(ptx, entry, threads, dynamic_shared, flags, arch)
+    return run(
+        ptx,
+        entry,
+        _extent("grid", grid),
+        threads,
+        arguments,
+        dynamic_shared=dynamic_shared,
+        step_limit=step_limit,
+        distinct=True,
+        time_limit=time_limit,
+        cluster=None if cluster is None else _extent("cluster", cluster),
+        **options,
     )
 
 

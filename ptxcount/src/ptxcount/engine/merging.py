@@ -1,12 +1,14 @@
-"""The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code for sm_90 (nvcc 13.0.88).
+"""The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code (nvcc 13.0.88).
 
 Loads, or stores, that add different numbers to the same register become one of up to four elements and 16 bytes where
-that surely begins at a multiple of its size (`residues`) and no other access to memory comes between. A load fetches
-one too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
+that surely begins at a multiple of its size (`residues`) and nothing comes between that orders them
+(`shared_accesses`). Vectors count as their elements, of which those that nobody reads are left out. A load fetches one
+element too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,38 +20,75 @@ from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import occupancy
 from ..machine.chunk import Chunk
 from ..ptx.alignment import Residue, residues
-from ..ptx.program import TYPES, Address, Instruction, Operand
+from ..ptx.program import TYPES, Instruction, Operand
+from .dominators import Dominators
 from .flow import BasicBlock
+from .shared_accesses import SharedAccess, breaks_loads, breaks_stores, find_accesses
 
-_KINDS = {"ld": "load", "st": "store"}
-#: Instructions that no access is moved across.
-_BETWEEN = {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "cp"}
+#: Elements, and bytes, of the widest access.
+_MOST_ELEMENTS, _MOST_BYTES = 4, 16
+
+#: Loads that later ones may join, by the properties that they share.
+_Open = dict[tuple[str, int, "Operand | None"], "Neighbours"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Neighbours:
     """Instructions that may be merged."""
 
-    #: ``load`` or ``store``, and the bytes of each.
+    #: ``load`` or ``store``, and the bytes of an element.
     kind: str
     size: int
-    #: What is known of the register.
+    #: What is known of the register, and the block of the first instruction.
     base: Residue
-    #: By the number that each adds to the register, in the order of the code: the identity of the instruction.
-    members: dict[int, int] = field(default_factory=dict)
+    block: int
+    #: In the order of the code: the identities of the instructions, and what they access.
+    instructions: list[int] = field(default_factory=list)
+    accesses: list[SharedAccess] = field(default_factory=list)
+
+    def add(self, identity: int, access: SharedAccess) -> None:
+        """Add an instruction. A vector lies at a multiple of its size, so that more is known of the register."""
+        self.instructions.append(identity)
+        self.accesses.append(access)
+        self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
+
+    def is_ended_by(self, instruction: Instruction) -> bool:
+        """Whether an instruction writes the register."""
+        return getattr(self.accesses[0].base, "name", "") in instruction.writes
+
+    @property
+    def window(self) -> int:
+        """Bytes of the widest access that these may become."""
+        return min(_MOST_ELEMENTS * self.size, _MOST_BYTES, self.base.modulus)
+
+    def takes(self, access: SharedAccess) -> bool:
+        """Whether a store joins those before it: it fills another part of the same window."""
+        first = self.accesses[0]
+        stored = {offset for each in self.accesses for offset in each.needed}
+        places = {(offset + self.base.rest) // max(self.window, 1) for offset in (first.offset, access.offset)}
+        return access.key == first.key and len(places) == 1 and stored.isdisjoint(access.needed)
 
     def pieces(self) -> list[tuple[int, int]]:
-        """Where each access begins that is made of them, and its bytes: none where the alignment is not known."""
-        left, found = {*self.members}, []
+        """Where each access begins that is made of them, and its bytes.
+
+        Stores stay apart where a narrower one comes behind the first.
+        """
+        if self.kind == "store" and any(each.width < self.accesses[0].width for each in self.accesses):
+            return [(each.offset, each.width) for each in self.accesses]
+        left, found = {offset for each in self.accesses for offset in each.needed}, []
         for parts in (4, 2):
             width, rest = parts * self.size, self.base.rest
-            if width > self.base.modulus:
+            if width > self.window:
                 continue
             for start in sorted({(place + rest) // width * width - rest for place in left}):
                 inside = {place for place in left if start <= place < start + width}
                 if len(inside) >= parts - (self.kind == "load" and parts == 4):
                     found.append((start, width))
                     left -= inside
+        for each in self.accesses:
+            if each.elements > 1 and left.issuperset(each.needed) and len(each.needed) == each.elements:
+                found.append((each.offset, each.width))
+                left -= {*each.needed}
         return found + [(place, self.size) for place in sorted(left)]
 
 
@@ -57,41 +96,89 @@ def neighbours(
     code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
 ) -> list[Neighbours]:
     """What may be merged in a kernel, and wide accesses by themselves; variables have these addresses."""
-    if not any(map(_key, code)):
+    accesses = find_accesses(code)
+    if not accesses:
         return []
-    known = residues(code, addresses)
-    found = [group for block in blocks for group in _of_block(code[block.start : block.stop], known)]
-    return [group for group in found if len(group.members) > 1 or group.size > WORD]
+    finder = _Finder(code, blocks, accesses, residues(code, addresses))
+    groups = [*finder.merge_stores(), *finder.merge_loads()]
+    return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD]
 
 
-def _of_block(code: Sequence[Instruction], known: Callable[[Operand | None], Residue]) -> Iterator[Neighbours]:
-    together: dict[tuple[str, int, Operand | None], Neighbours] = {}
-    for one in code:
-        key = _key(one)
-        if key is None and one.opcode in _BETWEEN:
-            together = {}
-        elif key is not None and key[0] == "store":
-            together = {each: group for each, group in together.items() if each == key}
-        if key is not None:
-            if key not in together:
-                together[key] = Neighbours(*key[:2], known(key[2]))
-                yield together[key]
-            where = one.operands[key[0] == "load"]
-            together[key].members.setdefault(where.offset if isinstance(where, Address) else 0, id(one))
-        together = {each: group for each, group in together.items() if getattr(each[2], "name", "") not in one.writes}
+class _Finder:
+    """Finds what may be merged among the accesses of a kernel."""
+
+    def __init__(
+        self,
+        code: Sequence[Instruction],
+        blocks: Sequence[BasicBlock],
+        accesses: Mapping[int, SharedAccess],
+        known: Callable[[Operand | None], Residue],
+    ) -> None:
+        self._blocks, self._accesses, self._known = blocks, accesses, known
+        self._parts = [code[block.start : block.stop] for block in blocks]
+        self._flow = Dominators([block.successors for block in blocks])
+        writes = Counter(name for instruction in code for name in instruction.writes)
+        #: Vectors through registers that have one value, by the straight piece of code: width and offset.
+        self._vectors: defaultdict[tuple[int, Operand | None], list[tuple[int, int]]] = defaultdict(list)
+        for piece, part in zip(self._flow.pieces, self._parts, strict=True):
+            for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
+                if access.width > WORD and writes[getattr(access.base, "name", "")] <= 1:
+                    self._vectors[piece, access.base].append((access.width, access.offset))
+
+    def _begin(self, block: int, access: SharedAccess) -> Neighbours:
+        base = self._known(access.base)
+        for width, offset in self._vectors[self._flow.pieces[block], access.base]:
+            base = base.align(width, offset)
+        return Neighbours(access.kind, access.size, base, block)
+
+    def merge_stores(self) -> Iterator[Neighbours]:
+        """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
+        run: Neighbours | None = None
+        for index, part in enumerate(self._parts):
+            if not self._flow.continues[index]:
+                run = None
+            for instruction in part:
+                access = self._accesses.get(id(instruction))
+                if access is not None and access.kind == "store":
+                    if run is None or not run.takes(access):
+                        run = self._begin(index, access)
+                        yield run
+                    run.add(id(instruction), access)
+                elif run is not None and (breaks_stores(instruction) or run.is_ended_by(instruction)):
+                    run = None
+
+    def merge_loads(self) -> Iterator[Neighbours]:
+        """Yield the loads from one register between which nothing orders them, on any way from the first on."""
+        at_end: dict[int, _Open] = {}
+        for index in self._flow.order:
+            groups = at_end[index] = self._inherit(index, at_end)
+            for instruction in self._parts[index]:
+                access = self._accesses.get(id(instruction))
+                if access is not None and access.kind == "load":
+                    if access.key not in groups:
+                        groups[access.key] = self._begin(index, access)
+                        yield groups[access.key]
+                    groups[access.key].add(id(instruction), access)
+                _close(groups, instruction)
+
+    def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
+        """Return the groups that are open where a block begins: of the block that comes before it on all ways."""
+        before = self._flow.immediate[block]
+        if before is None:
+            return {}
+        groups = {key: group for key, group in at_end[before].items() if self._flow.is_in_loops_of(group.block, block)}
+        for between in self._flow.find_between(before, block) if groups else ():
+            for instruction in self._parts[between]:
+                _close(groups, instruction)
+        return groups
 
 
-def _key(one: Instruction) -> tuple[str, int, Operand | None] | None:
-    """What instructions share that may be merged: their kind, their bytes and the register; None for all others."""
-    kind, (space, *names) = _KINDS.get(one.opcode), one.modifiers or ("",)
-    if kind is None or space != "shared" or one.guard is not None or len(one.operands) != 2:
-        return None
-    where, vector = one.operands[kind == "load"], {"v2": 2, "v4": 4}.get(names[0], 1)
-    element = TYPES.get(names[-1])
-    if len(names) != 1 + (vector > 1) or element is None or not isinstance(where, Address):
-        return None
-    signed = element.kind == "s" and element.size < WORD
-    return None if signed or element.size == 1 else (kind, element.size * vector, where.base)
+def _close(groups: _Open, instruction: Instruction) -> None:
+    """Leave out the groups that no load behind an instruction joins."""
+    if groups and breaks_loads(instruction):
+        groups.clear()
+    for key in [key for key, group in groups.items() if group.is_ended_by(instruction)]:
+        del groups[key]
 
 
 class Merged:
@@ -99,7 +186,7 @@ class Merged:
 
     def __init__(self, group: Neighbours) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
-        first = next(iter(group.members))
+        first = group.accesses[0].offset
         self._pieces = [(start - first, width) for start, width in group.pieces()]
 
     def record(self, chunk: Chunk, place: Value) -> None:

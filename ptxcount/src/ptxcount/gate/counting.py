@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cli.arguments import arguments, variables
-from ..engine.launch import compilation_of, compiled, count
+from ..engine.launch import compilation_of, compiled, count_compiled
 from ..report.listing import lines, source_lines, text_of
 from ..source.cpp_types import checked
 from ..source.declarations import declarations
@@ -135,12 +135,14 @@ def _counted(launch: Launch) -> Counted:
 def _counts(launch: Launch, made: Compilation, entry: str) -> dict[str, Any]:
     """What the cache keeps: all that follows from the PTX, and names files as that does."""
     given = checked(arguments(launch.arguments, launch.folder), launch.arguments, entry, made.files)
-    counters = count(
+    counters = count_compiled(
         made.ptx,
         entry,
         launch.grid,
         launch.block,
         given,
+        flags=launch.flags,
+        arch=launch.arch,
         dynamic_shared=launch.dynamic_shared,
         variables=variables(launch.variables, launch.folder),
         cluster=launch.cluster,

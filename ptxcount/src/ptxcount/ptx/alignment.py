@@ -25,8 +25,12 @@ class Residue(NamedTuple):
         """What is known of a register that has one or the other."""
         return _residue(gcd(self.modulus, other.modulus, self.rest - other.rest), self.rest)
 
+    def align(self, size: int, offset: int) -> Residue:
+        """Return what ptxas knows of a register that a wide access of a size lies behind: offsets that fit it count."""
+        return Residue(size, 0) if size > self.modulus and not offset % size else self
 
-_UNKNOWN = Residue(1, 0)
+
+_UNKNOWN, _ZERO = Residue(1, 0), Residue(_MOST, 0)
 
 
 def _residue(modulus: int, rest: int) -> Residue:
@@ -52,6 +56,21 @@ def _masked(a: Residue, b: Residue) -> Residue:
     return _residue(modulus, a.rest & b.rest)
 
 
+def _without_carries(a: Residue, b: Residue) -> Residue:
+    """The lowest bits of a sum without carries."""
+    return _residue(min(a.modulus, b.modulus), a.rest ^ b.rest)
+
+
+def _remainder(a: Residue, b: Residue) -> Residue:
+    """A number less a multiple of another."""
+    return _residue(gcd(a.modulus, b.modulus, b.rest), a.rest)
+
+
+def _inserted(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
+    """The bits of the second operand below those that are inserted: a place of 4 and more leaves all that counts."""
+    return b if place.modulus == _MOST and place.rest >= 4 else _UNKNOWN
+
+
 #: What instructions make of what is known of their operands.
 _RULES: dict[str, Callable[..., Residue]] = {
     "mov": lambda a: a,
@@ -59,10 +78,15 @@ _RULES: dict[str, Callable[..., Residue]] = {
     "cvta": lambda a: a,
     "add": _sum,
     "sub": lambda a, b: _residue(gcd(a.modulus, b.modulus), a.rest - b.rest),
+    "neg": lambda a: _residue(a.modulus, -a.rest),
     "mul": _product,
+    "mul24": _product,
+    "rem": _remainder,
+    "bfi": _inserted,
     "mad": lambda a, b, c: _sum(_product(a, b), c),
     "and": _masked,
     "or": lambda a, b: _residue(min(a.modulus, b.modulus), a.rest | b.rest),
+    "xor": _without_carries,
     "selp": lambda a, b, p: a.joined(b),
 }
 
@@ -80,12 +104,15 @@ def residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Calla
             return _residue(_MOST, addresses[operand.name])
         return _UNKNOWN
 
+    for one in code:  # vectors, pairs and what is written beside a result
+        target = one.operands[0] if one.operands else None
+        known |= dict.fromkeys(one.writes - {getattr(target, "name", "")}, _UNKNOWN)
     changed = True
     while changed:  # what is known only becomes less
         changed = False
         for one in code:
             target = one.operands[0] if one.operands else None
-            if isinstance(target, Register):
+            if isinstance(target, Register) and known.get(target.name) != _UNKNOWN:
                 found = _made(one, of)
                 before = known.get(target.name)
                 if found is not None and before is not None:
@@ -98,9 +125,11 @@ def residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Calla
 def _made(one: Instruction, of: Callable[[Operand], Residue | None]) -> Residue | None:
     """What is known of a result; None as long as an operand has none."""
     given = [of(each) for each in one.operands[1:]]
-    if one.opcode == "shl" and len(given) == 2 and isinstance(one.operands[2], Immediate):
-        a, places = given[0], int(one.operands[2].value)
-        return a and _residue(a.modulus << places, a.rest << places)
+    if one.opcode == "shl" and len(given) == 2 and given[0]:
+        a, by = given[0], one.operands[2]
+        places = int(by.value) if isinstance(by, Immediate) else 0
+        # By an unknown number of places: a multiple of what the number is a multiple of.
+        return _residue(a.modulus << places, a.rest << places) if isinstance(by, Immediate) else a.joined(_ZERO)
     rule = _RULES.get(one.opcode)
     if rule is None or "hi" in one.modifiers or rule.__code__.co_argcount != len(given):
         return _UNKNOWN

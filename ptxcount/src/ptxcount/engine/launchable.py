@@ -1,0 +1,59 @@
+"""Launches that a GPU refuses: a multiprocessor lacks the registers or the shared memory of a block."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..source import ptxas
+from ..util import architectures
+from ..util.architectures import PARTS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
+from ..util.errors import Index3, LaunchError
+from .executable import Executable, laid_out, load
+
+#: Registers of a thread at most (PTX ISA and CUDA C++ Programming Guide, technical specifications).
+_MAX_REGISTERS = 255
+
+
+def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
+    """Raise `LaunchError` if a multiprocessor of an architecture cannot hold a block of a kernel.
+
+    ptxas says how many registers a thread has, compiling with nvcc's ``flags``; without ptxas none are too many. It is
+    not asked where the most that a thread can have would fit.
+    """
+    threads = prod(block)
+    shared = static_shared(load(ptx, entry)) + dynamic_shared
+    holds = architectures.MULTIPROCESSORS.get(arch.rstrip("af"))
+    if holds and shared > holds.shared_of_block:
+        raise LaunchError(
+            f"{shared} bytes of shared memory a block, {dynamic_shared} of them dynamic; {arch} has "
+            f"{holds.shared_of_block}; use smaller tiles, or --arch for a GPU that has more"
+        )
+    if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
+        return
+    resources = ptxas.assemble(ptx, flags, arch).get(entry)
+    if resources is None:
+        return
+    most = WARP * architectures.fit_warps(resources.registers)
+    if threads > most:
+        warps = round_up(-(-threads // WARP), PARTS)
+        taken = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
+        raise LaunchError(
+            f"block {block}: {threads} threads of {resources.registers} registers take {taken} registers, a "
+            f"multiprocessor has {REGISTERS}; launch at most {most} threads a block, or compile with "
+            f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
+        )
+
+
+def require_static_shared(size: int) -> None:
+    """Raise `LaunchError` if a kernel has more bytes of static shared memory than any architecture allows."""
+    if size > STATIC_SHARED:
+        raise LaunchError(
+            f"{size} bytes of static shared memory a block; {STATIC_SHARED} are allowed; use smaller arrays, or "
+            "dynamic shared memory (extern __shared__, --dynamic-shared)"
+        )
+
+
+def static_shared(kernel: Executable) -> int:
+    """Return the bytes of a kernel's own static shared memory."""
+    variables = (each for each in kernel.variables if each.space == "shared" and not each.problem)
+    return laid_out(variables)[1]

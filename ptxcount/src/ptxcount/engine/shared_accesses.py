@@ -1,0 +1,112 @@
+"""Accesses to shared memory that ptxas may merge, and instructions that it merges none across (nvcc 13.0.88)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..counting.transactions import WORD
+from ..ptx.program import GIVEN, TYPES, Address, Group, Instruction, Operand, Register
+
+_KINDS = {"ld": "load", "st": "store"}
+_VECTORS = {"v2": 2, "v4": 4}
+
+#: Instructions that no access is moved across, and those that no store is moved across.
+_BREAKS = frozenset(
+    ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
+)
+_BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
+#: State spaces whose accesses are none to shared memory; an access without a space may be one.
+_OTHER_SPACES = frozenset(("global", "local", "const", "param", GIVEN))
+_RELEASES = frozenset(("release", "acq_rel"))
+
+#: Instructions that need a halfword as a word with zeros, which a load of 16 bits gives and one of 32 bits does not.
+_OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
+_NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
+
+
+class SharedAccess(NamedTuple):
+    """A load or a store that ptxas may merge with others."""
+
+    #: ``load`` or ``store``, the bytes of an element, and the register or variable that the offset is added to.
+    kind: str
+    size: int
+    base: Operand | None
+    #: Offset and elements, as written; and the offsets of those elements that are needed.
+    offset: int
+    elements: int
+    needed: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, int, Operand | None]:
+        """The properties that accesses share which may be merged."""
+        return self.kind, self.size, self.base
+
+    @property
+    def width(self) -> int:
+        """Bytes, as written."""
+        return self.size * self.elements
+
+
+def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
+    """Return the accesses that ptxas may merge, by the identity of the instruction."""
+    if not any(instruction.opcode in _KINDS and "shared" in instruction.modifiers for instruction in code):
+        return {}
+    readers: defaultdict[str, list[Instruction]] = defaultdict(list)
+    for instruction in code:
+        for name in instruction.reads:
+            readers[name].append(instruction)
+    accesses = ((id(instruction), _access(instruction, readers)) for instruction in code)
+    return {identity: access for identity, access in accesses if access is not None}
+
+
+def _access(instruction: Instruction, readers: Mapping[str, Sequence[Instruction]]) -> SharedAccess | None:
+    kind, (space, *names) = _KINDS.get(instruction.opcode), instruction.modifiers or ("",)
+    if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
+        return None
+    is_load = kind == "load"
+    place, value = instruction.operands[is_load], instruction.operands[not is_load]
+    count, element = _VECTORS.get(names[0], 1), TYPES.get(names[-1])
+    if len(names) != 1 + (count > 1) or element is None or not isinstance(place, Address) or element.size == 1:
+        return None
+    if element.size < WORD and (element.kind == "s" or (is_load and _is_extended(value, readers))):
+        return None
+    offsets = [place.offset + element.size * index for index in range(count)]
+    needed = offsets
+    if is_load and isinstance(value, Group) and len(value.items) == count:
+        read = [isinstance(item, Register) and item.name in readers for item in value.items]
+        needed = [offset for offset, is_read in zip(offsets, read, strict=True) if is_read] or offsets
+    return SharedAccess(kind, element.size, place.base, place.offset, count, tuple(needed))
+
+
+def _is_extended(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
+    """Whether a halfword is loaded into a word, or needed as one."""
+    if not isinstance(target, Register):
+        return False
+    return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
+
+
+def _needs_word(reader: Instruction) -> bool:
+    is_whole = not any(name.startswith(("f", "bf")) for name in reader.modifiers)
+    if reader.opcode == "setp":
+        return "u16" in reader.modifiers
+    return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_whole)
+
+
+def breaks_loads(instruction: Instruction) -> bool:
+    """Whether ptxas merges no loads from shared memory across an instruction."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in ("st", "atom", "red"):
+        return _OTHER_SPACES.isdisjoint(modifiers)
+    return opcode in _BREAKS or (opcode == "cp" and "commit_group" not in modifiers)
+
+
+def breaks_stores(instruction: Instruction) -> bool:
+    """Whether ptxas merges no stores to shared memory across an instruction."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode == "ld" and _OTHER_SPACES.isdisjoint(modifiers):
+        return True
+    if opcode in ("st", "atom", "red") and not _RELEASES.isdisjoint(modifiers):
+        return True
+    return instruction.guard is not None or opcode in _BREAKS_STORES or breaks_loads(instruction)

@@ -1,0 +1,63 @@
+"""ptxas, the assembler of PTX: the resources that it reports of a kernel (``ptxas -v``)."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ..util.errors import PtxError
+from .nvcc import call, find_nvcc, words
+
+_ENTRY = "Compiling entry function '"
+_REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+class Resources(NamedTuple):
+    """Resources of a kernel and of the functions that it may call."""
+
+    #: 32-bit registers a thread.
+    registers: int
+    #: Bytes of static shared memory a block.
+    shared_bytes: int
+    #: Bytes of local memory a thread: stack frames, spill stores and spill loads, summed over kernel and functions.
+    stack_frame: int
+    spill_stores: int
+    spill_loads: int
+
+
+def parse_report(messages: str) -> dict[str, Resources]:
+    """Read the resources of each kernel off a report.
+
+    ptxas lists the functions that a kernel may call behind it, up to the next kernel. Their registers are in the
+    kernel's number, their frames and spills are not. A kernel in other words than those known here is left out.
+    """
+    kernels = {}
+    for section in messages.split(_ENTRY)[1:]:
+        registers, shared, frames = _REGISTERS.search(section), _SHARED.search(section), _FRAME.findall(section)
+        if registers and frames:
+            sums = (sum(map(int, column)) for column in zip(*frames, strict=True))
+            name = section.partition("'")[0]
+            kernels[name] = Resources(int(registers[1]), int(shared[1]) if shared else 0, *sums)
+    return kernels
+
+
+@lru_cache(maxsize=64)
+def assemble(ptx: str, flags: str, arch: str) -> dict[str, Resources]:
+    """Return the resources of each kernel of some PTX; none where there is no ptxas, or it refuses.
+
+    ``flags`` are nvcc's, such as ``--maxrregcount=64``.
+    """
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx, encoding="utf-8")
+        target = str(source.with_suffix(".cubin"))
+        options = ["-cubin", "-arch", arch, *words(flags), "-Xptxas", "-v", str(source), "-o", target]
+        try:
+            done = call([str(find_nvcc()), *options])
+        except PtxError:
+            return {}
+    return parse_report((done.stdout + done.stderr).decode("utf-8", "replace"))

@@ -1,0 +1,235 @@
+"""Kernels whose accesses to shared memory ptxas merges, or does not, in a shorthand.
+
+``ld8`` and ``st.v2:8`` access 4 bytes, or twice 4, 8 bytes behind a register that is a multiple of 16; ``ld[%r6]:8``
+behind another. PTX stands in angle brackets. What is loaded is stored to global memory in the end.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"<[^>]*>|\S+")
+_ACCESS = re.compile(r"(ld|st)(?:\.(v2|v4))?(?:\[(%\w+)\])?:?(\d+)")
+
+_BEGIN = """
+.reg .pred %p<9>; .reg .b16 %h<40>; .reg .b32 %r<90>; .reg .f32 %f<40>; .reg .b64 %d<20>;
+.shared .align 16 .b8 s[8192]; .shared .align 16 .b8 u[8192]; .local .align 4 .b8 l[64];
+ld.param.u64 %d0, [o]; ld.param.u64 %d1, [g]; ld.param.u32 %r9, [n];
+mov.u32 %r0, %tid.x; mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.s32 %r3, %r1, %r2; mov.u32 %r4, u; add.s32 %r5, %r4, %r2;
+mul.wide.u32 %d2, %r0, 2048; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2; setp.gt.s32 %p1, %r9, 5;
+"""
+
+
+def kernel(name: str, code: str) -> str:
+    """Return a kernel's PTX."""
+    lines, loaded = [], list[str]()
+    for word in _WORD.findall(code):
+        match = _ACCESS.fullmatch(word)
+        if match is None:
+            lines.append(word[1:-1])
+            continue
+        opcode, vector, base, offset = match.groups()
+        count, place = int((vector or "v1")[1]), f"[{base or '%r3'}+{offset}]"
+        values = [f"%r{40 + len(loaded) + n}" if opcode == "ld" else "%r9" for n in range(count)]
+        loaded += values if opcode == "ld" else []
+        value = f"{{{', '.join(values)}}}" if vector else values[0]
+        operands = f"{value}, {place}" if opcode == "ld" else f"{place}, {value}"
+        lines.append(f"{opcode}.shared{'.' + vector if vector else ''}.u32 {operands};")
+    lines += [f"st.global.u32 [%d3+{1024 + 4 * n}], {value};" for n, value in enumerate(loaded)]
+    parameters = ".param .u64 o, .param .u64 g, .param .u32 n"
+    return f".visible .entry {name}({parameters})\n{{{_BEGIN}{chr(10).join(lines)}\nret;\n}}\n"
+
+
+#: PTX between two pairs of accesses.
+_BETWEEN = [
+    "st.global.u32 [%d3], %r0;",
+    "atom.global.add.u32 %r10, [%d3], 1; st.global.u32 [%d3+4], %r10;",
+    "atom.acq_rel.gpu.global.add.u32 %r10, [%d3], 1; st.global.u32 [%d3+4], %r10;",
+    "red.release.gpu.global.add.u32 [%d3], 1;",
+    "ld.acquire.gpu.global.u32 %r10, [%d4]; st.global.u32 [%d3+4], %r10;",
+    "st.local.u32 [l], %r0;",
+    "st.u32 [%d3], %r0;",
+    "ld.u32 %r10, [%d4]; st.global.u32 [%d3+4], %r10;",
+    "ld.shared.u32 %r10, [%r5]; st.global.u32 [%d3+4], %r10;",
+    "st.shared.u32 [%r5], 1;",
+    "atom.shared.add.u32 %r10, [%r5], 1; st.global.u32 [%d3+4], %r10;",
+    "bar.sync 0;",
+    "bar.warp.sync 0xffffffff;",
+    "fence.acq_rel.gpu;",
+    "membar.cta;",
+    "cp.async.commit_group;",
+    "cp.async.wait_group 0;",
+    "cp.async.bulk.commit_group;",
+    "nanosleep.u32 100;",
+    "griddepcontrol.wait;",
+    "griddepcontrol.launch_dependents;",
+    "mbarrier.init.shared.b64 [%r5], 32;",
+    "mbarrier.arrive.shared.b64 %d6, [%r5];",
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r0};",
+    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r10}, [%r5]; st.global.u32 [%d3+4], %r10;",
+    "pmevent 1;",
+    "shfl.sync.down.b32 %r10, %r0, 1, 31, 0xffffffff; st.global.u32 [%d3+4], %r10;",
+    "@%p1 bra BEHIND; st.global.u32 [%d3], %r0; BEHIND:",
+    "@%p1 bra BEHIND; st.shared.u32 [%r5], 1; BEHIND:",
+    "@%p1 bra BEHIND; st.global.u32 [%d3], 1; bra END; BEHIND: st.global.u32 [%d3], 2; END:",
+    "@%p1 st.global.u32 [%d3], 1;",
+    "@%p1 ret;",
+    (
+        "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; setp.lt.s32 %p2, %r30, "
+        "%r9; @%p2 bra LOOP;"
+    ),
+]
+
+#: PTX that computes %r10, which is added to a multiple of 16.
+_NUMBERS = [
+    "ld.global.v2.u32 {%r11, %r12}, [%d4]; shl.b32 %r10, %r11, 4;",
+    "ld.global.v2.u32 {%r10, %r12}, [%d4];",
+    "shfl.sync.idx.b32 %r11|%p2, %r0, 0, 31, 0xffffffff; shl.b32 %r10, %r11, 4;",
+    "shl.b32 %r11, %r0, 4; shfl.sync.idx.b32 %r10, %r11, 0, 31, 0xffffffff;",
+    "and.b32 %r11, %r9, 3; mov.u32 %r12, 4; shl.b32 %r10, %r12, %r11;",
+    "mov.u32 %r12, 8; shl.b32 %r10, %r12, %r9;",
+    "shl.b32 %r10, %r2, %r9;",
+    "xor.b32 %r10, %r2, 8;",
+    "shl.b32 %r11, %r9, 4; xor.b32 %r10, %r2, %r11;",
+    "neg.s32 %r10, %r2;",
+    "rem.u32 %r10, %r2, 48;",
+    "bfi.b32 %r10, %r9, 0, 4, 8;",
+    "mul24.lo.u32 %r10, %r0, 16;",
+    "shl.b32 %r11, %r9, 4; min.u32 %r10, %r2, %r11;",
+    "shl.b32 %r11, %r9, 8; shr.u32 %r10, %r11, 2;",
+    "setp.ne.s32 %p2, %r9, 0; selp.b32 %r10, 8, 0, %p2;",
+    (
+        "mov.u32 %r10, 0; LOOP: st.global.u32 [%d3], %r10; ld.global.v2.u32 {%r10, %r12}, [%d4]; setp.gt.s32 "
+        "%p2, %r12, 0; @%p2 bra LOOP;"
+    ),
+]
+
+#: Kernels: orders and widths, alignments that wide accesses show, unused words, halfwords, ways through the code.
+KERNELS = [
+    "st0 st4 st64 st8 st12",
+    "st0 st64 st4",
+    "st0 st16 st4 st20",
+    "st0 st8 st4",
+    "st0 st4 st16 st20 st8 st12",
+    "st0 st0 st4",
+    "st0 st4 st8 st4 st12",
+    "st0 st[%r5]:0 st4",
+    "st.v2:0 st8 st12",
+    "st0 st4 st.v2:8",
+    "st.v2:0 st.v2:8",
+    "st8 st.v2:0",
+    "st4 st.v2:8 st0",
+    "st0 st.v2:8 st4",
+    "st12 st8 st.v2:0",
+    "st.v2:8 st0 st4",
+    "st.v2:0 st16 st8 st12",
+    "st.v2:0 st4 st8",
+    "st.v2:0 st8 st.v2:16 st.v2:24",
+    "st0 <st.shared.u64 [%r3+8], %d1;> st4",
+    "ld0 ld4 ld64 ld8 ld12",
+    "ld.v2:0 ld8",
+    "ld8 ld.v2:0",
+    "ld.v2:0 ld8 ld12",
+    "ld.v2:0 ld12",
+    "ld.v2:0 ld4",
+    "ld.v4:0 ld4",
+    "ld0 ld0 ld4",
+    "ld.v2:0 ld.v2:0",
+    "ld4 ld.v2:8 ld24",
+    "ld.v2:0 ld8 ld.v2:16 ld24 ld28",
+    "ld0 ld[%r5]:0 ld4",
+    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v4[%r6]:0 ld[%r6]:16 ld[%r6]:20 ld[%r6]:24 ld[%r6]:28",
+    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v2[%r6]:8 ld[%r6]:0 ld[%r6]:4",
+    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v2[%r6]:4 ld[%r6]:12 ld[%r6]:16",
+    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> st.v2[%r6]:8 <bar.sync 0;> ld[%r6]:0 ld[%r6]:4",
+    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> st.v2[%r6]:0 st[%r6]:8 st[%r6]:12",
+    (
+        "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1; shl.b32 %r13, %r9, 3; add.s32 %r14, %r13, %r1;> "
+        "st[%r14]:0 st[%r14]:8 st[%r14]:4 st[%r14]:12"
+    ),
+    (
+        "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r30; st.global.u32 "
+        "[%d3+4], %r31; st.global.u32 [%d3+8], %r32;>"
+    ),
+    "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r30; st.global.u32 [%d3+4], %r33;>",
+    "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r31;> ld16",
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.f32.f16 %f0, %h0; st.global.f32 [%d3+0], "
+        "%f0; cvt.f32.f16 %f1, %h1; st.global.f32 [%d3+4], %f1;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.u32.u16 %r20, %h0; st.global.u32 "
+        "[%d3+0], %r20; cvt.u32.u16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.s32.s16 %r20, %h0; st.global.u32 "
+        "[%d3+0], %r20; cvt.s32.s16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.f32.bf16 %f0, %h0; st.global.f32 "
+        "[%d3+0], %f0; cvt.f32.bf16 %f1, %h1; st.global.f32 [%d3+4], %f1;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; add.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; add.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; sub.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; sub.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; or.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; or.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; and.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; and.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shl.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; shl.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shr.u16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; shr.u16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shr.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; shr.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; mul.lo.s16 %h20, %h0, 5; st.global.b16 "
+        "[%d3+0], %h20; mul.lo.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; min.u16 %h20, %h0, 5; st.global.b16 [%d3+0], "
+        "%h20; min.u16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; mul.wide.u16 %r20, %h0, 5; st.global.u32 "
+        "[%d3+0], %r20; mul.wide.u16 %r21, %h1, 5; st.global.u32 [%d3+4], %r21;>"
+    ),
+    (
+        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; add.f16 %h20, %h0, %h0; st.global.b16 "
+        "[%d3+0], %h20; add.f16 %h21, %h1, %h1; st.global.b16 [%d3+4], %h21;>"
+    ),
+    (
+        "<ld.shared.u16 %r30, [%r3]; ld.shared.u16 %r31, [%r3+2]; st.global.u32 [%d3], %r30; st.global.u32 "
+        "[%d3+4], %r31;>"
+    ),
+    (
+        "<ld.shared.v2.u16 {%h0, %h1}, [%r3]; cvt.u32.u16 %r20, %h0; st.global.u32 [%d3+0], %r20; "
+        "cvt.u32.u16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
+    ),
+    (
+        "<st.shared.b16 [%r3], %h1; st.shared.b16 [%r3+8], %h1; st.shared.b16 [%r3+2], %h1; st.shared.b16 "
+        "[%r3+4], %h1; st.shared.b16 [%r3+6], %h1;>"
+    ),
+    (
+        "ld0 ld4 <mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 "
+        "[%d3], %r30;> ld12"
+    ),
+    "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;> ld12",
+    *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
+    *(f"<{ptx} add.s32 %r6, %r10, %r1;> ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12" for ptx in _NUMBERS),
+]

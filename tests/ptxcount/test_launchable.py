@@ -1,0 +1,126 @@
+"""Launches that no GPU accepts are errors with the numbers and with a remedy, not counts."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import LaunchError, count
+from ptxcount.command_line import main
+from ptxcount.util import architectures
+
+#: A kernel that needs more registers than 1024 threads can have, and kernels with each bound of a launch.
+SOURCE = r"""
+extern __shared__ float dynamic[];
+__device__ float mix(const float* in, int n) {
+    float r[120], s = 0;
+#pragma unroll
+    for (int k = 0; k < 120; ++k) r[k] = in[(threadIdx.x + k * 32) % n];
+#pragma unroll
+    for (int k = 0; k < 120; ++k) r[k] = r[k] * r[(k * 7 + 3) % 120] + r[(k + 60) % 120];
+#pragma unroll
+    for (int k = 0; k < 120; ++k) s = s * 0.5f + r[k] * r[(k + 41) % 120];
+    return s;
+}
+extern "C" {
+__global__ void heavy(float* out, int n) { out[threadIdx.x] = mix(out, n); }
+__global__ void __launch_bounds__(256) bounded(float* out, int n) { out[threadIdx.x] = 1; }
+__global__ void __launch_bounds__(1024) heavy_bounded(float* out, int n) { out[threadIdx.x] = mix(out, n); }
+#define KERNEL(name, size, more) __global__ void name(float* out, int n) { \
+    __shared__ float s[size]; s[threadIdx.x] = n; more; __syncthreads(); out[threadIdx.x] = s[threadIdx.x ^ 1]; }
+KERNEL(large, 12289,)
+KERNEL(largest, 12288,)
+KERNEL(both, 1024, dynamic[threadIdx.x] = n)
+}
+"""
+
+#: A kernel, threads, options, and a part of the error; none where the launch is allowed.
+LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
+    ("heavy", 256, {}, ""),
+    ("heavy", 1024, {}, r"1024 threads of 1\d\d registers take 1\d{5} registers, .* has 65536; launch at most 384"),
+    ("heavy", 1024, {}, r"__launch_bounds__\(1024\) or -maxrregcount=64$"),
+    ("heavy", 640, {}, r"__launch_bounds__\(640\) or -maxrregcount=96$"),
+    ("heavy", 1024, {"flags": "-maxrregcount=64"}, ""),
+    ("heavy", 640, {"flags": "-maxrregcount=96"}, ""),
+    ("heavy_bounded", 1024, {}, ""),
+    ("bounded", 256, {}, ""),
+    ("bounded", 257, {}, "compiled for at most 256 threads"),
+    ("largest", 32, {}, ""),
+    ("large", 32, {}, "49156 bytes of static shared memory a block; 49152 are allowed; .*extern __shared__"),
+    ("both", 32, {"dynamic_shared": 227 * 1024 - 4096}, ""),
+    ("both", 32, {"dynamic_shared": 227 * 1024 - 4095}, "232449 bytes of shared memory a block"),
+    ("both", 32, {"dynamic_shared": 99 * 1024 - 4096, "arch": "sm_86"}, ""),
+    ("both", 32, {"dynamic_shared": 99 * 1024 - 4095, "arch": "sm_86"}, "sm_86 has 101376"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
+def test_launches(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
+    """A block that a multiprocessor cannot hold, or that the kernel forbids, is refused."""
+    arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
+    if error:
+        with pytest.raises(LaunchError, match=error):
+            count(SOURCE, entry, 1, threads, arguments, **options)
+    else:
+        assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
+
+
+#: Directives of a kernel, threads of a block along x and y, and whether it may be launched: no ptxas is needed.
+DIRECTIVES = [
+    (".maxntid 128", (128, 1), True),
+    (".maxntid 128", (129, 1), False),
+    (".maxntid 16, 8", (128, 1), True),
+    (".maxntid 16, 8", (16, 9), False),
+    (".reqntid 16, 8", (16, 8), True),
+    (".reqntid 16, 8", (128, 1), False),
+    (".reqntid 128", (64, 1), False),
+]
+
+
+@pytest.mark.parametrize(("directive", "block", "allowed"), DIRECTIVES)
+def test_directives_without_ptxas(
+    directive: str, block: tuple[int, int], allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's own bounds hold where there is no nvcc, and so no ptxas."""
+    monkeypatch.setenv("NVCC", "/nowhere/nvcc")
+    ptx = f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{directive}\n{{\n\tret;\n}}\n"
+    refusal = pytest.raises(LaunchError, match="the kernel was compiled for")
+    with nullcontext() if allowed else refusal:
+        assert count(ptx, "k", 1, block, []).totals()["load_requests"] == 0
+
+
+def test_gate_and_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``pin`` and ``check`` end with exit code 2 and pin nothing; ``ptxcount FILE`` ends with 1."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SOURCE, encoding="utf-8")
+    table = [
+        "file = 'k.cu'",
+        "kernel = 'heavy'",
+        "grid = 1",
+        "block = 1024",
+        "arguments = ['out=float32[4096]', 'n=int32:4096']",
+    ]
+    for flags, code in (("", 2), ("-maxrregcount=64", 0)):
+        Path("ptxcount.toml").write_text("\n".join(["[[launch]]", *table, f"flags = '{flags}'"]), encoding="utf-8")
+        for command in ("pin", "check"):
+            assert main([command]) == code
+            said = capsys.readouterr()
+            assert ("k.cu:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of " in said.out + said.err) is (
+                code == 2
+            )
+        words = ["k.cu", "--entry", "heavy", "--grid", "1", "--block", "1024", "out=float32[4096]", "int32:4096"]
+        assert main([*words, "--flags", flags]) == code // 2
+
+
+def test_registers_and_warps_agree() -> None:
+    """The registers that a remedy names fit, and more of them do not, for every number of warps in a block."""
+    for threads in range(32, 1025, 32):
+        registers = architectures.fit_registers(threads)
+        assert 32 * architectures.fit_warps(registers) >= threads
+        assert registers == 255 or 32 * architectures.fit_warps(registers + 1) < threads

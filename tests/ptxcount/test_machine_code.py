@@ -1,0 +1,95 @@
+"""Accesses to shared memory "as ptxas would merge" are those of its machine code."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ptxcount.engine.executable import prepare
+from ptxcount.ptx.parser import parse
+from ptxcount.ptx.program import TYPES
+from ptxcount.source.nvcc import find_nvcc
+from tests.ptxcount.machine_code_kernels import KERNELS, kernel
+
+#: Kinds and bytes of accesses -> how many.
+Accesses = Counter[tuple[str, int]]
+
+_HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
+_SASS = re.compile(r"\b(LDS|STS)((?:\.[A-Z0-9]+)*) ")
+_SECTION = re.compile(r"\s*\.section\s+\.text\.(\S+?),")
+_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+
+
+@pytest.fixture(scope="module")
+def nvdisasm() -> Path:
+    """The disassembler that PyPI's wheel brings beside nvcc."""
+    path = Path(find_nvcc()).resolve().with_name("nvdisasm")
+    if not path.exists():
+        pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
+    return path
+
+
+def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
+    """Return the accesses in the machine code of each kernel."""
+    source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
+    source.write_text(text)
+    words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90", str(source), "-o", str(cubin)]
+    subprocess.run(words, check=True, capture_output=True, text=True)
+    done = subprocess.run([str(nvdisasm), "-c", str(cubin)], check=True, capture_output=True, text=True)
+    kernels: dict[str, Accesses] = {}
+    name = ""
+    for line in done.stdout.splitlines():
+        if section := _SECTION.match(line):
+            name = section[1]
+            kernels[name] = Counter()
+        for match in _SASS.finditer(line):
+            width = next((_WIDTHS[word] for word in match[2].split(".") if word in _WIDTHS), 4)
+            kernels[name]["load" if match[1] == "LDS" else "store", width] += 1
+    return kernels
+
+
+def predict(text: str) -> dict[str, Accesses]:
+    """Return the accesses of each kernel as ptxcount merges them."""
+    program, kernels = parse(text), {}
+    for name in program.entries:
+        executable = prepare(program, name)
+        accesses: Accesses = Counter()
+        for group in executable.neighbours:
+            accesses.update((group.kind, width) for _, width in group.pieces())
+        grouped = {each for group in executable.neighbours for each in group.instructions}
+        for each in executable.entry.instructions:
+            if each.opcode in ("ld", "st") and "shared" in each.modifiers and id(each) not in grouped:
+                elements = {"v2": 2, "v4": 4}.get(each.modifiers[1], 1)
+                accesses["load" if each.opcode == "ld" else "store", TYPES[each.modifiers[-1]].size * elements] += 1
+        kernels[name] = accesses
+    return kernels
+
+
+def test_kernels(nvdisasm: Path, tmp_path: Path) -> None:
+    """Merged accesses equal those of the machine code: in kernels with each rule, and none is left out."""
+    text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
+    found, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    names = {f"k{number}": code for number, code in enumerate(KERNELS)}
+    differ = {code: (found[name], expected[name]) for name, code in names.items() if found[name] != expected[name]}
+    assert not differ
+    assert len(KERNELS) >= 60
+
+
+@pytest.mark.parametrize("kind", ["ld", "st"])
+def test_all_subsets_of_eight_words(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
+    """Every choice of eight words in a row, and every order of four."""
+    choices = [each for count in range(1, 9) for each in itertools.combinations(range(8), count)]
+    choices += itertools.permutations(range(4))
+    text = _HEADER + "".join(
+        kernel(f"k{number}", " ".join(f"{kind}{4 * word}" for word in words)) for number, words in enumerate(choices)
+    )
+    found, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    assert len(choices) == 255 + 24 == len(found)
+    assert {choices[n]: found[f"k{n}"] for n in range(len(choices))} == {
+        choices[n]: expected[f"k{n}"] for n in range(len(choices))
+    }
