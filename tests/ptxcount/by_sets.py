@@ -57,6 +57,11 @@ def local_sectors(lanes: Lanes, width: int) -> list[int]:
     return [sum(len({(a // 4 + k, n // 8) for n, a in enumerate(lanes) if a is not None}) for k in range(words))]
 
 
+def constant_addresses(lanes: Lanes, width: int) -> list[int]:
+    """Different addresses, of each half of 16 bytes."""
+    return [len({(a, half) for a in lanes if a is not None for half in range(max(width // 8, 1))})]
+
+
 def _most(keys: Sequence[Any]) -> int:
     return max(Counter(keys).values(), default=0)
 
@@ -82,6 +87,7 @@ _SERVED = ("wavefronts", "conflict_free")
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
     "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
     "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED), "local": (local_sectors, ("sectors",)),
+    "constant": (constant_addresses, ("addresses",)),
 }  # fmt: skip
 
 
@@ -92,9 +98,11 @@ HELD: dict[int, Counter[str]] = {}
 class Watched(Access):
     """An access that is also counted warp by warp by sets, into `HELD`."""
 
-    def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None) -> None:
+    def record(
+        self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None, again: bool = False
+    ) -> None:
         """As `Access.record`."""
-        super().record(address, active, shape, turns)
+        super().record(address, active, shape, turns, again)
         where, on = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
         held = HELD.setdefault(id(self), Counter())
@@ -105,8 +113,8 @@ class Watched(Access):
                          for t in range(first, first + 32)]  # fmt: skip
                 asked = sum(lane is not None for lane in lanes)
                 if asked:
-                    held["requests"] += max(self.width // 4, 1) if self.space == "local" else 1
-                    held["useful_bytes"] += asked * self.width
+                    held["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
+                    held["useful_bytes"] += asked * self.width * (not again)
                     held.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:

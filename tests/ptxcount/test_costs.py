@@ -197,3 +197,56 @@ def test_fewer_than_the_bytes_would_fill() -> None:
     access.add(8, 8, 32 * 16)
     (one,) = costs(LaunchCounters(32, accesses=[access]))
     assert (one.amount, one.least) == (8, 8)
+
+
+#: What is done with an array of local memory: at places that ptxas knows, and at others.
+LOCAL = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+    .local .align 4 .b8 array[256];
+    .reg .b64 %rd<6>; .reg .b32 %r<6>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    mov.u64 %rd3, array;
+    and.b64 %rd4, %rd2, 252;
+    add.u64 %rd5, %rd3, %rd4;
+    st.local.u32 [%rd3], %r1;
+    st.local.u32 [%rd3+4], %r1;
+    st.local.u32 [%rd3+8], %r1;
+    st.local.u32 [%rd3+12], %r1;
+    ld.local.u32 %r2, [{place}];
+    st.global.u32 [%rd1], %r2;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "has_nvcc", "first", "caveat"),
+    [
+        ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
+        ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
+        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes a thread there"),
+    ],
+)
+def test_local_memory(
+    place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The stack frame of ptxas decides whether it leads; the table has it in any case, and says so."""
+    if not has_nvcc:
+        monkeypatch.setattr("ptxcount.gate.machine_code._compiled", lambda *_: {})
+    file = tmp_path / "local.ptx"
+    file.write_text(LOCAL.format(place=place))
+    assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0
+    _, begin, *rest = capsys.readouterr().out.split("\n\n")
+    table = next(part for part in rest if part.startswith("local "))
+    assert begin.startswith(f"{first}\n")
+    assert ("local memory" in begin) is ("all of it" not in caveat)
+    assert table.splitlines()[2].split(maxsplit=5)[:3] == ["store", "4", "16"]
+    assert table.splitlines()[2].endswith(f"  {caveat}")

@@ -113,6 +113,8 @@ LOCAL = "float a[8]; for (int j = 0; j < 8; j++) a[(i + j) % 8] = j; out[i] = a[
 TILE = f"__shared__ T s[256]; s[threadIdx.x] = n; __syncthreads();\n i += s[threadIdx.x * 2 % 256];\n {BODY}"
 MANY = " + ".join(f"in[{n}]" for n in range(16)) + " +\n2 * in["
 BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
+TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
+CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
 Change = Callable[[Repository], object]
 #: What changes one after the other, the exit code of check, and how the lines begin that are said.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
@@ -135,6 +137,16 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>",
       *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
+    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
+     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024",
+      "scale.cu:6: PC003 constant load requests rose"]),
+    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
+    ([_limits("constant_addresses = 0"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
+      lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
+    ([_limits("constant_addresses_per_request = 32"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
+      lambda one: one.run("pin", "--accept")], 0, []),
+    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
+      lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
     ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1, [f"{ROSE}; doubled"]),
     ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
       lambda one: one.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts

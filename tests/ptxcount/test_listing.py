@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.util.errors import Source
 
@@ -29,7 +29,7 @@ LAUNCH = LaunchCounters(
         _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256),
         _access(8, "shared", "load", requests=2, wavefronts=4, conflict_free=2),
         _access(8, "shared", "store", requests=2, wavefronts=2, conflict_free=2),
-        _access(12, "local", "store", requests=2),
+        _access(12, "local", "store", requests=2, sectors=12),
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
         _access(5, "global", "atomic", OTHER, requests=2, sectors=2, lines=2, useful_bytes=8, together=5),
@@ -55,7 +55,7 @@ kernel.cu:
      10  text 10
      11  text 11
      12  text 12
-         ^ store: local memory
+         ^ store: local memory, 6.00 sectors a request
      13  text 13
      14  text 14
         ...
@@ -86,6 +86,9 @@ shared                  requests      wavefronts     per request  bank conflicts
   store                        2               2            1.00               0
   atomic                       1               2            2.00               0  retries among warps are not counted
 
+local                   requests         sectors     per request    useful bytes
+  store                        2              12            6.00               0  ptxas may keep it in registers
+
 64 threads, 2.5 PTX instructions each"""
 
 
@@ -106,7 +109,7 @@ def test_table() -> None:
 def test_json() -> None:
     """The totals; where there are atomics, also what these leave out."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
-    nothing: dict[str, Any] = {"caveats": {}, "findings": []}
+    nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.as_json(without))
     assert [(each["line"], len(each["accesses"])) for each in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
     assert printed == {**without.totals(), **nothing}
@@ -115,7 +118,7 @@ def test_json() -> None:
     assert printed == {
         **LAUNCH.totals(),
         **nothing,
-        "caveats": {"shared atomic": "retries among warps are not counted"},
+        "caveats": {"shared atomic": "retries among warps are not counted", "local store": LOCAL[None]},
     }
 
 

@@ -17,13 +17,15 @@ LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sec
 ATOMICS, SHARED = {"atomic_requests", "atomic_sectors"}, "shared_load_wavefronts"
 #: What ptxcount counts otherwise; docs/evidence/counter.md says why, where it is known.
 OTHERWISE: dict[str, set[str]] = {
-    # ptxas merges, drops or unrolls accesses, or makes loops of what is one instruction of PTX
+    # ptxas merges, drops or unrolls accesses
     "summed_by_function": STORES,
     "tiles": LOADS,
     "reduced_by_hardware": LOADS,
     "attention": LOADS,
     "sparse_product": LOADS,
-    "half_atomics": {*LOADS, *ATOMICS, "shared_atomic_wavefronts"},
+    # a second warp's retries; the chip's wavefronts hold generic atomics on global memory as well
+    "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"},
+    "function halves": {"shared_atomic_wavefronts"},
     # which warp comes first
     "compacted": {"store_sectors"},
     "quantised": {"shared_atomic_wavefronts"},
@@ -36,7 +38,6 @@ OTHERWISE: dict[str, set[str]] = {
     "function shapes": {"load_requests", *STORES},
     "function chosen": STORES,
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
-    "function halves": {*LOADS, *ATOMICS, SHARED, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},
 }
 #: Counters that are near, by a share: fetches of eight neighbours, and of four of 16 bytes.

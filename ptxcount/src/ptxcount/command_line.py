@@ -8,8 +8,10 @@ A file alone lists its kernels, each with a command to begin with.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +21,7 @@ from .cli.ending import ended
 from .cli.options import dimensions, flags_of, joined_flags, printable
 from .engine.execute import STEP_LIMIT
 from .engine.launch import compiled, count_compiled, is_ptx
+from .gate.machine_code import memory_of
 from .report import costs, listing
 from .report.overview import overview
 from .source.cpp_types import checked
@@ -28,6 +31,7 @@ from .util import atomic_write
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 #: Options that `count` takes as they are.
 _AS_GIVEN = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
@@ -122,6 +126,10 @@ def _report(words: Sequence[str]) -> str:
         variables=variables(options.variable),
         **{name: getattr(options, name) for name in _AS_GIVEN},
     )
+    if any(access.space == "local" for access in counters.accesses):
+        target = _TARGET.search(made.ptx)
+        machine = memory_of(made.ptx, entry, flags, target[1] if target and is_ptx(file) else arch)
+        counters = replace(counters, stack_frame=next((each["bytes"] for each in machine), None))
     # What PTX was made of is not known here: it names files, and could name any.
     lines_of = listing.source_lines([] if is_ptx(file) else made.files)
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"

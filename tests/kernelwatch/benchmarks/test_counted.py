@@ -60,6 +60,7 @@ def test_metrics() -> None:
             _access("bulk", "store", 128, sectors=512),
             _access("local", "load", 2, sectors=8),
             _access("local", "store", 1, sectors=3),
+            _access("constant", "load", 6, addresses=90),
             _access("shared", "load", 3, wavefronts=9, conflict_free=5),
             _access("shared", "store", 5, wavefronts=13, conflict_free=5),
             _access("shared", "copy", 7, wavefronts=100),
@@ -81,6 +82,8 @@ def test_metrics() -> None:
         "requests": 4 + 16 + 32 + 64 + 128,
         "local_sectors": 11,
         "local_requests": 3,
+        "constant_addresses": 90,
+        "constant_requests": 6,
         "wavefronts": 9 + 13 + 100 + 1000,
         "merged_wavefronts": 6 + 13 + 100 + 1000,
     }
@@ -105,6 +108,24 @@ __global__ void sums(float* out, const float* in, int n) {{
         found[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
     (apart, merged), (wide, same) = found.values()
     assert (apart > wide, merged, same) == (True, wide, wide)
+
+
+def test_table_that_moved_to_constant_memory() -> None:
+    """It loads fewer sectors, and its addresses are counted instead."""
+    found = []
+    for table in ("const float* __restrict__ table = all", "(void)all"):
+        text = f"""
+__constant__ float constants[64] = {{1}};
+__global__ void look_up(float* out, const float* all, int n) {{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    {table};
+    if (i < n) out[i] = {"table" if "table" in table else "constants"}[i * 7 % 64];
+}}"""
+        kernel = Kernel("look_up", [outputs("out", "n"), inputs("all", "64"), "n"], 32, over=("n",), text=text)
+        counters = transactions.count(kernel, "float32", n=64).counters
+        names = ("sectors_loaded", "constant_addresses", "constant_requests")
+        found.append([metrics.METRICS[name].value(counters) for name in names])
+    assert found == [[16, 0, 0], [0, 64, 2]]
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])

@@ -47,6 +47,8 @@ def timed(head: float, **others: str) -> Row:
 
 FASTER, SLOWER, STAYED = timed(9), timed(11), timed(10)
 OPEN = time(11, kernel=TILE, verdict=UNDECIDED)
+SCATTERED = number("constant_addresses", 640, base=0)
+READS, FEW_READS = (number("constant_requests", count, base=count) for count in (640, 32))
 LOADED, FIRST = number("sectors_loaded", 9), number("wavefronts", 8704, base=0)
 LARGE = number("shared_bytes", 120000, "sm_90", 4096)
 
@@ -74,6 +76,10 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "fewer wavefronts than ptxas makes": ([number("merged_wavefronts", 10), number("wavefronts", 9)], FAST),
     "wavefronts as ptxas makes them": ([number("wavefronts", 9), number("merged_wavefronts", 11)], SLOW),
     "the first of these, for fewer sectors": ([LOADED, number("merged_wavefronts", 8704, base=0)], NOTED),
+    "addresses of constant memory": ([LOADED, FEW_READS, SCATTERED], SLOW),
+    "the first uniform constants, for fewer sectors": ([LOADED, READS, SCATTERED], NOTED),
+    "the first uniform constants, for as many": ([READS, SCATTERED], SLOW),
+    "requests beside their addresses": ([number("constant_addresses", 10), number("constant_requests", 11)], NOTED),
     "requests": ([number("sectors_loaded", 10), number("load_sectors", 3), number("requests", 40)], SLOW),
     "requests for other sectors": ([LOADED, number("requests", 40)], NOTED),
     "a stack frame": ([number("stack_bytes", 32, "sm_90", 0)], SLOW),

@@ -28,6 +28,9 @@ _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each 
 #: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
 _MERGED = "merged wavefronts"
 
+#: The number of constant memory that decides.
+_ADDRESSES = "constant addresses"
+
 #: What else both commits have of a row's launch and machine code, by metric.
 _Beside = Mapping[object, Mapping[str, Row]]
 
@@ -88,19 +91,26 @@ def _alone(
     counted = beside[row.launch] if row.arch is None else {}
     moved = [(each.base, each.head) for each in counted.values() if each.is_moved]
     frame = beside.get((row.code, ARCH), {}).get(_FRAME)
+    fewer_moved = any(head < base for base, head in moved) and all(head <= base for base, head in moved)
     evidence = {
         Why.INSTRUCTIONS: row.metric == "instructions",
         Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
         Why.SECTORS: row.metric == "requests" and any(base != head for base, head in moved),
         Why.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED)
+        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED) and not row.base and fewer_moved,
+        Why.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
+        Why.FIRST_UNIFORM: row.metric == _ADDRESSES
         and not row.base
-        and any(head < base for base, head in moved)
-        and all(head <= base for base, head in moved),
+        and row.head == _head(counted, "constant requests")
+        and fewer_moved,
         Why.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
     why = next((Reason(why) for why, holds in evidence.items() if holds), None)
     return why is None, why
+
+
+def _head(rows: Mapping[str, Row], metric: str) -> float | None:
+    return rows[metric].head if metric in rows else None
 
 
 def _by_fit(row: Row, resources: Mapping[str, Row], launched: Launched) -> tuple[bool, Reason]:

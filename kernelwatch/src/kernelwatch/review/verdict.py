@@ -56,6 +56,8 @@ class Why(Enum):
     SECTORS = "explains the sectors, which changed and decide"
     MERGED = "explains the wavefronts of accesses as ptxas merges them, which decide"
     FIRST_SHARED = "it used no shared memory before, and moves fewer sectors now"
+    ADDRESSES = "explains the addresses of constant memory, which decide"
+    FIRST_UNIFORM = "each request to constant memory has one address, and it moves fewer sectors now"
     IN_REGISTERS = "ptxas needs no stack frame: it is in registers"
     BEYOND = "beyond the project's limit of {:.3g} of base"
     UNKNOWN_FIT = "how many threads fit on a multiprocessor is not known"

@@ -39,6 +39,7 @@ def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
 
 #: Spaces of PTX whose sectors lie in global memory.
 _GLOBAL = ("global", "texture", "surface", "bulk")
+_CONSTANT = ("constant",)
 
 
 def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
@@ -82,6 +83,10 @@ TOTALS = {
     "requests": Metric("requests", "requests to global memory", _total("requests")),
     "local_sectors": Metric("sectors", "sectors of local memory", _total("sectors", spaces=("local",))),
     "local_requests": Metric("requests", "requests to local memory", _total("requests", spaces=("local",))),
+    "constant_addresses": Metric(
+        "addresses", "different addresses of constant memory a request, summed", _total("addresses", spaces=_CONSTANT)
+    ),
+    "constant_requests": Metric("requests", "requests to constant memory", _total("requests", spaces=_CONSTANT)),
     # cp.async's stores, of the kind "copy", count as well.
     "wavefronts": Metric("wavefronts", "wavefronts of shared memory", _total("wavefronts", spaces=("shared",)), True),
     "merged_wavefronts": Metric(

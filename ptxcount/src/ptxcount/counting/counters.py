@@ -14,9 +14,11 @@ from ..util.errors import Source
 from ..util.findings import Finding
 from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
+    CONSTANT,
     SECTOR,
     WORD,
     Rules,
+    constant_addresses,
     global_atomics,
     global_patterns,
     local_sectors,
@@ -28,12 +30,14 @@ from .transactions import (
 
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
-NARROW = "a loop of 32-bit compare-and-swap on the chip, counted once"
+NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
+#: Caveats of local memory, by the bytes of the stack frame.
+LOCAL = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
 #: What is counted of accesses, as `Amounts` sums it up.
 AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
-    "useful_bytes", "together",
+    "useful_bytes", "together", "addresses",
 )  # fmt: skip
 
 
@@ -42,7 +46,8 @@ _SERVED = ("wavefronts", "conflict_free")
 #: The rules of an access to a space, or of a kind of it, and what they count.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
-    "local": (local_sectors, ("sectors",)), "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED),
+    "local": (local_sectors, ("sectors",)), "constant": (constant_addresses, ("addresses",)),
+    "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED),
 }  # fmt: skip
 
 
@@ -68,6 +73,8 @@ class Access:
         The wavefronts it would take without bank conflicts.
     useful_bytes : int
         Width times active threads.
+    addresses : int
+        For constant memory, and parameters indexed by lane: the different addresses of each request, summed.
     together : int
         Of atomics: the most lanes of each request on one address, summed over the requests.
     loops : int
@@ -98,6 +105,7 @@ class Access:
     ideal_sectors: int = 0
     ideal_lines: int = 0
     polls: int = 0
+    addresses: int = 0
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -108,18 +116,28 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """What its numbers leave out, of an atomic that is a loop; else nothing."""
-        if self.kind == "atomic" and self.width == 2:
-            return NARROW
-        return RETRIES if self.loops and self.space == "shared" else ""
+        """What its numbers leave out or are made of, of an atomic that is a loop; else nothing."""
+        is_narrow = self.kind == "atomic" and self.width == 2
+        retries = [RETRIES] if is_narrow or (self.loops and self.space == "shared") else []
+        return "; ".join([NARROW, *retries] if is_narrow else retries)
 
-    def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
-        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active."""
+    @property
+    def is_uniform_constant(self) -> bool:
+        """Whether it reads constant memory, and each request one address."""
+        return self.space == "constant" and self.addresses <= self.requests
+
+    def record(
+        self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None, again: bool = False
+    ) -> None:
+        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active.
+
+        ``again``: the chip repeats a request of threads that were counted before.
+        """
         on = occupancy(active, shape)
         count = on.requests
         self.requests += count
-        self.useful_bytes += on.threads * self.width
-        if not self.whole:
+        self.useful_bytes += on.threads * self.width * (not again)
+        if not (self.whole or again):
             self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
@@ -139,6 +157,8 @@ class Access:
                 setattr(self, name, getattr(self, name) + (count if once and name == "sectors" else number))
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
+        if self.space == "constant":
+            self.requests += count * max(self.width // CONSTANT - 1, 0)
 
     def add(self, requests: int, sectors: int, useful: int) -> None:
         """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
@@ -156,7 +176,7 @@ class Amounts:
     ----------
     accesses : list of Access
         One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
-        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes`` and ``together`` are the sums of theirs;
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together`` and ``addresses`` are the sums of theirs;
         ``sectors_per_request`` and so on what a request has of them, 0 where there is none.
     """
 
@@ -196,6 +216,8 @@ class LaunchCounters:
     merged : dict of str to tuple
         By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
         (`merging`), where that may be.
+    stack_frame : int or None
+        Bytes of local memory that ptxas gives each thread; None where nobody asked it.
     """
 
     threads: int
@@ -206,6 +228,7 @@ class LaunchCounters:
     arrays: list[tuple[int, int, str]] = field(default_factory=list)
     distinct_sectors: tuple[int, int] | None = None
     merged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stack_frame: int | None = None
 
     def __getattr__(self, name: str) -> Amounts:
         kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
@@ -227,7 +250,8 @@ class LaunchCounters:
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
             ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
             Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
-            ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``.
+            ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``;
+            of constant memory ``constant_requests`` and ``constant_addresses``.
         """
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
@@ -237,6 +261,8 @@ class LaunchCounters:
             ):
                 named = (*amounts, "together") if kind == "atomic" else amounts
                 result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
+        if ("constant", "load") in present:
+            result |= {f"constant_{name}": self._sum(name, "constant", "load") for name in ("requests", "addresses")}
         return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
 
     @property
@@ -252,7 +278,13 @@ class LaunchCounters:
         dict of str to str
             By space and kind of access, for those in the launch that have any: ``shared atomic``.
         """
-        return {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
+        found = {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
+        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes a thread there")
+        return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
+
+    def chip_accesses(self) -> list[Access]:
+        """Return the accesses that machine code has: without local memory where ptxas left no stack frame."""
+        return [access for access in self.accesses if access.space != "local" or self.stack_frame != 0]
 
     def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:
         """Group the accesses by source line.

@@ -27,6 +27,8 @@ SECTOR = 32
 LINE = 128
 BANKS = 32
 WORD = 4
+#: The most bytes a lane that one instruction reads of constant memory.
+CONSTANT = 8
 _EVERYONE = np.ones((1, 1), bool)
 #: Addresses of requests that are remembered.
 _MOST_KNOWN = 1 << 11
@@ -76,6 +78,14 @@ def local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Arr
     """
     octets = (addresses >> 2) * (LANES // 8) + np.arange(LANES) // 8
     return [_distinct(octets, lanes) * max(width // WORD, 1)]
+
+
+def constant_addresses(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """The different addresses of each request to constant memory; as of `sectors`.
+
+    So it is on an H200 (``idc__requests``, 64 launches). An access of 16 bytes is two instructions of 8 bytes.
+    """
+    return [_distinct(addresses, lanes) * max(width // CONSTANT, 1)]
 
 
 def wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:

@@ -83,7 +83,7 @@ def run(
     _hint(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
-    counters.arrays = [*context.memory.arrays(), *_shared_arrays(kernel, context)]
+    counters.arrays = [*context.memory.arrays(), *context.constants.arrays(), *_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
@@ -128,7 +128,9 @@ def _run(kernel: Executable, context: Context) -> None:
 def _hint(kernel: Executable, context: Context) -> None:
     """Say what machine code may do otherwise: merge requests of neighbours."""
     single = {which for group in kernel.neighbours for which in group.instructions}
-    alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
+    alone = [
+        access for (which, space, _), access in context.accesses.items() if which not in single and space == "shared"
+    ]
     for kind in sorted({each.kind for each in context.merged.values()}):
         mine = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
         context.counters.merged[kind] = sum(each.requests for each in mine), sum(each.wavefronts for each in mine)

@@ -14,14 +14,21 @@ from .directives import Directives
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
-_COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_)(\w+)")
-#: What a limit on a line may name, and the count that is its ideal; the first three are counts of a request.
-_NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
+_COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
+#: What a limit on a line may name, and the count that is its ideal.
+_NAMES = {
+    "sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "addresses": "", "bank_conflicts": "",
+    "requests": "",
+}  # fmt: skip
+#: Counts of a request.
+_OF_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
+#: Counts that a launch without such accesses lacks, and that a limit may name.
+_PERHAPS = ("constant_requests", "constant_addresses")
 
 
 def of_launch(one: Counted) -> Iterator[Diagnostic]:
     """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
-    totals = dict(one.totals)
+    totals = one.totals | {name: one.totals.get(name, 0) for name in _PERHAPS}
     totals["bank_conflicts"], together = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
         for name in ("bank_conflicts", "requests")
@@ -50,7 +57,8 @@ def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int
     found = [
         access
         for access in row["accesses"]
-        if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_")) and access.get(amount)
+        if what in ("", f"{access['space']}_", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
+        and access.get(amount)
     ]
     ideal = sum(access.get(f"ideal_{amount}", 0) for access in found)
     return sum(access[amount] for access in found), ideal, sum(access.get("requests", 0) for access in found)
@@ -78,7 +86,7 @@ def of_lines(one: Counted, directives: Directives) -> Iterator[Diagnostic]:
             directives.bound |= {limit} if asked else set()
             costs = []
             for access in asked:
-                requests = access["requests"] if name in ("sectors", "lines", "wavefronts") else 1
+                requests = access["requests"] if name in _OF_REQUEST else 1
                 costs.append((access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0))
             value, ideal = max(costs, key=lambda each: each[0] / each[1] if each[1] else 0, default=(0.0, 1.0))
             if ideal and value > limit.number * ideal:

@@ -22,7 +22,7 @@ _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
 #: What is pinned of an access, by its space. The stack frame and spills are ptxas's.
 PINNED = {
     "global": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS, "surface": _SECTORS,
-    "bulk": _SECTORS, "stack": ("bytes",), "spill": ("bytes",),
+    "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",), "spill": ("bytes",),
 }  # fmt: skip
 #: Spaces of which only ptxas knows.
 MACHINE = {"stack", "spill"}
@@ -73,7 +73,9 @@ def pins(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, i
         key = text if seen[text] == 1 else f"{text} ({seen[text]})"
         numbers: Counter[str] = Counter()
         for access in row["accesses"]:
-            for name in PINNED.get(access["space"], ()):
+            # Uniform loads of constant memory cost next to nothing.
+            uniform = access["space"] == "constant" and access["addresses"] <= access["requests"]
+            for name in () if uniform else PINNED.get(access["space"], ()):
                 numbers[f"{access['space']} {access['kind']} {name}"] += access.get(name, 0)
         if numbers:
             found[key], places[key] = dict(sorted(numbers.items())), (row["file"], row["line"] or 1)

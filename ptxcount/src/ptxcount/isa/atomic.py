@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lanes.symbolic_values import Value
+from ..counting.transactions import WORD
+from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction
@@ -12,6 +13,7 @@ from .atomic_operations import apply, find, turns
 from .operands import address, elements, expect_count, unsupported
 from .registry import Step, binds, step_of
 from .spaces import decode, in_each_space
+from .swap_loop import swap_rounds
 
 
 @binds("atom", "red")
@@ -60,7 +62,13 @@ def _atomic(instruction: Instruction) -> Step:
                     chunk.spins += 1
                 elif names[0] in ("cas", "exch"):
                     chunk.wrote, chunk.spins = True, 0
-        chunk.record(where, "atomic", width * count, place, turns=cost)
+        if width * count == 2:
+            words = dense(place).astype(np.int64) & -WORD
+            chunk.record(where, "load", WORD, words)
+            for n, active in enumerate(swap_rounds(operation, chunk, place, results[0][on], values)):
+                chunk.record(where, "atomic", width, words, active=active, turns=cost, again=n > 0)
+        else:
+            chunk.record(where, "atomic", width * count, place, turns=cost)
         return results
 
     reads = [(each, kind) for source in sources for each in elements(source, count, instruction)]

@@ -7,7 +7,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, unsigned
 from ..machine.chunk import EVERYONE, Chunk
-from ..ptx.program import TYPES, Immediate, Instruction
+from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
 from .spaces import HINTS, decode, in_each_space
@@ -22,6 +22,9 @@ def _load(instruction: Instruction) -> Step:
     space, count, kind, _ = decode(instruction)
     expect_count(instruction, 2)
     places = elements(instruction.operands[0], count, instruction)
+    source = instruction.operands[1]
+    # An address that the machine code knows is an operand of another instruction, and no request.
+    indexed = isinstance(source, Address) and isinstance(source.base, Register)
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
@@ -32,10 +35,11 @@ def _load(instruction: Instruction) -> Step:
             chunk.spins += 1
             chunk.order(chunk.active)
         values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
-        chunk.record_load(where, kind.size * count, place)
+        if indexed or where not in _READ:
+            chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
-    loaded = in_each_space(space, address(instruction, instruction.operands[1], space), load)
+    loaded = in_each_space(space, address(instruction, source, space), load)
     return step_of(instruction, [(each, kind) for each in places], [], loaded, wider=True)
 
 

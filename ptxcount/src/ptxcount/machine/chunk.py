@@ -102,8 +102,8 @@ class Context:
     heap_used: int = 0
     #: By the first of some instructions that ptxas may merge: what counts them so.
     merged: dict[int, Any] = field(default_factory=dict)
-    #: The counters of each memory instruction and state space.
-    accesses: dict[tuple[int, str], Access] = field(default_factory=dict)
+    #: The counters of each memory instruction, state space and kind.
+    accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
     #: What was found, by its code and lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
 
@@ -237,7 +237,7 @@ class Chunk:
 
     def access(self, space: str, kind: str, width: int) -> Access:
         """The counters of the current instruction in a state space."""
-        key = (id(self.instruction), space)
+        key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
             self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
         return self.context.accesses[key]
@@ -251,16 +251,18 @@ class Chunk:
         *,
         active: Array | None = None,
         turns: Turns | None = None,
+        again: bool = False,
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
 
-        The chip has none where parameters are read, and what calls are given: they lie in registers.
+        Parameters lie in constant memory. The arguments of calls lie in registers: the chip has no access.
         """
-        if space == "parameter" or GIVEN in self.instruction.modifiers:
+        if GIVEN in self.instruction.modifiers:
             return
+        space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
         self.context.progress.visit(id(self.instruction), place)
-        self.access(space, kind, width).record(place, active, self.shape, turns)
+        self.access(space, kind, width).record(place, active, self.shape, turns, again)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None:
             merged.record(self, place)

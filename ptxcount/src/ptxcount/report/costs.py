@@ -20,6 +20,21 @@ _WORTH = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a column is a bank."
 
 
+#: The units, in the order in which they are shown.
+_UNITS = ("sectors", "wavefronts", "constant addresses")
+
+
+def _amount(access: Access) -> int:
+    return access.sectors + access.wavefronts + access.addresses
+
+
+def _least(access: Access) -> int:
+    if access.space == "constant":
+        return access.requests
+    ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)
+    return ideal + access.conflict_free
+
+
 class Cost(NamedTuple):
     """The accesses of one kind to one array at a source line; what they take is counted in ``unit``."""
 
@@ -29,18 +44,18 @@ class Cost(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """Their sectors, or wavefronts."""
-        return sum(each.sectors + each.wavefronts for each in self.accesses)
+        """Their sectors, wavefronts, or constant addresses."""
+        return sum(map(_amount, self.accesses))
 
     @property
     def least(self) -> int:
         """How many would do."""
-        return sum(min(each.sectors, each.ideal_sectors) + each.conflict_free for each in self.accesses)
+        return sum(map(_least, self.accesses))
 
     @property
     def worst(self) -> Access:
         """The access with most."""
-        return max(self.accesses, key=lambda each: each.sectors + each.wavefronts)
+        return max(self.accesses, key=_amount)
 
     @property
     def words(self) -> str:
@@ -49,7 +64,8 @@ class Cost(NamedTuple):
         each = f"{self.amount / requests:.4g}"
         text = f"{self.worst.kind}: {each} {self.unit.removesuffix('s') if each == '1' else self.unit} a request"
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
-        found = pattern(self.worst)
+        # Addresses of local memory are places in each thread's own.
+        found = pattern(self.worst) if self.worst.space != "local" else None
         return text + (f"; {found.words}" if found else "")
 
 
@@ -59,14 +75,18 @@ def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
     ``words`` are the descriptions of the arguments, whose names the arrays have.
     """
     found: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
-    for each in counters.accesses:
-        unit = "sectors" if each.sectors else "wavefronts"
+    for each in counters.chip_accesses():
+        if each.is_uniform_constant:
+            continue
+        unit = "constant addresses" if each.space == "constant" else "sectors" if each.sectors else "wavefronts"
         array = array_of(each, counters.arrays, words) or f"{each.space} memory"
         found[unit, array, each.source.file, each.source.line, each.kind].append(each)
     made = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in found.items()]
     made = [each for each in made if each.amount]
     of = sums(made)
-    return sorted(made, key=lambda each: (each.unit, -of[each.unit, each.array], each.array, -each.amount))
+    return sorted(
+        made, key=lambda each: (_UNITS.index(each.unit), -of[each.unit, each.array], each.array, -each.amount)
+    )
 
 
 def sums(found: Iterable[Cost]) -> Counter[object]:
@@ -84,7 +104,8 @@ def pictures(found: Sequence[Cost]) -> dict[int, Picture]:
     of = sums(found)
     excess = [(each.amount - each.least) / of[each.unit] for each in found]
     for n in sorted(range(len(found)), key=lambda n: -excess[n]):
-        drawn = picture(found[n].worst) if excess[n] >= _WORTH else None
+        is_drawn = excess[n] >= _WORTH and found[n].worst.space != "constant"
+        drawn = picture(found[n].worst) if is_drawn else None
         if drawn and len(made) < _PICTURES and drawn.text() not in [each.text() for each in made.values()]:
             made[n] = drawn
     return made

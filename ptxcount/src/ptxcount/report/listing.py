@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
     ("global", "", "lines", "ideal", "ideal_lines", _ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
     *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
-      for each in ("texture", "surface", "bulk")),
+      for each in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
 
 
@@ -56,6 +57,10 @@ def table(counters: LaunchCounters) -> str:
                 few, waves = counters.merged[kind]
                 rows.append(_row(f"  {kind}", few, waves, _ratio(waves, few)) + "  as ptxas would merge")
         rows.append("")
+    addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
+    if addresses > requests:
+        rows.append(_row("constant", "requests", "addresses", "per request", "ideal"))
+        rows += [_row("  load", requests, addresses, _ratio(addresses, requests), "1.00"), ""]
     each = counters.thread_instructions / max(counters.threads, 1)
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
@@ -83,13 +88,15 @@ def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> st
     said: dict[str, Any] = {"caveats": counters.caveats(), "findings": found}
     said |= {"merged": merged} if merged else {}
     said |= {"polls": counters.polls} if counters.polls else {}
+    said |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
     if counters.distinct_sectors is not None:
         said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
     return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
 
 
 #: What is told of one access beside its space, its kind and its width.
-_TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts", "useful_bytes")
+_TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts",
+         "useful_bytes", "addresses")  # fmt: skip
 
 
 def lines(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> list[dict[str, Any]]:
@@ -113,9 +120,9 @@ def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
 
 
 def is_wasteful(access: Access) -> bool:
-    """Whether an instruction has bank conflicts, or moves far more sectors than its bytes fill."""
+    """Whether it has bank conflicts, far more sectors than its bytes fill, or far more than one constant address."""
     far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
-    return access.bank_conflicts > 0 or far_more
+    return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
 
 
 def cost(access: Access) -> str:
@@ -135,8 +142,10 @@ def _counted(access: Access) -> str:
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space in ("texture", "surface", "bulk"):
         return f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
-    if access.space != "shared":
-        return f"{access.kind}: {access.space} memory"
+    if access.space == "local":
+        return f"{access.kind}: local memory, {_ratio(access.sectors, access.requests)} sectors a request"
+    if access.space == "constant":
+        return f"constant {access.kind}: {_ratio(access.addresses, access.requests)} addresses a request, ideal 1.00"
     each = _ratio(access.wavefronts, access.requests)
     ideal = _ratio(access.conflict_free, access.requests)
     return f"shared {access.kind}: {each} wavefronts a request, {ideal} without bank conflicts"
@@ -145,10 +154,13 @@ def _counted(access: Access) -> str:
 def listing(counters: LaunchCounters, lines_of: Lines) -> str:
     """The source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
+    Constant memory is shown where lanes read different addresses, local memory unless ptxas keeps it in registers.
+
     ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
     """
     found: dict[str, dict[int, list[Access]]] = {}
-    for (file, line), accesses in counters.by_line().items():
+    shown = replace(counters, accesses=[each for each in counters.chip_accesses() if not each.is_uniform_constant])
+    for (file, line), accesses in shown.by_line().items():
         if file is not None and line is not None:
             found.setdefault(file, {})[line] = accesses
     return "\n".join(text for file in sorted(found) for text in _file(file, found[file], lines_of(file)))

@@ -1,0 +1,66 @@
+"""The loops of compare-and-swap on 32-bit words that ptxas makes of atomics on 16 bits (sm_90, nvcc 13.0.88).
+
+``atom.add`` of f16 and bf16 loads the word and tries to exchange all of it until no other thread was there meanwhile.
+``atom.cas.b16`` tries again only where the other half of the word is another. Lanes are served in their order. So it is
+on an H200 in 264 launches of one warp (driver 580.159.04, 2026-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..counting.transactions import WORD
+from ..lanes.symbolic_values import Value, dense
+from ..lanes.warps import LANES, Array, spread, warp_count
+from ..machine.chunk import Chunk
+from .atomic_operations import ATOMICS, Atomic
+
+
+def swap_rounds(
+    operation: Atomic, chunk: Chunk, place: Value, old: Array, operands: Sequence[Array]
+) -> Iterator[Array]:
+    """Yield the threads of each round of compare-and-swap, as masks of the chunk's shape.
+
+    A round of a warp changes each word at most once. The lanes before that are done, and so is the one that changes it.
+
+    Parameters
+    ----------
+    operation : Atomic
+        The operation on halves of words.
+    chunk : Chunk
+        The blocks with the active threads.
+    place : Value
+        The address of each thread.
+    old : ndarray
+        Each active thread's half as it was before, where threads come one after the other.
+    operands : sequence of ndarray
+        The operands of each active thread.
+    """
+    shape = chunk.shape
+    row, thread = np.nonzero(spread(chunk.active, shape))
+    address = spread(dense(place).astype(np.int64), shape)[row, thread]
+    warp = row * warp_count(shape[1]) + thread // LANES
+    _, first, half = np.unique(np.stack([warp, address]), axis=1, return_index=True, return_inverse=True)
+    _, word = np.unique(np.stack([warp, address // WORD]), axis=1, return_inverse=True)
+    half, word, now = half.ravel(), word.ravel(), old[first]
+    left = np.arange(len(row))
+    while left.size:
+        active = np.zeros(shape, bool)
+        active[row[left], thread[left]] = True
+        yield active
+        found = now[half[left]]
+        new = operation.update(found, *(operand[left] for operand in operands)).astype(found.dtype, copy=False)
+        changes = new.view("u2") != found.view("u2")
+        winner = np.full(int(word.max()) + 1, len(row))
+        np.minimum.at(winner, word[left[changes]], left[changes])
+        wins = changes & (left == winner[word[left]])
+        now[half[left[wins]]] = new[wins]
+        if operation is ATOMICS["cas"]:
+            changed = np.full(len(winner), -1)
+            changed[word[left[wins]]] = half[left[wins]]
+            retries = (left > winner[word[left]]) & (half[left] != changed[word[left]])
+        else:
+            retries = left > winner[word[left]]
+        left = left[retries]

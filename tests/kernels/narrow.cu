@@ -1,0 +1,30 @@
+// Atomics on halves of words, which machine code does by loops of compare-and-swap, and constant memory by an index:
+// one warp each. tests/ptxcount/narrow.py has the launches, tests/data/narrow-h200.csv what an H200 counts.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#define G extern "C" __global__ void
+#define I const int i = threadIdx.x
+#define STAGE(T) __shared__ T s[64]; I; s[i] = x[i]; s[i + 32] = x[i + 32]; __syncwarp()
+#define BACK __syncwarp(); x[i] = s[i]; x[i + 32] = s[i + 32]
+typedef unsigned short u16;
+
+G red_f16(__half* x, const int* at, const __half* v) { I; atomicAdd(x + at[i], v[i]); }
+G atom_f16(__half* x, const int* at, const __half* v, __half* out) { I; out[i] = atomicAdd(x + at[i], v[i]); }
+G red_bf16(__nv_bfloat16* x, const int* at, const __nv_bfloat16* v) { I; atomicAdd(x + at[i], v[i]); }
+G cas_b16(u16* x, const int* at, const u16* c, const u16* v, u16* out) { I; out[i] = atomicCAS(x + at[i], c[i], v[i]); }
+G sh_f16(__half* x, const int* at, const __half* v) { STAGE(__half); atomicAdd(s + at[i], v[i]); BACK; }
+G sh_bf16(__nv_bfloat16* x, const int* at, const __nv_bfloat16* v) { STAGE(__nv_bfloat16); atomicAdd(s + at[i], v[i]); BACK; }
+G sh_cas(u16* x, const int* at, const u16* c, const u16* v, u16* out) { STAGE(u16); out[i] = atomicCAS(s + at[i], c[i], v[i]); BACK; }
+
+struct Table { float words[256]; float2 pairs[64]; float4 quads[64]; };
+__constant__ float words[2048];
+__constant__ float2 pairs[1024];
+__constant__ float4 quads[512];
+G byte(unsigned char* out, const int* at) { I; out[i] = reinterpret_cast<const unsigned char*>(words)[at[i]]; }
+G word(float* out, const int* at) { I; out[i] = words[at[i]]; }
+G pair(float2* out, const int* at) { I; out[i] = pairs[at[i]]; }
+G quad(float4* out, const int* at) { I; out[i] = quads[at[i]]; }
+G member(float* out, const int* at, const __grid_constant__ Table t) { I; out[i] = t.words[at[i]]; }
+G member_pair(float2* out, const int* at, const __grid_constant__ Table t) { I; out[i] = t.pairs[at[i]]; }
+G member_quad(float4* out, const int* at, const __grid_constant__ Table t) { I; out[i] = t.quads[at[i]]; }
+G plain(float* out, const int* at, const Table t) { I; out[i] = t.words[at[i]]; }

@@ -1,0 +1,133 @@
+"""Launches of one warp of ``tests/kernels/narrow.cu``, and their counters by the names of Nsight Compute's."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxcount import LaunchCounters
+from ptxcount.engine.execute import run
+from tests.ptxcount import sources
+
+MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
+LANES = np.arange(32)
+_RANDOM = np.random.default_rng(5)
+#: The half that each lane changes, of 64.
+PLACES = {
+    "neighbours": LANES, "one half": 0 * LANES, "one word": LANES % 2, "lane / 4": LANES // 4,
+    "stride 2": 2 * LANES % 64, "stride 8": 8 * LANES % 64, "random": _RANDOM.integers(0, 64, 32),
+    "reversed": 63 - LANES,
+}  # fmt: skip
+#: The element of the table that each lane reads.
+INDICES = {
+    "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
+    "lane / 16": LANES // 16, "reversed": 31 - LANES, "random": _RANDOM.integers(0, 64, 32), "stride 2": 2 * LANES,
+}  # fmt: skip
+#: What the halves hold before, and what is added.
+SUMS = {
+    "all change": (0, 0 * LANES + 1), "none changes": (1, 0 * LANES), "odd lanes change": (1, LANES % 2),
+    "even lanes change": (1, 1 - LANES % 2),
+}  # fmt: skip
+#: What each lane compares with the half, which holds 0.
+SWAPS = {
+    "all compare equal": 0 * LANES, "none compares equal": 0 * LANES + 7,
+    "odd lanes compare equal": 7 - 7 * (LANES % 2), "chain": LANES,
+}  # fmt: skip
+#: A sum from which adding 1 changes nothing, less 8 and 4.
+SATURATED = {"f16": 2040, "bf16": 252}
+#: The variable that a kernel reads; others read a parameter.
+VARIABLES = {"byte": "words", "word": "words", "pair": "pairs", "quad": "quads"}
+MEMBERS = ("member", "member_pair", "member_quad", "plain")
+#: Counter -> metrics of Nsight Compute whose sum it is.
+METRICS = {
+    "atomic_requests": [f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("atom", "red")],
+    "atomic_sectors": [f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("atom", "red")],
+    "load_requests": ["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"],
+    "load_sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"],
+    "shared_atomic_wavefronts": ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"],
+    "shared_load_wavefronts": ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"],
+    "constant_addresses": ["idc__requests.sum"],
+}
+
+
+class NarrowLaunch(NamedTuple):
+    """A launch of one warp, and the counters that are compared."""
+
+    name: str
+    kernel: str
+    arguments: Sequence[Any]
+    counters: Sequence[str]
+    variables: dict[str, Any] = {}
+
+    def execute(self) -> LaunchCounters:
+        """Execute it with arguments of its own."""
+        arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
+        one = (1, 1, 1)
+        return run(sources.ptx("narrow"), self.kernel, one, (32, 1, 1), arguments, variables=self.variables)
+
+
+def encode(kind: str, values: Any) -> Any:
+    """Numbers as f16, or as the bits of bf16, of which they must be."""
+    return np.asarray(values, "f2") if kind == "f16" else (np.asarray(values, "f4").view("u4") >> 16).astype("u2")
+
+
+def iter_atomics() -> Iterator[NarrowLaunch]:
+    """Yield the loops of compare-and-swap."""
+    for kernel in ("red_f16", "atom_f16", "red_bf16", "cas_b16", "sh_f16", "sh_bf16", "sh_cas"):
+        counters = [name for name in METRICS if name.startswith("shared") == kernel.startswith("sh_")][:4]
+        kind = kernel.rpartition("_")[2]
+        sums = SUMS | {"saturates": (SATURATED.get(kind), 0 * LANES + 1)}
+        for variant in SWAPS if "cas" in kernel else sums:
+            for place, halves in PLACES.items():
+                at = halves.astype("i4")
+                if "cas" in kernel:
+                    compared = SWAPS[variant].astype("u2")
+                    arguments = [np.zeros(64, "u2"), at, compared, (LANES + 1).astype("u2"), np.zeros(32, "u2")]
+                else:
+                    before, added = sums[variant]
+                    out = [np.zeros(32, "f2")] * (kernel == "atom_f16")
+                    arguments = [encode(kind, np.full(64, before)), at, encode(kind, added), *out]
+                yield NarrowLaunch(f"{kernel}, {variant}, {place}", kernel, arguments, counters)
+
+
+def iter_constants() -> Iterator[NarrowLaunch]:
+    """Yield the loads of constant memory, and of parameters, by an index."""
+    for kernel in (*VARIABLES, *MEMBERS):
+        table = [np.zeros(1, "V2560")[0]] * (kernel in MEMBERS)
+        variables = {VARIABLES[kernel]: np.arange(2048, dtype="f4")} if kernel in VARIABLES else {}
+        for index, elements in INDICES.items():
+            arguments = [np.zeros(128, "u1" if kernel == "byte" else "f4"), elements.astype("i4"), *table]
+            yield NarrowLaunch(f"{kernel}, {index}", kernel, arguments, ["constant_addresses"], variables)
+
+
+LAUNCHES = [*iter_atomics(), *iter_constants()]
+
+
+def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
+    """Describe each counter that is not the chip's.
+
+    The chip's requests to constant memory hold some of parameters: those are the same whatever the index is.
+    """
+    counts, wrong = {}, []
+    for launch in LAUNCHES:
+        totals = launch.execute().totals()
+        counts[launch.name] = {name: totals.get(name, 0) for name in launch.counters}
+        uniform = f"{launch.kernel}, uniform"
+        for name in launch.counters:
+            ours, chip = (side[launch.name][name] - side.get(uniform, {}).get(name, 0) for side in (counts, measured))
+            if ours != chip:
+                wrong.append(f"{launch.name}: {name} {ours}, the chip {chip:g}")
+    return wrong
+
+
+def read_measured() -> dict[str, dict[str, float]]:
+    """The counters of an H200 by launch and name."""
+    found: dict[str, dict[str, float]] = {}
+    with MEASURED.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["launch"], {})[row["counter"]] = float(row["value"])
+    return found
