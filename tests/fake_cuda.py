@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 import ptxcount
 from kernelwatch.instrument import device
-from kernelwatch.kernel.geometry import MAX_SHARED
 from kernelwatch.kernel.sources import Module
 from kernelwatch.toolchain import build
+from ptxcount.util.architectures import MAX_SHARED
 
 ARCH = "sm_90"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import json
 import multiprocessing
@@ -170,6 +171,24 @@ def test_the_second_waits(is_killed: bool, folder: Path) -> None:
     assert (first.exitcode, second.exitcode) == (-signal.SIGKILL if is_killed else 0, 0)
     assert _stored(folder) == ({2} if is_killed else {1, 2})
     assert [folder.with_name(f"said-{n}").read_text().count("in use") for n in (1, 2)] == [0, 1]
+
+
+def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run says so and goes on, though the file of an earlier one is there; it clears nothing away."""
+
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    said: list[str] = []
+    monkeypatch.setattr(log, "warning", said.append)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    folder.mkdir()
+    (folder / folders.LOCK).write_text("4711\n")
+    for number in (1, 2):
+        with folders.alone(folder):
+            store(folder, number)
+    assert [each.partition("; ")[0] for each in said] == [f"{folder}: its file system has no locks"] * 2
+    assert _stored(folder) == {1, 2}
 
 
 def test_results_that_cannot_be_written(folder: Path) -> None:

@@ -289,6 +289,16 @@ def _of_length(shape: Any) -> Kernel:
     return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
 
 
+def test_a_length_at_several_places() -> None:
+    """A square product takes its side three times; two other arguments of one name are refused."""
+    square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
+    assert square.parameters == ("n",)
+    assert [getattr(each, "value", each.name) for each in square.bound("float32", n=4)] == ["c", "a", 4, 4, 4]
+    for twice in ([inputs("c", "n")], [scalar("n", "int32"), "n"], ["c"]):
+        with pytest.raises(ArgumentError, match="two arguments have the same name; given: "):
+            Kernel("k", [outputs("c", "n"), *twice], 32, over=("n",), file="k.cu")
+
+
 def _without_memory() -> Any:
     raise MemoryError("no room")
 

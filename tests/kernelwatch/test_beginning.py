@@ -82,6 +82,18 @@ def test_no_kernels(repository: Path) -> None:
     assert "# class Blur(kw.Watched):" in text
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_second_time_with_kernels(changed: bool, repository: Path) -> None:
+    """The file without kernels is replaced once there are some, unless somebody has changed it."""
+    (repository / "include" / "a.cu").rename(repository / "a.txt")
+    assert init.main([]) == 0
+    stub = repository / "benchmarks" / "kernels.py"
+    stub.write_text(stub.read_text() + "# mine\n" * changed)
+    (repository / "a.txt").rename(repository / "a.cu")
+    assert init.main([]) == 0
+    assert ("class Scale(kw.Watched)" in stub.read_text()) is not changed
+
+
 WATCHED = """
 from kernelwatch import Kernel, outputs, watch
 def own(name):

@@ -55,6 +55,14 @@ __global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype)
     "a/v.h": "#error not this one",
     "k.cuh": "#pragma once\nnamespace n { template <class T, int N> __global__ void header(T* x, int n) {} }",
     "host.cpp": '#include "k.cuh"\nvoid go() { n::header<float, 2><<<(n + 7) / 8, 8>>>(x, n); }',
+    "own/part.h": "__global__ void part(real* x) { x[0] = LIMIT; }\n"
+    "template <class T> __global__ void __launch_bounds__(128) of_part(T* x) { x[0] = LIMIT; }",
+    "own/part.cu": '#define LIMIT 4\nusing real = float;\n#include "part.h"\nvoid go() { part<<<1, 64>>>(nullptr); }',
+    "alone.cuh": "#include <inner.h>\n__global__ void alone(real* x) { }",
+    "own/folder/inner.h": "",
+    "undefined.h": "__global__ void undefined(real* x) { }",
+    "mark.cu": "\ufeff__global__ void __launch_bounds__(64) marked(float* x) { x[0] = MORE; }",
+    "mark.py": "\ufeffA = '__global__ void marked_text(float* x) { x[0] = 1; }'",
     "refused.cu": "#include <nowhere.h>\n__global__ void refused(float* x) {}",
     "extra.cu": "#include <cublas_v2.h>\n__global__ void extra(float* x) {}",
     "src/package/texts.py": "A = '''\n__global__ void in_a_text(float* x) {}'''\n"

@@ -51,6 +51,16 @@ def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path
     assert ("using real = float;" in whole, HEADER in whole) == (True, True)
 
 
+@pytest.mark.parametrize("more", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])
+def test_a_byte_order_mark(more: dict[str, Any], checkout: Path) -> None:
+    """It may begin a file, what that includes and what comes before it."""
+    for name in ("k.cuh", "inc/real.h"):
+        (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
+    text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
+    (checkout / "k.cuh").write_text(text if not more else text.partition("\n")[2], encoding="utf-8")
+    assert _kernel(include=["inc"], options=["-DN=4"], **more).ptx("float32", arch="sm_90")
+
+
 def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It includes from folders of its package, and from those of the repository."""
     package = checkout / "site" / "imaging_of_a_test"

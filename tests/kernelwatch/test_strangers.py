@@ -87,7 +87,7 @@ def test_from_nothing_to_the_review(one: tuple[Stranger, Seen]) -> None:
     html = seen.project.path / "html"
     transactions = (html / "watch" / "transactions.html").read_text(encoding="utf-8")
     assert seen.worse.returncode == 1, seen.worse.stdout + seen.worse.stderr
-    assert seen.worse.stdout.startswith("SLOWER")
+    assert seen.worse.stdout.startswith("WORSE")
     for spoiled, *_ in stranger.spoiled:
         assert spoiled in transactions
         assert spoiled in seen.worse.stdout
@@ -139,7 +139,7 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
         assert said in done.stdout
     review = project.run("kernelwatch", "compare", before, after)
     assert review.returncode == 1, review.stderr
-    assert review.stdout.startswith("SLOWER")
+    assert review.stdout.startswith("WORSE")
 
 
 @pytest.mark.parametrize("one", ["a project in C++"], indirect=True)

@@ -13,10 +13,10 @@ import pytest
 
 from tests.ptxcount.test_gate import LAUNCH
 
-#: An nvcc that says its version, and else takes a minute.
+#: An nvcc that says its version, and else takes a minute, with a file of its own where temporary files are.
 NVCC = """#!/bin/sh
 case "$*" in *--version*) echo "release 13.0, V13.0.88"; exit;; esac
-touch "$FOLDER/begun"
+touch "$TMPDIR/tmpxft" "$FOLDER/begun"
 sleep 60
 """
 
@@ -28,22 +28,37 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "imported"), [(["check"], {}), (["scale.cu"], {}), (["scale.cu"], {"numpy.py": NUMPY})]
-)
-def test_interrupted(words: list[str], imported: dict[str, str], tmp_path: Path) -> None:
-    """Ctrl-C ends what runs at once, with a line, also while it is imported."""
+#: How a command ends by a signal: its exit code, and its line.
+ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
+
+
+@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
+def test_ended_by_a_signal(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
+    """What runs ends at once, with a line after Ctrl-C, and leaves no temporary file."""
+    assert _ended(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_interrupted_import(tmp_path: Path) -> None:
+    """Ctrl-C ends it also while it is imported."""
+    assert _ended(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
+
+
+def _ended(words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path) -> tuple[int, str, str]:
+    """The exit code and the outputs of a command that a signal ends once it waits for its nvcc, or imports."""
     for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "nvcc").chmod(0o755)
-    environment = {**os.environ, "NVCC": str(tmp_path / "nvcc"), "FOLDER": str(tmp_path)}
-    command = [sys.executable, "-m", "ptxcount", *words]
+        (folder / name).write_text(text)
+    (folder / "nvcc").chmod(0o755)
+    (folder / "temporary").mkdir()
+    own = {"NVCC": str(folder / "nvcc"), "FOLDER": str(folder), "TMPDIR": str(folder / "temporary")}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+        [sys.executable, "-m", "ptxcount", *words], cwd=folder, env=os.environ | own, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
         end = time.monotonic() + 30
-        while not (tmp_path / "begun").exists() and time.monotonic() < end:
+        while not (folder / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         said = process.communicate(timeout=30)
-    assert (process.returncode, *said) == (130, "", "ptxcount: interrupted\n")
+    return process.returncode, *said

@@ -167,6 +167,16 @@ def test_kernel_of_numba() -> None:
     assert (counters.loads.sectors_per_request, out.tolist()) == (4, [3] * 256)
 
 
+def _dispatcher(module: str) -> Any:
+    return type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": module})()
+
+
+def test_kernel_of_another_numba() -> None:
+    """Its package is named, whether or not Numba is installed."""
+    with pytest.raises(LaunchError, match=r"^a dispatcher of numba_cuda_mlir: .* give the PTX that numba_cuda_mlir"):
+        ptxcount.count(_dispatcher("numba_cuda_mlir.dispatcher"), None, 1, 32, [])
+
+
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
 def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """For an architecture and the types of the arguments, unless told others, with source lines."""
@@ -186,6 +196,6 @@ def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypa
     monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace(compile_ptx=compile_ptx))
     out = np.zeros(8, np.float32)
     given: list[Any] = [out, np.ones(8, np.float32), np.float32(3)]
-    counters = ptxcount.count(SimpleNamespace(py_func=len, targetoptions={}), signature, 1, 32, given)
+    counters = ptxcount.count(_dispatcher("numba.cuda.dispatcher"), signature, 1, 32, given)
     assert out.tolist() == [3] * 8
     assert [line for _, line in counters.by_line()] == [3]

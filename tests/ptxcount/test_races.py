@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount.engine.execute import run
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
@@ -220,6 +222,25 @@ def test_races_reported(races: str) -> None:
     race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
     assert [(code, at) for code, at, _ in said] == [("shared-race", line)] * (races == "report")
     assert all(message.startswith(race) for _, _, message in said)
+
+
+#: Two lines that race in global memory; none of the second is named where one instruction races with itself.
+LINES = {
+    "wrote": "x[i] = i;\nx[64 + i] = x[63 - i];",
+    "wrote as well": "int v = x[i]; x[i] = v + i + 1;\nx[63 - i] = v + 7;",
+    "read as well": "x[64 + i] = x[i];\nx[63 - i] = i;",
+    "writes as well": "\nx[i & 1] = i;",
+}
+
+
+@pytest.mark.parametrize("did", LINES)
+def test_both_lines_of_a_race_in_global_memory(did: str) -> None:
+    """The line that races, and that of the earlier access."""
+    source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{LINES[did]}\n}}"
+    (found,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
+    assert (found.code, found.source.line) == ("global-race", 3)
+    assert did in found.message
+    assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", found.message) or did == "writes as well"
 
 
 def test_races_must_be_known() -> None:

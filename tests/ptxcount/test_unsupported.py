@@ -67,7 +67,7 @@ SNIPPETS = [
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "call.uni", "the function 'f'"),
     (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "not what the function 'f' takes"),
-    (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "the PTX has no function 'f'"),
+    (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 4;", "cp.async.ca.shared.global", "0 or 8 bytes"),

@@ -7,8 +7,8 @@ import re
 #: What a compiler says of a place: a file and a line, and an error there.
 _PLACED = re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*")
 
-#: Characters of an error's text that are shown.
-_SHOWN = 300
+#: Characters of an error's text that are shown: a race has two places, with the paths of their files.
+_SHOWN = 1000
 
 
 def one_line(error: object) -> str:

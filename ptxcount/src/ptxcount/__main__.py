@@ -2,15 +2,13 @@
 
 import sys
 
-from .cli.ending import interrupted
+from .cli.ending import importing
 
 
 def main() -> int:
     """Run the command; its imports take half a second, in which it may be interrupted, too."""
-    try:
+    with importing("ptxcount"):
         from .command_line import main as command  # noqa: PLC0415 -- with all of NumPy
-    except KeyboardInterrupt:
-        return interrupted("ptxcount")
     return command()
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
 from .cli.arguments import arguments, variables
-from .cli.ending import ended
+from .cli.ending import ended, scratch_folder
 from .cli.options import dimensions, flags_of, joined_flags, printable
 from .engine.execute import STEP_LIMIT
 from .engine.launch import compiled, count_compiled, is_ptx
@@ -147,8 +147,13 @@ def main(words: Sequence[str] | None = None) -> int:
     if given and given[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - counting does without
 
-        return ended("ptxcount", lambda: gate(given), 2)
-    return ended("ptxcount", lambda: _counted(given), 1)
+        return ended("ptxcount", lambda: _in_scratch_folder(gate, given), 2)
+    return ended("ptxcount", lambda: _in_scratch_folder(_counted, given), 1)
+
+
+def _in_scratch_folder(command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
+    with scratch_folder("ptxcount-"):
+        return command(words)
 
 
 def _counted(words: Sequence[str]) -> int:

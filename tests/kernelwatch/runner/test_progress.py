@@ -12,12 +12,21 @@ from kernelwatch.error_text import first_error
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import Configuration
 
+#: A race in a file far away: both lines are told.
+RACE = (
+    f"SharedRaceError: {'folder/' * 20}k.cu:3 (PTX line 43): race in shared memory by block (0, 0, 0), thread "
+    "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread number 63 of the block since the "
+    "last barrier, at "
+    f"{'folder/' * 20}k.cu:2 (PTX line 37)"
+)
+
 #: What is said of a failure -> its line.
 ERRORS = {
     "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
     "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
     "g++: a.h:3:9: fatal error: x.h: No such file": "a.h:3:9: fatal error: x.h: No such file",
-    "a\tlong\x1b[2J" + 400 * "b": "a long [2J" + 290 * "b",
+    "a\tlong\x1b[2J" + 1400 * "b": "a long [2J" + 990 * "b",
+    RACE: RACE,
     "": "",
 }
 
@@ -55,5 +64,6 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert told[1:] == [
         "time_a: 1 measured, 1 n/a, 2 FAILED",
         "track_control: 1 measured, 1 n/a, 2 FAILED",
+        "2 n/a: why",
         "2 configurations FAILED: no: 0.5",
     ]

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.instrument import skip_reasons
-from kernelwatch.show import summary
+from kernelwatch.review.commits import find
+from kernelwatch.review.comparison import compare
+from kernelwatch.show import report, summary
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, TIME, write
+from tests.stored import HEAD as HEAD_MADE
 
 HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
@@ -35,7 +38,10 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     for skipped, said in (([], ["Skipped: nothing"]), (noted, ["Skipped: 2 configurations: its own", never])):
         monkeypatch.setattr(history, "run_of", lambda *_, skipped=skipped: {"skipped": skipped})
         assert summary.main() == 0
-        first, whole, *others, page, tables = capsys.readouterr().out.splitlines()
+        first, *counts, whole, page, tables = capsys.readouterr().out.splitlines()
+        others = [line for line in (*counts, whole) if line.startswith("Skipped")]
+        *counts, whole = (line for line in (*counts, whole) if line not in others)
+        assert "".join(counts).startswith("669 times: 326 slower, 38 faster, 304 same, 1 undecided; 1725 counted and")
         assert first == "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200"
         assert whole.strip() == "all of it: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
         assert (others, page[:31]) == (said, "Look at: html/watch/index.html;")
@@ -51,3 +57,27 @@ def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
     assert summary.verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
     )
+
+
+#: Benchmark -> its value before and after in 20 configurations; what the head of the review says.
+CHANGES = [
+    ("track_instructions", 4.0, 5.0, ["SAME", "20 counted and compiled numbers: 20 rose (none decides)"]),
+    ("track_sectors", 4.0, 5.0, ["WORSE", "20 counted and compiled numbers: 20 rose"]),
+    ("track_sectors", 5.0, 4.0, ["BETTER", "20 counted and compiled numbers: 20 fell"]),
+    ("track_sectors", 4.0, 4.0, ["SAME"]),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "before", "after", "said"), CHANGES)
+def test_the_head_of_a_review_without_times(
+    benchmark: str, before: float, after: float, said: list[str], tmp_path: Path
+) -> None:
+    """Numbers that changed are told, also those that do not decide; numbers alone are no slower or faster."""
+    name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
+    write(
+        tmp_path,
+        {commit: {name: dict.fromkeys(cases, value)} for commit, value in ((BASE, before), (HEAD_MADE, after))},
+    )
+    (found,) = find(BASE, HEAD_MADE, "gpu", tmp_path)
+    first, *others = report.headline(compare(found, tmp_path)).splitlines()
+    assert [first.partition(" ")[0], *others] == said

@@ -25,6 +25,9 @@ from ptxcount.util import atomic_write
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 
+#: What is written where no kernel is found. A later call replaces it, if nobody has changed it.
+_STUB = (_TEMPLATES / "no_kernels.txt").read_text(encoding="utf-8")
+
 #: What asv and this library make in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
@@ -61,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     for name, text in files.items():
         path = root / name
-        if path.exists():
+        if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):
             print(f"{name} is there: not changed")
         else:
             path.parent.mkdir(exist_ok=True, parents=True)
@@ -86,7 +89,7 @@ def _files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
     return {
         "asv.conf.json": _filled("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _filled("kernels.txt" if classes else "no_kernels.txt", CLASSES=classes),
+        "benchmarks/kernels.py": _filled("kernels.txt", CLASSES=classes) if classes else _STUB,
         **{f".github/workflows/{name}": _filled(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC) for name in names},
     }
 
@@ -115,7 +118,7 @@ def _launch(one: Found, every: Sequence[Found], known: Sequence[Launch]) -> Laun
     last = one.name.rpartition("::")[2]
     is_alone = sum(each.name.rpartition("::")[2] == last for each in every) == 1
     fitting = [each for each in known if each.name == last and each.arguments == len(one.parameters)]
-    mine = [each for each in fitting if each.file == one.unit.file or is_alone]
+    mine = [each for each in fitting if each.file in (one.file, one.unit.file) or is_alone]
     return max(mine, key=lambda each: len(each.block), default=None)
 
 

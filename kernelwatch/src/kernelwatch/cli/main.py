@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.cli.failures import UNFORESEEN, without_traceback
-from ptxcount.cli.ending import ended
+from ptxcount.cli.ending import ended, importing, scratch_folder
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {
@@ -53,7 +53,10 @@ def _run(name: str, *words: str) -> int:
 
     def command() -> int:
         module, function = COMMANDS[name][0].split(":")
-        return getattr(importlib.import_module(module), function)() or 0
+        with importing(f"kernelwatch {name}"):
+            main = getattr(importlib.import_module(module), function)
+        with scratch_folder("kernelwatch-"):
+            return main() or 0
 
     command.__module__ = sys.argv[0]  # what an unexpected error's line begins with
     try:

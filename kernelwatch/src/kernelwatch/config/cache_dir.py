@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+from filelock import FileLock
 
 #: The environment variable that names the folder of caches.
 CACHE = "KERNELWATCH_CACHE"
@@ -38,3 +41,19 @@ def problem(folder: Path) -> str | None:
     except OSError as error:
         return f"{folder} cannot be written: {error}"
     return None
+
+
+def file_lock(path: Path) -> FileLock:
+    """Return a lock that ends with its process; a file's existence, which would outlive that, is none."""
+    return FileLock(path, fallback_to_soft=False)
+
+
+def acquire(lock: FileLock, *, blocking: bool = True) -> bool:
+    """Acquire a lock; return whether the file system has locks. Raises as `FileLock.acquire`."""
+    try:
+        lock.acquire(blocking=blocking)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return False
+    return True

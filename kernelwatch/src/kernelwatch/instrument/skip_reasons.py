@@ -20,6 +20,11 @@ UNKNOWN = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
 NEVER = "not meant to be: "
 
 
+def reason_of(skip: str) -> str:
+    """Return the reason of a skip, in one text for all kernels where no commit will have what is asked for."""
+    return "kernels are not meant for these dtypes" if skip.startswith(NEVER) else skip
+
+
 @contextmanager
 def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     """Turn an unknown kernel, dtype or flag set into asv's skip, which is a NotImplementedError, with the name in it.

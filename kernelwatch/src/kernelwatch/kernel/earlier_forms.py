@@ -24,7 +24,7 @@ _ARCH = "sm_90"
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 #: How a source names an integer: until the line ends, or the declaration or its next name.
-_NAMED = r"(?:#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;(){{}}]*?\b{0}\s*=\s*([^;,{{}}]+))"
+_NAMED = rf"(?:#[ \t]*define[ \t]+{{0}}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;()]*?\b{{0}}{expressions.INITIAL})"
 
 
 def constant(name: str, text: str) -> int:
@@ -32,10 +32,10 @@ def constant(name: str, text: str) -> int:
 
     Raises UnknownKernelError if it names none, or several.
     """
-    found = {one or other for one, other in re.findall(_NAMED.format(name), _COMMENT.sub("", text))}
+    found = {"".join(groups) for groups in re.findall(_NAMED.format(name), _COMMENT.sub("", text))}
     if len(found) != 1:
         raise UnknownKernelError(f"{name} is named {len(found)} times by #define, constexpr or const; once is needed")
-    said = re.sub(r"(?<=\d)[uUlL]+", "", found.pop().strip()).replace("/", "//")
+    said = expressions.from_cpp(found.pop())
     try:
         return int(expressions.value(said, {each: constant(each, text) for each in expressions.names(said)}))
     except ArgumentError as error:

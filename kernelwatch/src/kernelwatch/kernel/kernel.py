@@ -121,7 +121,9 @@ class Kernel(Code):
             raise ArgumentError(f"{name}: give the grid, or what it is over")
         self.reference = reference
         self.declared = declared(arguments)
-        names = [each.name for each in self.declared]
+        # A number may stand at several places, as the length of a square matrix does.
+        names = [*{each: each for each in arguments if isinstance(each, str)}]
+        names += [each.name for each in arguments if not isinstance(each, str)]
         if len(set(names)) < len(names):
             raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
         self.over, self.read, self.where, self.constants = tuple(over), tuple(read), where, dict(constants or {})

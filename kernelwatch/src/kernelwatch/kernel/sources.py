@@ -33,11 +33,14 @@ Made = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
 
+#: A byte order mark, which nvcc refuses behind other text.
+_MARK = re.compile("^\ufeff", re.MULTILINE)
+
 #: Options that may name what the repository has, with their values or before them.
 _PLACED = re.compile(r"(-I|-include)=?(.*)", re.DOTALL)
 
 #: What a compiler remarks of a header that is compiled by itself.
-_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
+_ONCE = re.compile(r"^\ufeff?[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 
 #: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
 _NAMED = "kernelwatch_entry"
@@ -69,7 +72,7 @@ class Source:
     @property
     def code(self) -> str:
         """What the compiler is given."""
-        return (f"{self.prelude}\n#line 1\n" if self.prelude else "") + _ONCE.sub("", self.text)
+        return _MARK.sub("", (f"{self.prelude}\n#line 1\n" if self.prelude else "") + _ONCE.sub("", self.text))
 
     def included(self) -> dict[Path, str]:
         """Return every file that the text includes from its folders, and those that these include."""

@@ -11,7 +11,9 @@ import importlib
 import inspect
 import os
 import sys
+import tempfile
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import asv
@@ -25,6 +27,7 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
 from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
+from ptxcount.cli.ending import importing, scratch_folder
 from ptxcount.util import git_environment
 
 #: What the runner calls of asv; the first is replaced -> the parameters that it gives.
@@ -50,6 +53,7 @@ _PLAIN = ("profile", "set_commit_hash", "durations")
 
 def setup() -> None:
     """Called by asv once the plugin is imported."""
+    sys.excepthook = _excepthook
     git_environment.set_environment()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
@@ -61,6 +65,14 @@ def setup() -> None:
         return
     if not hasattr(Run.run.__func__, "__wrapped__"):
         Run.run = classmethod(replaced(Run.run.__func__))
+
+
+def _excepthook(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
+    """Say an interrupt in a line, which asv lets through, and all else as Python does."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("asv: interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, place)
 
 
 class WatchPages(OutputPublisher):  # type: ignore[misc]
@@ -110,11 +122,15 @@ def replaced(plain: Any) -> Any:
         if asked:
             log.info(f"The plain way, which is slower: {' and '.join(asked)} is asv's own")
             return plain(cls, conf, *args, **kwargs)
-        from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
+        with importing("asv"):
+            from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
+        if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
+            returns["stage"] = tempfile.TemporaryDirectory()
         try:
             run_git(project_root.ROOT, "rev-parse", "--git-dir")
-            return runner.run(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
+            with scratch_folder("kernelwatch-"):
+                return runner.run(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
         except GitError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from asv.console import log
 
-from kernelwatch.error_text import first_error
+from kernelwatch.error_text import first_error, one_line
+from kernelwatch.instrument.skip_reasons import reason_of
 from kernelwatch.runner.protocol import Configuration
 
 #: Clears the line that the cursor is in, on a terminal.
@@ -40,6 +41,8 @@ class Progress:
     outcomes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     #: A reason without its numbers -> the reasons, as they were told.
     failures: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: A reason of skips -> how many benchmarks of configurations have it.
+    skips: Counter[str] = field(default_factory=Counter)
     shown: float = 0.0
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class Progress:
         word = "FAILED" if one.failed else "n/a" if one.skipped else "measured"
         for benchmark in self.benchmarks[one.group]:
             self.outcomes[benchmark.partition(".")[0]][word] += 1
+            self.skips[one_line(reason_of(one.skipped))] += word == "n/a"
         if one.failed:
             told = one.failed.strip() if self.shows_all else first_error(one.failed)
             same = self.failures[_NUMBERS.sub("0", told)]
@@ -76,6 +80,8 @@ class Progress:
         for module, found in self.outcomes.items():
             counts = ", ".join(f"{found[word]} {word}" for word in ("measured", "n/a", "FAILED") if found[word])
             log.info(f"{module}: {counts}")
+        for reason, count in (+self.skips).most_common():
+            log.info(f"{count} n/a: {reason}")
         for same in self.failures.values():
             if len(same) > 1:
                 log.error(f"{len(same)} configurations FAILED: {same[0]}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -56,10 +54,6 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     chosen = revision_range.selected(conf, repo, options, results)
     in_turns = chosen if options.get("interleave_rounds", False) is not False and len(chosen) > 1 and device else []
     returns = options.get("_returns")
-    if returns is not None:  # `asv continuous` reads afterwards where asv has saved, by asv's own names
-        returns["stage"] = tempfile.TemporaryDirectory()
-    # As after Ctrl-C, if the system asks this process to end: nothing stays at work, and no lock stays held.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with (
         folders.alone(results),
         scratch_folder() as folder,

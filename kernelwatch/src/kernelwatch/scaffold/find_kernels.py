@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,16 +13,19 @@ from typing import NamedTuple
 
 from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
 from kernelwatch.kernel import sources
+from kernelwatch.scaffold.inclusions import Inclusions
 from kernelwatch.store import git
 from ptxcount.ptx.parser import parsed
+from ptxcount.source.compile_advice import advise
 from ptxcount.source.declarations import Declaration, declarations
 from ptxcount.source.names import cpp_name, demangled, find_entry, parameter_types
+from ptxcount.source.nvcc import stop
 from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")
 
-#: What may lie in the repository: `<name.h>` without a folder is the system's.
-_INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"\n]+)"|<([^>\n]+/[^>\n]+)>)', re.MULTILINE)
+#: Advice where no file that includes a source compiles it.
+_WITHOUT = "give nvcc's options by --flags, or watch it with prelude=, the text that comes before it"
 
 
 class Parameter(NamedTuple):
@@ -36,30 +38,36 @@ class Parameter(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """What is compiled by itself: a file; or a text in Python, which `made` names as "module:NAME"."""
+    """What is compiled by itself: a file; or a text in Python, which `made` names as "module:NAME".
+
+    Where a header does not compile alone, `through` are the units that include it.
+    """
 
     file: str
     text: str
     line: int = 1
     made: str = ""
     include: tuple[str, ...] = ()
+    through: tuple[Unit, ...] = ()
 
 
 class Found(NamedTuple):
-    """A kernel: where it is defined, how `Kernel` finds it, what it takes, and the most threads of its blocks."""
+    """A kernel: where it is defined, how `Kernel` finds it, what it takes, and the threads of its blocks."""
 
     unit: Unit
+    file: str
     line: int
     name: str  # with namespaces
     entry: str
     template: tuple[str, ...]  # "typename T"
     parameters: tuple[Parameter, ...]
-    most: int
+    most: int  # threads of a block, at most; 0 if nothing is said
+    exact: tuple[int, int, int] | None = None  # threads along each axis, where they are fixed
 
     @property
     def place(self) -> str:
         """Its file and line."""
-        return f"{self.unit.file}:{self.line}"
+        return f"{self.file}:{self.line}"
 
 
 def texts(root: Path) -> dict[str, str]:
@@ -67,33 +75,30 @@ def texts(root: Path) -> dict[str, str]:
     listed = git.run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
     names = [name for name in sorted({*map(os.fsdecode, listed)}) if name.endswith(_SUFFIXES) and name.isprintable()]
     paths = {name: root / name for name in names if (root / name).is_file()}
-    return {name: path.read_text(encoding="utf-8", errors="replace") for name, path in paths.items()}
+    return {name: path.read_text(encoding="utf-8-sig", errors="replace") for name, path in paths.items()}
 
 
 def kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> tuple[list[Found], list[str]]:
     """Return the kernels in the order of files and lines, and what is left out, with the reason."""
     units: list[Unit | str] = []
+    inclusions = Inclusions(files)
     for file in (name for name, text in files.items() if "__global__" in text):
-        units += _of_python(file, files[file]) if file.endswith(".py") else [_of_file(file, files)]
+        units += _of_python(file, files[file]) if file.endswith(".py") else [_of_file(file, files, inclusions)]
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
         warnings.simplefilter("ignore", CompilerWarning)
         made = pool.map(lambda one: [one] if isinstance(one, str) else list(_found(one, root, options)), units)
-        every = [one for some in made for one in some]
+        try:
+            every = [one for some in made for one in some]
+        except BaseException:  # nobody waits for what is being compiled
+            stop()
+            raise
     return [one for one in every if isinstance(one, Found)], [one for one in every if isinstance(one, str)]
 
 
-def _of_file(file: str, files: dict[str, str]) -> Unit:
-    """Return a file with the folders in which lies what it includes, the nearest of each name."""
-    folders, todo = dict[str, None](), [file]
-    for each in todo:
-        for name in map("".join, _INCLUDE.findall(files[each])):
-            place = os.path.normpath(PurePosixPath(each).parent / name)
-            having = [other for other in files if f"/{other}".endswith(f"/{name}")]
-            if place not in files and having:
-                place = max(having, key=lambda other: len(os.path.commonpath([each, other])))
-                folders[place.removesuffix(name).rstrip("/") or "."] = None
-            todo += [place] if place in files and place not in todo else []
-    return Unit(file, files[file], include=tuple(folders))
+def _of_file(file: str, files: dict[str, str], inclusions: Inclusions) -> Unit:
+    """Return a file with the folders in which lies what it includes, and the sources that include it."""
+    through = tuple(Unit(one, files[one], include=inclusions.reached(one)[1]) for one in inclusions.includers(file))
+    return Unit(file, files[file], include=inclusions.reached(file)[1], through=through)
 
 
 def _of_python(file: str, text: str) -> Iterator[Unit | str]:
@@ -117,12 +122,19 @@ def _of_python(file: str, text: str) -> Iterator[Unit | str]:
 
 def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | str]:
     """Compile a unit, and yield the kernels that it declares; say what nvcc refuses, or makes nothing of."""
-    folders = ((root / unit.file).parent, *(root / each for each in unit.include))
-    source = sources.Source(unit.text, folders, name=unit.file)
-    try:
-        ptx = sources.compiled(*sources.with_options(source, options, root), "sm_90", root)
-    except (CompileError, NvccNotFoundError) as error:
-        yield f"{unit.file}: nvcc refuses it: {str(error).splitlines()[0]}"
+    errors: list[Exception] = []
+    for compiled in (unit, *unit.through):
+        folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
+        source = sources.Source(compiled.text, folders, name=compiled.file)
+        try:
+            ptx = sources.compiled(*sources.with_options(source, options, root), "sm_90", root)
+            break
+        except (CompileError, NvccNotFoundError) as error:
+            errors.append(error)
+    else:
+        text = str(errors[0])
+        advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _WITHOUT
+        yield f"{unit.file}: nvcc refuses it: {text.splitlines()[0]}; {advice}"
         return
     entries = dict(parsed(ptx).entries)
     for one in declarations(unit.text):
@@ -131,13 +143,16 @@ def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | s
         mangled = next((each for each in called if len(entries[each].parameters) == len(one.parameters)), None)
         if one.template:
             parameters = tuple(Parameter(kind, name or f"p{n}", kind) for n, (kind, name) in enumerate(one.parameters))
-            yield Found(unit, place, one.name, one.name, template, parameters, 0)
+            yield Found(compiled, unit.file, place, one.name, one.name, template, parameters, one.most)
         elif mangled is None:
             yield f"{unit.file}:{place}: {one.name}: nvcc makes nothing of it; is it behind an #if?"
         else:
             entry = entries.pop(mangled)  # the next of this name is another
             sizes = [each.size for each in entry.parameters]
-            yield Found(unit, place, one.name, _entry(ptx, mangled), (), _parameters(one, mangled, sizes), entry.most)
+            parameters = _parameters(one, mangled, sizes)
+            yield Found(
+                compiled, unit.file, place, one.name, _entry(ptx, mangled), (), parameters, entry.most, entry.exact
+            )
 
 
 def _plain(mangled: str) -> str:

@@ -12,6 +12,7 @@ from ptxcount.source.cpp_types import TYPES
 from ptxcount.source.names import split
 
 _LAUNCH = re.compile(r"(\w+)\s*(?:<([^;{}]*)>)?\s*<<<(.*?)>>>\s*\(([^;]*)\)\s*;", re.DOTALL)
+_INITIAL = expressions.INITIAL.format()
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
@@ -43,9 +44,10 @@ def launches(file: str, text: str) -> Iterator[Launch]:
 
 def _extents(text: str, before: str) -> list[str]:
     """Return the texts of x, y and z, as far as they are given: of `dim3(a, b)`, or of a variable of that type."""
-    variable = rf"\bdim3\b[^;]*?\b{text}\s*(?:=\s*dim3\s*)?([({{].*?[)}}])\s*[,;]"
+    variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, before) if text.isidentifier() else []
-    found = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", declared[-1] if declared else text)
+    text = split(declared[-1])[0] if declared else text
+    found = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
     return split(found[1]) if found else [text]
 
 
@@ -54,10 +56,10 @@ def _number(text: str, before: str, depth: int = 8) -> str:
 
     def value(word: re.Match[str]) -> str:
         name = word[0]
-        known = re.findall(rf"\b{name}\s*(?:=(?!=)|\{{)\s*([^;,}}]+)|#\s*define\s+{name}[ \t]+([^\n]+)", before)
+        known = re.findall(rf"\b{name}{_INITIAL}|#\s*define\s+{name}[ \t]+([^\n]+)", before)
         return f"({_number(''.join(known[-1]), before, depth - 1)})" if known and depth else name
 
     try:
-        return str(int(expressions.value(re.sub(r"[A-Za-z_]\w*", value, text).replace("/", "//").strip(), {})))
+        return str(int(expressions.value(re.sub(r"\b[A-Za-z_]\w*", value, expressions.from_cpp(text)), {})))
     except (ArgumentError, NameError, TypeError, ZeroDivisionError):
         return ""

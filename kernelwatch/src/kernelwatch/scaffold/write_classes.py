@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import Found, Parameter
 from kernelwatch.scaffold.parse_launches import Launch
+from ptxcount.report.launch_guess import guess_block, guess_template_argument
 from ptxcount.source.cpp_types import TYPES, VECTORS, plain
 
 #: C++ types -> NumPy's dtypes.
@@ -71,8 +72,7 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     parameters = [each if _is_array(each) else each._replace(name=_safe(each.name)) for each in one.parameters]
     numbers = [each for each in parameters if not _is_array(each) and plain(each.kind) in _DTYPES]
     over = _over([each.name for each in numbers if "int" in _DTYPES[plain(each.kind)]])
-    most = min(one.most or 256, 256)
-    block = (launch and launch.block) or ((32, max(most // 32, 1)) if len(over) > 1 else (most,))
+    block = (launch and launch.block) or guess_block(len(over) > 1, one.most, one.exact)
     shared = launch.shared if launch else ""
     todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
     entry, swept, dtypes = _entry(one, launch, todo)
@@ -91,6 +91,9 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     given = [f"{key}={_text(value)}" for key, value in options.items() if value]
     values: dict[str, list[int] | list[str]] = {each: [256 if len(over) > 1 else 4096] for each in over}
     values |= {each.name: [1] for each in numbers if each.name not in over}
+    # The rows of a kernel without a swept dtype have that of the array that it writes.
+    written_to = (_element(each)[2] for each in parameters if _is_array(each) and not _is_const(each))
+    dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
     host = f"; the host's code has {launch.text} in {launch.file}" if launch else ""
     lines = [
@@ -122,11 +125,16 @@ def _safe(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
 
-def _argument(one: Parameter, shape: str, swept: str, todo: list[str]) -> str:
-    """Return what declares a parameter; arrays have the shape."""
+def _element(one: Parameter) -> tuple[str, re.Match[str] | None, str | None]:
+    """Return a parameter's type without pointers, as a vector if it is one, and the dtype of its numbers if known."""
     base = plain(one.kind).rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
-    dtype = TYPES[vector[1]] if vector else _DTYPES.get(base)
+    return base, vector, TYPES[vector[1]] if vector else _DTYPES.get(base)
+
+
+def _argument(one: Parameter, shape: str, swept: str, todo: list[str]) -> str:
+    """Return what declares a parameter; arrays have the shape."""
+    base, vector, dtype = _element(one)
     named = _text(one.name)
     if _is_array(one):
         shape = f"{shape} {vector[2]}" if vector else shape
@@ -158,10 +166,9 @@ def _guessed(template: Sequence[str], launch: Launch | None, todo: list[str]) ->
     """Yield arguments of a template: as the host's code says, or as they are by default, or some."""
     for place, each in enumerate(template):
         head, _, default = each.partition("=")
-        given = (launch.template[place : place + 1] if launch else ()) or (default.strip(),)
-        todo += [f"{head.split()[-1]} of its template"] * (given == ("",))
-        is_type = re.match(r"(typename|class)\b", head)
-        yield given[0] or ("float" if is_type else "true" if head.startswith("bool") else "1")
+        said = "".join(launch.template[place : place + 1]) if launch else ""
+        todo += [f"{head.split()[-1]} of its template"] * (not said and not default.strip())
+        yield said or guess_template_argument(each)
 
 
 def _text(value: object) -> str:

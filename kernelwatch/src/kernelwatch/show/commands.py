@@ -42,9 +42,10 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 exit codes:
-  0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade;
-     REPAIRED: it failed in BASE alone
-  1  SLOWER: a time is, or a number that decides rose; TRADE: something is faster, too; BROKEN: it fails in HEAD alone
+  0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
+     a TRADE that passes by --trade; REPAIRED: it failed in BASE alone
+  1  SLOWER, or WORSE without times: a time is, or a number that decides rose; TRADE: something is faster, too;
+     BROKEN: it fails in HEAD alone
   2  FAILED: it fails in both; UNDECIDED: so many times are that they could turn the verdict, or no configuration is
      in both; or a commit or its results are missing; or something unforeseen befell the command
 

@@ -13,7 +13,7 @@ from kernelwatch.review.groups import Group, changed, groups
 from kernelwatch.review.rows import Lone, Row
 from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show.terminal import table, wrapped
-from kernelwatch.show.text import plain, quantity, short_flags, word
+from kernelwatch.show.text import conclusion_word, plain, quantity, short_flags, word
 from kernelwatch.store.results import EXACT, TIMED
 
 #: Of the table by kernel and flags.
@@ -60,8 +60,7 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
     """All that is told, in lines of any length."""
     rows, differing = comparison.rows, changed(comparison.rows)
     listed, timed = changed(rows, at_least), any(row.kind == TIMED for row in rows)
-    distance = f" ({comparison.distance})" if comparison.distance else ""
-    yield f"{comparison.conclusion.value}  {_sides(comparison)}{distance}, {plain(comparison.place)}"
+    yield _verdict(comparison)
     yield from (f"{each.verdict.value}: {plain(each, _LONGEST)}" for each in comparison.failures[:_NAMED])
     if more := comparison.failures[_NAMED:]:
         yield f"{len(more)} more kernels and reasons; --format json has them"
@@ -94,6 +93,19 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
         yield f"{'':9}{'; '.join(_known(row, comparison.peak))}"
     times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {comparison.noise}. "
     yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the verdict, and how many configurations were judged how, if any changed."""
+    told = [_verdict(comparison), *(["; ".join(_counts(comparison))] if changed(comparison.rows) else [])]
+    return "\n".join(line for each in told for line in wrapped(each))
+
+
+def _verdict(comparison: Comparison) -> str:
+    """The verdict on both commits, and where they were measured."""
+    distance = f" ({comparison.distance})" if comparison.distance else ""
+    said = conclusion_word(comparison.conclusion, is_timed=any(row.kind == TIMED for row in comparison.rows))
+    return f"{said}  {_sides(comparison)}{distance}, {plain(comparison.place)}"
 
 
 def _sides(comparison: Comparison) -> str:

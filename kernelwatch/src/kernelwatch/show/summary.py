@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.skip_reasons import NEVER
+from kernelwatch.instrument.skip_reasons import reason_of
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.consecutive import failing
@@ -22,9 +22,8 @@ def lines(history: History, results: Document) -> Iterator[str]:
     """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
-        never = entry["reason"].startswith(NEVER)
         if entry["commit"] == results.commit_hash:
-            skipped["kernels are not meant for these dtypes" if never else entry["reason"]] += entry["configurations"]
+            skipped[reason_of(entry["reason"])] += entry["configurations"]
     yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
@@ -33,7 +32,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
 
 
 def verdict(history: History, head: str) -> str:
-    """Return the first line of the review against the nearest ancestor that this machine has results of."""
+    """Return the head of the review against the nearest ancestor that this machine has results of."""
     base = next(history.graph.ancestors(head), None)
     if base is None:
         failed = ", ".join(failing(history, head))
@@ -41,7 +40,7 @@ def verdict(history: History, head: str) -> str:
         return f"Compared with nothing: {history.machine} has results of no ancestor.{found}"
     try:
         every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
-        told, *_ = report.render(min(every, key=Comparison.badness)).splitlines()
+        told = report.headline(min(every, key=Comparison.badness))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     return f"{told}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"

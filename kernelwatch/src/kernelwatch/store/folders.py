@@ -17,8 +17,9 @@ from typing import Any
 from asv.console import log
 from asv.results import get_filename
 from asv.util import UserError
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
+from kernelwatch.config import cache_dir
 from kernelwatch.store import git, reading, rows
 from ptxcount.util import atomic_write
 
@@ -44,23 +45,26 @@ def alone(folder: Path) -> Iterator[None]:
     """Lock a folder of results, and clear away what was not finished there.
 
     If another run holds the lock, say so once and wait until it ends. The system frees the lock of a killed process.
+    Where the file system has no locks, say so and go on; what is unfinished may be another run's, and stays.
 
     Raises
     ------
     UserError
         The folder cannot be written.
     """
-    lock = FileLock(folder / LOCK)
+    lock, has_locks = cache_dir.file_lock(folder / LOCK), True
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(blocking=False)
+        has_locks = cache_dir.acquire(lock, blocking=False)
     except Timeout:
         log.warning(f"{folder} is in use by another run; waiting until it ends")
         lock.acquire()
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+    if not has_locks:
+        log.warning(f"{folder}: its file system has no locks; do not run two at a time, or set {RESULTS} to another")
     try:
-        for path in folder.rglob(f"*.*.[0-9]*{atomic_write.UNFINISHED}"):
+        for path in folder.rglob(f"*.*.[0-9]*{atomic_write.UNFINISHED}") if has_locks else ():
             path.unlink()  # what it was to replace is as it was
         yield
     finally:

@@ -17,8 +17,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from filelock import FileLock
-
 from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
@@ -106,12 +104,16 @@ def fetched(release: str) -> Path:
         raise UserError(f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; of another nvcc, set NVCC")
     folder = cache_dir.cache("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{release}.lock")):
+    lock = cache_dir.file_lock(folder.with_name(f"{release}.lock"))
+    cache_dir.acquire(lock)  # where there are no locks, the later of two that install at once fails to rename
+    try:
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
                 if said := _install(release, Path(unfinished, release)):
                     raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder}: {said}")
                 Path(unfinished, release).rename(folder)
+    finally:
+        lock.release()
     return folder / "nvidia" / "cu13" / "bin" / "nvcc"
 
 

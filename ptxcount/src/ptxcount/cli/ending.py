@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 
 def ended(name: str, command: Callable[[], int], failure: int) -> int:
@@ -27,6 +31,66 @@ def ended(name: str, command: Callable[[], int], failure: int) -> int:
     except OSError as error:
         _say(name, str(error.strerror or error))
         return failure
+
+
+#: The folder of the command that runs, if it has one.
+_scratch: list[str] = []
+
+
+@contextmanager
+def importing(name: str) -> Iterator[None]:
+    """End at once on Ctrl-C, with a line: NumPy would answer an interrupt of its import with many."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        os._exit(interrupted(name))
+
+    with _handling(signal.SIGINT, end):
+        yield
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[None]:
+    """Give the process and all that it starts a folder for temporary files, which goes with the block.
+
+    SIGTERM ends the block as Ctrl-C does. Within another such block, and where no folder can be made, there is none.
+    """
+    if _scratch:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    with _handling(signal.SIGTERM, end):
+        try:
+            folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+        except OSError:
+            yield
+            return
+        before = tempfile.tempdir, os.environ.get("TMPDIR")
+        with folder:
+            try:
+                tempfile.tempdir = os.environ["TMPDIR"] = folder.name
+                _scratch.append(folder.name)
+                yield
+            finally:
+                _scratch.clear()
+                tempfile.tempdir = before[0]
+                os.environ.pop("TMPDIR")
+                os.environ |= {} if before[1] is None else {"TMPDIR": before[1]}
+
+
+@contextmanager
+def _handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle a signal within the block; other threads than the main one may not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def interrupted(name: str) -> int:

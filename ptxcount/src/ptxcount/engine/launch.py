@@ -19,7 +19,7 @@ from ..util.findings import RACES, UNWRITTEN
 from .execute import STEP_LIMIT, run
 from .launchable import require_launchable
 
-_VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
+_VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
 
 
 def count(
@@ -227,7 +227,8 @@ def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instan
 
 def _text(source: Path | str) -> str:
     try:
-        return source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+        text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+        return text.removeprefix("\ufeff")  # a byte order mark
     except FileNotFoundError:
         raise LaunchError(f"{source}: no such file") from None
     except OSError as error:

@@ -23,9 +23,12 @@ from ..ptx.program import (
     Register,
     Symbol,
 )
+from ..source.names import demangled
 
 #: Instructions that a kernel may grow to.
 MOST = 200_000
+#: Advice where a function is missing: it may be one of another file, which nothing links here.
+_ONE_FILE = 'one file must hold all that a kernel calls: count one that includes both, as by #include "other.cu"'
 #: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
 _POLICY = "L2::cache_hint"
 
@@ -138,7 +141,7 @@ class _Copy:
     def _call_of(self, call: Instruction, name: str, results: list[str], given: list[str]) -> None:
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
-            problem = "" if name in FUNCTIONS else f"the PTX has no function {name!r}"
+            problem = "" if name in FUNCTIONS else f"the PTX has no function {demangled(name)!r}; {_ONE_FILE}"
         elif (len(results), len(given)) != (len(function.results), len(function.parameters)) or "" in (
             *results,
             *given,

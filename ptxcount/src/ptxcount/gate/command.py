@@ -204,7 +204,12 @@ def _entries(file: Path, include: Sequence[str], flags: str) -> str:
     for each in found:
         lines += [f"[[launch]]  # {each.declaration}", f"file = {json.dumps(file.as_posix())}"]
         lines += [f"kernel = {json.dumps(each.entry)}"]
-        lines += [f"{name} = {[*dimensions(getattr(each, name))]}" for name in ("grid", "block")]
-        lines += ["arguments = [", *(f"    {json.dumps(word)}," for word in each.arguments), "]"]
+        lines += [f"{name} = {[*dimensions(getattr(each, name))]}  # a guess" for name in ("grid", "block")]
+        lines += [f"dynamic_shared = {each.dynamic_shared}  # a guess"] * bool(each.dynamic_shared)
+        lines += [
+            "arguments = [  # guesses: put in your sizes and numbers",
+            *(f"    {json.dumps(word)}," for word in each.arguments),
+            "]",
+        ]
         lines += [f"flags = {json.dumps(flags)}"] * bool(flags) + [""]
     return "\n".join(lines)

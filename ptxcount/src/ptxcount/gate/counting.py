@@ -94,7 +94,7 @@ def _compile(recipes: Iterable[_Recipe]) -> None:
         every = [pool.submit(tried, each) for each in dict.fromkeys(recipes)]
         try:
             wait(every)
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or SIGTERM as SystemExit
             while wait([each for each in every if not each.cancel()], timeout=0.1).not_done:
                 stop()  # again: a template is compiled twice
             raise

@@ -89,6 +89,8 @@ class Context:
     watching: bool = False
     #: The accesses that were looked at.
     clock: Clock = field(default_factory=Clock)
+    #: The line of each access, by its time.
+    accessed: dict[int, Source] = field(default_factory=dict)
     #: How many lanes of a warp its barriers may tell apart (`warp_clocks.ordered_lanes`).
     ordered_lanes: int = 0
     #: The loads that may poll, by their identity.
@@ -302,7 +304,10 @@ class Chunk:
         if clocks is not None:
             lanes = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
             warp = WarpOrder(threads % LANES, lanes, clocks.known_of(rows, threads))
-        return Meeting(self.context.clock.tick(), numbers, self.ordered[rows], self.context.races == "strict", warp)
+        context = self.context
+        time, is_strict = context.clock.tick(), context.races == "strict"
+        context.accessed[time] = self.instruction.source
+        return Meeting(time, numbers, self.ordered[rows], is_strict, context.accessed, warp)
 
     def fault(
         self,

@@ -9,13 +9,14 @@ to, only the threads of one store are compared, in the first 16 that a chunk of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..lanes.warps import LANES, Array
 from ..ptx.program import Address, Instruction, Operand, Register, Symbol, leaves
+from ..util.errors import Source
 
 _TIME, _THREAD = 32, (1 << 32) - 1
 #: Several threads have read a place.
@@ -70,6 +71,8 @@ class Meeting:
     ordered: Array
     #: Whether a store that changes nothing races, too.
     strict: bool
+    #: The line of each access, by its time.
+    sources: Mapping[int, Source] = field(default_factory=dict)
     #: None without barriers of warps.
     warp: WarpOrder | None = None
 
@@ -99,7 +102,8 @@ class Watched:
         """Note a read of places of so many bytes by some threads; the first that races, and what to say of it."""
         places = self._units(index, width)
         me = meeting.threads[:, None]
-        found = self._said(self._unordered(self._written[places], me, meeting), places, width, "load", "wrote")
+        wrote = self._written[places]
+        found = self._said(self._unordered(wrote, me, meeting), places, width, "load", "wrote", wrote, meeting)
         before, now = self._read[places], np.broadcast_to(me | meeting.time << _TIME, places.shape)
         self._read[places] = now
         many = (self._read[places] != now) | self._unordered(before, me, meeting, self._several(places))
@@ -145,8 +149,9 @@ class Watched:
         if not meeting.strict:
             first = index * len(values)
             changes = np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)])[:, None]
-        read = self._unordered(self._read[places], me, meeting, self._several(places)) & changes
-        written = self._unordered(self._written[places], me, meeting) & changes
+        was_read, was_written = self._read[places], self._written[places]
+        read = self._unordered(was_read, me, meeting, self._several(places)) & changes
+        written = self._unordered(was_written, me, meeting) & changes
         self._written[places] = np.broadcast_to(me | meeting.time << _TIME, places.shape)
         together = (self._written[places] & _THREAD) != me
         if together.any() and not meeting.strict:
@@ -154,8 +159,8 @@ class Watched:
             differs = np.logical_or.reduce([value != value[one][which.ravel()] for value in values])
             together &= np.isin(index, index[differs])[:, None]
         found = self._said(together, places, width, "store", "writes")
-        found = found or self._said(written, places, width, "store", "wrote")
-        return found or self._said(read, places, width, "store", "read")
+        found = found or self._said(written, places, width, "store", "wrote", was_written, meeting)
+        return found or self._said(read, places, width, "store", "read", was_read, meeting)
 
     @staticmethod
     def _unordered(before: Array, me: Array, meeting: Meeting, several: Array | None = None) -> Array:
@@ -168,12 +173,25 @@ class Watched:
             several = np.zeros(who.shape, np.uint32)
         return race & ~meeting.warp.orders(who, when, several, me)
 
-    def _said(self, race: Array, places: Array, width: int, kind: str, did: str) -> tuple[int, str] | None:
+    def _said(
+        self,
+        race: Array,
+        places: Array,
+        width: int,
+        kind: str,
+        did: str,
+        before: Array | None = None,
+        meeting: Meeting | None = None,
+    ) -> tuple[int, str] | None:
+        """The first access that races, and what to say of it; with the line of the other, where that is another."""
         if not race.any():
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
         byte = int(places[access, place]) * self._unit
-        return access, f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {did} as well"
+        text = f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {did} as well"
+        if before is not None and meeting is not None and meeting.sources:
+            text += f", at {meeting.sources[int(before[access, place]) >> _TIME]}"
+        return access, text
 
 
 def reached(code: Sequence[Instruction]) -> tuple[set[str], set[str]]:

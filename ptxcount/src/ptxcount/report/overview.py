@@ -14,14 +14,17 @@ import numpy as np
 
 from ..engine.launch import compilation_of, is_ptx
 from ..ptx.parser import parsed
+from ..ptx.program import Program
 from ..source.cpp_types import TYPES, VECTORS, plain
 from ..source.declarations import Declaration, declarations
 from ..source.names import cpp_name, parameter_types, source_name
 from ..source.nvcc import ARCH
+from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
 _SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
-_WHERE = {False: ("256", "256"), True: ("8,32", "32,8")}
+#: Blocks of a grid, for both.
+_GRIDS = {False: "256", True: "8,32"}
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,15 @@ class Overview:
     block: str
     #: A description each, a guess where only a person knows.
     arguments: list[str]
+    #: Bytes of dynamic shared memory, which the kernel asks for; 0 if it does not.
+    dynamic_shared: int = 0
 
     def command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
         """The command line that counts it."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
         entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
-        words = [*entry, "--grid", self.grid, "--block", self.block, *self.arguments]
+        shared = ["--dynamic-shared", str(self.dynamic_shared)] * bool(self.dynamic_shared)
+        words = [*entry, "--grid", self.grid, "--block", self.block, *shared, *self.arguments]
         return shlex.join(["ptxcount", str(file), *words])
 
 
@@ -51,44 +57,45 @@ def kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[Overview]:
 
     Raises as `launch.compilation_of`.
     """
-    entries = parsed(compilation_of(file, flags, arch).ptx).entries
-    sizes = {name: [each.size or 8 for each in entry.parameters] for name, entry in entries.items()}
+    program = parsed(compilation_of(file, flags, arch).ptx)
+    entries = program.entries
     declared = declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
     found = []
     for one in declared:
         made = next((each for each in entries if source_name(each) == one.name), None)
-        found.append(_overview(one, made, sizes[made] if made else []))
-    for made in entries:
+        found.append(_overview(one, made, program))
+    for made, entry in entries.items():
         if source_name(made) not in {each.name for each in declared}:
-            kinds = parameter_types(made) or [f"{size} bytes" for size in sizes[made]]
+            kinds = parameter_types(made) or [f"{each.size or 8} bytes" for each in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
-            found.append(_overview(Declaration(cpp_name(made), 0, [], parameters, False), made, sizes[made]))
+            found.append(_overview(Declaration(cpp_name(made), 0, [], parameters, False), made, program))
     return found
 
 
-def _overview(one: Declaration, made: str | None, sizes: list[int]) -> Overview:
-    given = [_template_argument(each) for each in one.template]
+def _overview(one: Declaration, made: str | None, program: Program) -> Overview:
+    given = [guess_template_argument(each) for each in one.template]
     types = {each.split()[-1].lstrip("."): value for each, value in zip(one.template, given, strict=True)}
-    entry = one.name
+    name = one.name
     if one.template:
-        entry = cpp_name(made) if made else f"{one.name}<{', '.join(given)}>"
+        name = cpp_name(made) if made else f"{one.name}<{', '.join(given)}>"
     parameters = [(_instance(kind, types), name) for kind, name in one.parameters]
     planar = one.planar or (one.line > 0 and sum(_is_extent(kind) for kind, _ in parameters) > 1)
+    entry = program.entries[made] if made else None
+    sizes = [each.size or 8 for each in entry.parameters] if entry else []
     every = zip_longest(parameters, sizes[: len(parameters)])
     words = [_word(kind, name, planar, size or 8) for (kind, name), size in every]
-    return Overview(one, entry, *_WHERE[one.planar], words)
+    block = guess_block(one.planar, entry.most if entry else one.most, entry.exact if entry else None)
+    shared = guess_dynamic_shared(program, made) if made else 0
+    return Overview(one, name, _GRIDS[one.planar], ",".join(map(str, block)), words, shared)
 
 
 def _instance(kind: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
 
 
-def _template_argument(parameter: str) -> str:
-    head, _, default = parameter.partition("=")
-    if default.strip():
-        return default.strip()
-    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else "16"
-
+_GUESSES = (
+    "Sizes, numbers and arguments of templates are guesses: put in yours. Arguments are described by: ptxcount --help"
+)
 
 #: What an array is given as, by the type of a parameter that describes it.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
@@ -138,5 +145,5 @@ def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
             f"  {each.command(file, alone=len(found) == 1, flags=flags, arch=arch)}",
         ]
     if found:
-        lines += ["", "Sizes and numbers are guesses: put in yours. Arguments are described by: ptxcount --help"]
+        lines += ["", _GUESSES]
     return "\n".join(lines)

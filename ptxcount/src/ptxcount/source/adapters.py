@@ -18,6 +18,8 @@ from ..machine.argument_layout import Argument
 from ..ptx.parser import parsed
 from ..util.errors import LaunchError
 
+#: Packages whose dispatchers `numba.cuda` compiles.
+_NUMBA = ("numba", "numba_cuda")
 #: Options of NVRTC that nvcc lacks.
 _OF_NVRTC = ("-default-device", "--device-as-default-execution-space")
 
@@ -71,7 +73,13 @@ def _of_triton(kernel: Any, entry: str | None, arguments: list[Any]) -> Kernel:
 
 
 def _of_numba(kernel: Any, signature: str | None, arguments: list[Any], arch: str) -> Kernel:
-    """Compiled for the signature, or else for the types of the arguments."""
+    """Compiled for the signature, or else for the types of the arguments; `LaunchError` for another package's."""
+    package = type(kernel).__module__.partition(".")[0]
+    if package not in _NUMBA:
+        raise LaunchError(
+            f"a dispatcher of {package}: of Numba those of numba-cuda are known; give the PTX that {package} compiles, "
+            "as a text, and the arguments that it takes"
+        )
     cuda = importlib.import_module("numba.cuda")
     types = signature or tuple(importlib.import_module("numba").typeof(each) for each in arguments)
     digits = arch.removeprefix("sm_").rstrip("af")

@@ -16,6 +16,7 @@ _SKIPPED = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M
 )
 _TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
+_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 
@@ -33,6 +34,8 @@ class Declaration:
     parameters: list[tuple[str, str]]
     #: Whether its body asks for the y of a thread or a block.
     planar: bool
+    #: Threads that a block may have at most, where ``__launch_bounds__`` says so with a number; else 0.
+    most: int = 0
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
@@ -73,7 +76,10 @@ def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
             parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
             qualified = "::".join([*filter(None, scopes), name])
             planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
-            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar)
+            head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
+            bounds = _BOUNDS.search(head)
+            most = int(bounds[1]) if bounds else 0
+            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most)
         place += 1
 
 

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..util.errors import CompileError, NvccNotFoundError
+from .compile_advice import RELEASE, advise
 
 #: The architecture to compile for, unless said.
 ARCH = "sm_90"
 #: Seconds that nvcc may take, unless the variable NVCC_TIME_LIMIT says otherwise.
 TIME_LIMIT = 300
 #: NVIDIA's package on PyPI with nvcc and its headers; what the extra ``nvcc`` installs.
-WHEEL = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
 #: What a source that was given as text is called in the PTX.
 TEXT_NAME = "source.cu"
 #: What is left out of the name of a file that nvcc hands to a shell.
@@ -66,6 +67,7 @@ def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances
     ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
     refuses, writes nothing or takes longer than `time_limit` says, and `NvccNotFoundError`.
     """
+    _refuse_release()
     # A template's kernels are there once something takes their address.
     asked = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
@@ -81,7 +83,10 @@ def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances
             said = (done.stdout + done.stderr).decode("utf-8", "replace")
             for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown)):
                 said = said.replace(name, "" if name.endswith("\n") else shown)
-            raise CompileError(f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}")
+            advice = advise(said, None if isinstance(source, str) else source)
+            raise CompileError(
+                f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}{f'{chr(10)}{advice}' * bool(advice)}"
+            )
         if not target.is_file():
             typed = shlex.join([*command, shown])
             raise CompileError(f"nvcc wrote no PTX: {typed}; leave out flags that ask for something else")
@@ -89,6 +94,15 @@ def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
         return Compilation(ptx, [source, *(each for each in _named(rule) if each != path)])
+
+
+def _refuse_release() -> None:
+    """Refuse a release that kernelwatch would install; raises `NvccNotFoundError`."""
+    if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
+        raise NvccNotFoundError(
+            f"CUDA_TOOLKIT={release}: kernelwatch installs that release, ptxcount does not; "
+            "set NVCC to the path of its nvcc, or unset CUDA_TOOLKIT"
+        )
 
 
 def _inclusion(source: Path) -> bytes:

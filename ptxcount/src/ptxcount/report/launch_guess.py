@@ -1,0 +1,47 @@
+"""A launch to begin with, guessed from what a kernel's text and its PTX say."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from ..engine.executable import laid_out, prepare
+from ..ptx.program import Program
+from ..util.errors import Index3, PtxError
+
+#: Threads of a block, where the kernel allows as many.
+THREADS = 256
+#: Threads of a block's row, where the block is a plane.
+_ROW = 32
+#: A guessed integer of a template: most are the side of a tile.
+_INTEGER = "16"
+#: Shared memory of a launch that asks for no more, in bytes (CUDA C++ programming guide, 10.37).
+_SHARED = 48 * 1024
+
+
+def guess_template_argument(parameter: str) -> str:
+    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or else one by its kind."""
+    head, _, default = parameter.partition("=")
+    if default.strip():
+        return default.strip()
+    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
+
+
+def guess_block(planar: bool, most: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
+    """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing."""
+    if exact:
+        return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
+    threads = min(most or THREADS, THREADS)
+    return (min(_ROW, threads), max(threads // _ROW, 1)) if planar else (threads,)
+
+
+def guess_dynamic_shared(program: Program, name: str) -> int:
+    """Guess the bytes of dynamic shared memory: all that a launch may have, if the kernel has an array for them."""
+    if all(variable.size is not None for variable in program.variables.values()):
+        return 0
+    with suppress(PtxError):  # counting the kernel says what is wrong with it
+        kernel = prepare(program, name)
+        shared = [variable for variable in kernel.variables if variable.space == "shared"]
+        if any(variable.size is None for variable in shared):
+            return max(_SHARED - laid_out(shared, kernel.reserved)[1], 0)
+    return 0

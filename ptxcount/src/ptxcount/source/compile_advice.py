@@ -1,0 +1,96 @@
+"""Advice for errors of nvcc that have a known cure: a header that it does not find, a name that CUDA 13 removed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+#: The release of NVIDIA's packages that the extra ``nvcc`` installs.
+RELEASE = "13.0.2"
+#: Headers -> the wheel that has them, and the words for pip that install it as of `RELEASE`.
+HEADERS = {
+    rf"({pattern})": (wheel, f"cuda-toolkit[{extra}]=={RELEASE}" if extra else wheel)
+    for pattern, wheel, extra in (
+        (r"curand\w*\.h", "nvidia-curand", "curand"),
+        (r"cublas\w*\.h|nvblas\.h", "nvidia-cublas", "cublas"),
+        (r"cusparse\w*\.h", "nvidia-cusparse", "cusparse"),
+        (r"cusolver\w*\.h", "nvidia-cusolver", "cusolver"),
+        (r"cufft\w*\.h|cudalibxt\.h", "nvidia-cufft", "cufft"),
+        (r"(cub|thrust|cuda|nv)/.*", "nvidia-cuda-cccl", "cccl"),
+        (r"(npp|nppi)\w*\.h", "nvidia-npp", "npp"),
+        (r"nvjpeg\w*\.h", "nvidia-nvjpeg", "nvjpeg"),
+        (r"nvtx3/.*", "nvidia-nvtx", "nvtx"),
+        (r"nvml\.h", "nvidia-nvml-dev", "nvml"),
+        (r"nvrtc\.h", "nvidia-cuda-nvrtc", "nvrtc"),
+        (r"nvJitLink\.h", "nvidia-nvjitlink", "nvjitlink"),
+        (r"cuda_profiler_api\.h|cudaProfiler\.h", "nvidia-cuda-profiler-api", "profiler"),
+        (r"cupti\w*\.h", "nvidia-cuda-cupti", "cupti"),
+        (r"cufile\.h", "nvidia-cufile", "cufile"),
+        (r"cuda_runtime\w*\.h|cuda_\w+\.h|cooperative_groups(\.h|/.*)|mma\.h", "nvidia-cuda-runtime", "cudart"),
+        (r"crt/.*", "nvidia-cuda-crt", "crt"),
+        (r"cudnn\w*\.h", "nvidia-cudnn-cu13", ""),
+        (r"nccl\w*\.h", "nvidia-nccl-cu13", ""),
+        (r"nvshmem\w*\.h", "nvidia-nvshmem-cu13", ""),
+        (r"cusparseLt\.h", "nvidia-cusparselt-cu13", ""),
+    )
+}
+#: A header that the preprocessor or the front end does not find.
+_MISSING = re.compile(
+    r'error: (?:(\S+): No such file or directory|(?:could not|cannot) open source file "([^"]+)")', re.MULTILINE
+)
+#: A name that a library of CUDA no longer has.
+_REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no member "(\w+)"')
+_GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
+#: Files looked at for a header.
+_MOST = 50_000
+
+
+def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
+    """Return what cures the first known error in nvcc's messages; empty if none is known.
+
+    A missing header is looked for in the source's repository, and in the wheels that are installed. Its folder is
+    named relative to ``root``, or else to the current folder.
+    """
+    if removed := _REMOVED.search(messages):
+        name = "::".join(removed.groups())
+        return (
+            f"this release of CUDA has no {name}; {_GUIDE} names what replaces the names that CUDA 13 removed. "
+            "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
+        )
+    missing = _MISSING.search(messages)
+    if not missing:
+        return ""
+    header = missing[1] or missing[2]
+    if folder := next(_folders_with(header, source, root or Path.cwd()), None):
+        return f"{header} is in {folder}; add {shlex.join([f'-I{folder}'])}"
+    for pattern, (wheel, words) in HEADERS.items():
+        if re.fullmatch(pattern, header):
+            return f"{header} comes with the wheel {wheel}; run: pip install '{words}'"
+    return f"{header} is neither in a folder nearby nor in a wheel of NVIDIA's; name its folder: -IFOLDER"
+
+
+def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
+    """Yield the folders that make ``#include <header>`` work: the nearest of the repository, then those of wheels."""
+    if source is not None:
+        folder = source.resolve().parent
+        top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+        found = [path for path in islice(_files(top), _MOST) if f"/{path}".endswith(f"/{header}")]
+        found.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
+        for path in found:
+            place = Path(path.removesuffix(header))
+            yield place.relative_to(root) if place.is_relative_to(root) else place
+    spec = importlib.util.find_spec("nvidia")
+    for wheels in (spec.submodule_search_locations or ()) if spec else ():
+        yield from (path for path in sorted(Path(wheels).glob("*/include")) if (path / header).is_file())
+
+
+def _files(top: Path) -> Iterator[str]:
+    """Yield the paths of files below a folder, but for hidden folders and those of packages."""
+    for folder, folders, names in os.walk(top):
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in ("node_modules", "venv")]
+        yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 -- of thousands

@@ -1,0 +1,56 @@
+"""Commands that a signal ends while a compiler runs: a line after Ctrl-C, and no temporary file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.cli import init
+from tests import commits
+from tests.ptxcount.test_ending import NVCC
+
+#: The words of a command behind `python -m` -> what it calls itself.
+COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HEAD^!": "asv"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository that watches a kernel, and a compiler that takes a minute."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], check=True)
+    (root / "a.cu").write_text("__global__ void scale(float* out) { out[threadIdx.x] *= 2; }")
+    assert init.main([]) == 0
+    commits.commit(commits.own(root))
+    (tmp_path / "nvcc").write_text(NVCC)
+    (tmp_path / "nvcc").chmod(0o755)
+    (tmp_path / "temporary").mkdir()
+    return root
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ended_by_a_signal(command: str, number: signal.Signals, repository: Path) -> None:
+    """It says so in a line after Ctrl-C, and nothing after SIGTERM, which a system sends."""
+    folder = repository.parent
+    own = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
+    environment = os.environ | {name: str(folder / value) for name, value in own.items()}
+    with subprocess.Popen(
+        [sys.executable, "-m", *command.split()], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        end = time.monotonic() + 60
+        while not (folder / "begun").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
+    assert said == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
+    assert not list((folder / "temporary").iterdir())

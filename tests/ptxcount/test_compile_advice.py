@@ -1,0 +1,101 @@
+"""What errors of nvcc say beside its own text: the wheel or the folder of a header, another release of CUDA."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ptxcount.command_line import main
+from ptxcount.source import nvcc
+from ptxcount.source.compile_advice import HEADERS, advise
+from ptxcount.util.errors import CompileError, NvccNotFoundError
+
+#: Headers that no wheel here has -> the wheel that is named, and the words for pip.
+WHEELS = {
+    "curand_kernel.h": ("nvidia-curand", "cuda-toolkit[curand]==13.0.2"),
+    "cublas_v2.h": ("nvidia-cublas", "cuda-toolkit[cublas]==13.0.2"),
+    "cusparse.h": ("nvidia-cusparse", "cuda-toolkit[cusparse]==13.0.2"),
+    "cusolverDn.h": ("nvidia-cusolver", "cuda-toolkit[cusolver]==13.0.2"),
+    "cufftXt.h": ("nvidia-cufft", "cuda-toolkit[cufft]==13.0.2"),
+    "nvtx3/nvToolsExt.h": ("nvidia-nvtx", "cuda-toolkit[nvtx]==13.0.2"),
+    "cudnn.h": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu13"),
+    "nccl.h": ("nvidia-nccl-cu13", "nvidia-nccl-cu13"),
+    "cub/nowhere.cuh": ("nvidia-cuda-cccl", "cuda-toolkit[cccl]==13.0.2"),
+}
+
+
+@pytest.mark.parametrize("header", WHEELS)
+def test_a_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named with the command that installs it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    wheel, words = WHEELS[header]
+    text = advise(f"k.cu:1:10: fatal error: {header}: No such file or directory", tmp_path / "k.cu")
+    assert text == f"{header} comes with the wheel {wheel}; run: pip install '{words}'"
+    assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
+
+
+#: How the source includes the header, where that lies, and the folder that helps.
+FOLDERS = [
+    ("<beside.h>", "src/beside.h", "src"),
+    ("<deep/in.h>", "include/deep/in.h", "include"),
+    ('"far.h"', "third party/far.h", "third party"),
+    ("<twice.h>", "src/own/twice.h", "src/own"),
+]
+
+
+@pytest.mark.parametrize(("included", "place", "folder"), FOLDERS)
+def test_a_header_nearby(
+    included: str,
+    place: str,
+    folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The suggested ``-I`` makes the command work; of several headers the nearest is taken, none of a hidden folder."""
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    for name in (place, "other/twice.h", ".hidden/src/beside.h", "src/k.cu"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("#define N 4\n")
+    Path("src/k.cu").write_text(f"#include {included}\n__global__ void k(float* x) {{ *x = N; }}")
+    assert main(["src/k.cu"]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    option = shlex.join([f"-I{folder}"])
+    assert said.endswith(f" is in {folder}; add {option}")
+    assert main(["src/k.cu", *shlex.split(option)]) == 0
+
+
+def test_a_header_that_is_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says how a folder is named."""
+    (tmp_path / "k.cu").write_text("#include <nowhere.h>\n")
+    assert main([str(tmp_path / "k.cu")]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("name its folder: -IFOLDER")
+
+
+def test_a_name_that_cuda_13_lacks() -> None:
+    """It says where the replacement is named, and how another release compiles; other errors have no advice."""
+    error = 'k.cu(3): error: namespace "{}" has no member "{}"'
+    assert advise(error.format("cub", "Max"), None).startswith("this release of CUDA has no cub::Max; https://")
+    assert "set NVCC to its nvcc" in advise(error.format("thrust", "unary_function"), None)
+    assert not advise(error.format("own", "Max"), None)
+
+
+def test_a_release_that_ptxcount_does_not_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA_TOOLKIT is refused, unless NVCC names the compiler."""
+    monkeypatch.setenv("NVCC", str(nvcc.find_nvcc()))
+    monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
+    assert nvcc.compilation("").ptx
+    monkeypatch.delenv("NVCC")
+    with pytest.raises(NvccNotFoundError, match=r"^CUDA_TOOLKIT=13\.5\.0: .*set NVCC to the path of its nvcc"):
+        nvcc.compilation("")
+
+
+def test_a_source_that_is_given_as_text() -> None:
+    """Its missing header is named as well."""
+    with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
+        nvcc.compilation("#include <cublas_v2.h>")

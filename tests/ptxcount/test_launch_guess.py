@@ -1,0 +1,85 @@
+"""The launches that the listing of a file and ``ptxcount init`` begin with."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ptxcount.command_line import main
+from ptxcount.report.launch_guess import guess_block, guess_template_argument
+from tests.ptxcount.snippets import module
+
+#: Words before the kernel's name -> options of the command that the listing suggests.
+DECLARED = {
+    "__global__ void": "--block 256",
+    "__global__ void __launch_bounds__(128)": "--block 128",
+    "__launch_bounds__(64, 2) __global__ void": "--block 64",
+    "template <typename T> __global__ void __launch_bounds__(32)": "--block 32",
+    "extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void": "--block 256",
+}
+BODY = "x[threadIdx.x] += 1;"
+SHARED = (
+    "own[threadIdx.x % 3] = 1; buffer[threadIdx.x] = x[threadIdx.x]; __syncthreads(); "
+    "x[threadIdx.x] = buffer[threadIdx.x ^ 1] + own[threadIdx.x % 2];"
+)
+
+
+@pytest.mark.parametrize(("declared", "options"), DECLARED.items())
+def test_a_suggested_launch_runs(
+    declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its block is one that the kernel was compiled for, and it has the dynamic shared memory that the kernel uses."""
+    source = tmp_path / "k.cu"
+    source.write_text(f"{declared} k(float* x) {{ {SHARED if 'extern' in declared else BODY} }}")
+    assert main([str(source)]) == 0
+    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    assert options in command
+    assert ("--dynamic-shared 49136" in command) is ("extern" in declared)
+    assert main(shlex.split(command)[1:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
+)
+def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``.reqntid`` fixes them, or within ``.maxntid``."""
+    file = tmp_path / "k.ptx"
+    text = module("ret;", 1)
+    head, bracket, rest = text.partition("{")
+    file.write_text(f"{head}{directive}\n{bracket}{rest}")
+    assert main([str(file)]) == 0
+    assert f"--block {block} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("planar", "most", "block"),
+    [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
+)
+def test_guessed_blocks(planar: bool, most: int, block: tuple[int, ...]) -> None:
+    """A row, or a plane of rows of a warp, never above the limit."""
+    assert guess_block(planar, most) == block
+
+
+@pytest.mark.parametrize(
+    ("parameter", "argument"),
+    [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
+)
+def test_guessed_arguments_of_templates(parameter: str, argument: str) -> None:
+    """The default, or one by the kind."""
+    assert guess_template_argument(parameter) == argument
+
+
+def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By ``ptxcount init`` and by the listing."""
+    source = tmp_path / "k.cu"
+    body = SHARED.replace("own", "buffer")
+    source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")
+    assert main(["init", str(source)]) == 0
+    text = capsys.readouterr().out
+    guessed = {line.partition(" ")[0] for line in text.splitlines() if "# a guess" in line or "# guesses" in line}
+    assert guessed == {"grid", "block", "dynamic_shared", "arguments"}
+    assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
+    assert main([str(source)]) == 0
+    assert "are guesses" in capsys.readouterr().out
