@@ -58,3 +58,9 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc, "compilation", _compilation)
     monkeypatch.setattr(launch, "compilation", _compilation)
     monkeypatch.setattr(ptxas, "assemble", _assembled)
+
+
+@pytest.fixture(autouse=True)
+def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

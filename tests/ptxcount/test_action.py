@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxcount.gate.cache import cache_folder
 from tests.ptxcount.test_gate import LAUNCH, Repository
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; asv brings it along")
@@ -94,24 +94,26 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{TITLE}1 rose, 0 fell" in summary
 
 
-@pytest.mark.parametrize("is_link", [False, True])
-def test_counts_that_are_committed(is_link: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They count for nothing: a cache that says that nothing rose is not read."""
+def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Committed counts, in whatever folder, have no effect on the command or the action."""
     checkout = Checkout(tmp_path, capsys)
-    cache = checkout.folder / ".ptxcount_cache"
     checkout.stride(2)
     checkout.run("pin")
     first = checkout.commit()
-    (held,) = cache.glob("*.json")
-    good = json.loads(held.read_text())["counts"]
+    (good,) = cache_folder().glob("*.json")
+    assert not cache_folder().is_relative_to(checkout.top)
+    counts = good.read_bytes()
     checkout.stride(8)
     checkout.run("check")
-    held.write_text(json.dumps({**json.loads(held.read_text()), "counts": good}))
-    assert checkout.run("check")[1] == []
-    if is_link:
-        cache = cache.rename(checkout.top / "held")
-        (checkout.folder / ".ptxcount_cache").symlink_to("../held")
-    checkout.git("add", "--force", str(cache))
+    (bad,) = {*cache_folder().glob("*.json")} - {good}
+    for folder in (".ptxcount_cache", ".cache/ptxcount/counts", "counts"):
+        forged = checkout.folder / folder / bad.name
+        forged.parent.mkdir(parents=True)
+        forged.write_bytes(counts)
+        checkout.git("add", "--force", str(forged))
+    bad.unlink()
+    code, log = checkout.run("check")
+    assert (code, [line[:30] for line in log]) == (1, ["scale.cu:6: PC003 global load "])
     checkout.commit()
     code, log, summary = checkout.action(first)
     assert (code, [line.partition("PC")[0] for line in log]) == (1, [f"::error file={FILE},line=6,title=rise::"])

@@ -104,7 +104,7 @@ def _limits(text: str) -> Callable[[Repository], None]:
 
 ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024"
 FELL = "scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin holds it there"
-NEW = "scale.cu:1: PC005 no counts are pinned: run ptxcount pin; "
+NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; "
 GONE = (
     "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin; scale.cu: phys::scale<float> <<<("
 )
@@ -204,28 +204,44 @@ def test_check(changes: list[Change], code: int, said: list[str], repository: Re
     assert (found, [line[: len(begins)] for line, begins in zip(lines, said, strict=True)]) == (code, said)
 
 
-#: Launches that are refused, and why.
+#: Launches that are refused, the line that is named, and why.
 REFUSED = [
-    (LAUNCH.replace("block = [256]", "blocks = 4"), "ptxcount.toml, launch 1: 'blocks' is not one of file, name, "),
-    (LAUNCH.replace("[256]", '"256"'), "'block' is not one of file, name, "),
-    (LAUNCH.replace("grid = 4", ""), "ptxcount.toml, launch 1: grid is needed"),
-    (f"{LAUNCH}limits = {{ load_sectors = nan }}", "limit load_sectors = nan: a finite number"),
-    (f"{LAUNCH}limits = {{ load_sectors = inf }}", "limit load_sectors = inf: a finite number"),
-    (f"{LAUNCH}limits = {{ sector = 1 }}", "limit 'sector': threads, load_requests"),
-    (f'{LAUNCH}name = "\\u001b[31m"', "the name '\\x1b[31m' holds what cannot be printed"),
-    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', "two launches have the name 'x'"),
-    ("launch = 1", "tables [[launch]] are needed"),
-    ("{", "ptxcount.toml: "),
-    ("", "tables [[launch]] are needed"),
+    (
+        LAUNCH.replace("block = [256]", "blocks = 4"),
+        1,
+        "ptxcount.toml, launch 1: Object contains unknown field `blocks`",
+    ),
+    (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
+    (LAUNCH.replace("grid = 4", ""), 1, "ptxcount.toml, launch 1: Object missing required field `grid`"),
+    (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
+    (LAUNCH.replace("grid = 4", "grid = [1, 1, 1, 1]"), 1, "Expected `array` of length <= 3 - at `$.grid`"),
+    (LAUNCH.replace("grid = 4", "grid = 0"), 1, "Expected `int` >= 1 - at `$.grid`"),
+    (f"{LAUNCH}cluster = 0", 1, "Expected `int` >= 1 - at `$.cluster`"),
+    (f"{LAUNCH}dynamic_shared = true", 1, "Expected `int`, got `bool` - at `$.dynamic_shared`"),
+    (f"{LAUNCH}variables = [1]", 1, "Expected `str`, got `int` - at `$.variables["),
+    (f"{LAUNCH}\n{LAUNCH}variables = [[1]]", 8, "launch 2: Expected `str`, got `array` - at `$.variables["),
+    (LAUNCH.replace('"n=int32:1024"', "1979-05-27"), 1, "Expected `str`, got `date` - at `$.arguments["),
+    (LAUNCH.replace("scale.cu", "scale\\u0000.cu"), 1, "Expected `str` matching regex"),
+    ("launch = [1]", 1, "launch 1: Expected `object`, got `int`"),
+    (f"{LAUNCH}grid = 3", 7, "ptxcount.toml: "),
+    (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
+    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: a finite number"),
+    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': threads, load_requests"),
+    (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' holds what cannot be printed"),
+    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
+    ("launch = 1", 1, "tables [[launch]] are needed"),
+    ("{", 1, "ptxcount.toml: "),
+    ("", 1, "tables [[launch]] are needed"),
 ]
 
 
-@pytest.mark.parametrize(("launch", "said"), REFUSED)
-def test_refused_launch(launch: str, said: str, repository: Repository) -> None:
+@pytest.mark.parametrize(("launch", "number", "said"), REFUSED)
+def test_refused_launch(launch: str, number: int, said: str, repository: Repository) -> None:
     """One line, and no count of anything."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
-    assert (code, line.startswith("ptxcount.toml:1: PC009 LaunchError: "), said in line) == (2, True, True), line
+    assert (code, line.partition(" PC009 ")[0], said in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
 #: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
@@ -328,7 +344,7 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: None)
     assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
-    assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
+    assert changes(lambda: [each.write_text("{") for each in cache.cache_folder().glob("*.json")])
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:

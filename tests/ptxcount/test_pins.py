@@ -44,7 +44,9 @@ def _stack(number: int) -> dict[str, Any]:
 
 
 def _counted(rows: list[dict[str, Any]]) -> Counted:
-    return Counted(Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], ["k.cu"])
+    return Counted(
+        Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], ["k.cu"], ("k.cu", 1)
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -155,7 +157,7 @@ def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
 def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
     """Whether they are of use is not known."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
-    directives = Directives(tmp_path, ["k.cu"])
+    directives = Directives(tmp_path, ["k.cu"], ("k.cu", 1))
     assert [*directives.waive([], counted=set())] == []
     (said,) = directives.waive([], counted={("k.cu", 1)})
     assert "ignore[rise] waives nothing any more" in said.message

@@ -20,13 +20,14 @@ from .cli.arguments import arguments, variables
 from .cli.ending import ended, scratch_folder
 from .cli.options import dimensions, flags_of, joined_flags, printable
 from .engine.execute import STEP_LIMIT
-from .engine.launch import compiled, count_compiled, is_ptx
+from .engine.launch import compiled, count_compiled
 from .gate.machine_code import memory_of
 from .report import costs, listing
 from .report.overview import overview
 from .source.cpp_types import checked
 from .source.names import cpp_name
 from .source.nvcc import ARCH
+from .source.sources import is_ptx
 from .util import atomic_write
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
@@ -50,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++, or PTX if it ends in .ptx")
+    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++ or PTX")
     parser.add_argument(
         "words",
         nargs="*",

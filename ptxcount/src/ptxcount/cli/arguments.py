@@ -14,6 +14,7 @@ import numpy as np
 from ..machine.argument_layout import Argument, Described, Given, nbytes
 from ..util import host_memory
 from ..util.errors import LaunchError
+from ..util.regular_files import require_regular
 
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
@@ -86,8 +87,10 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Given:
             return _filled(found["fill"], numbers, shape, _dtype(found["dtype"]), beside)
         if found := _SCALAR.fullmatch(value):
             return _number(found["value"], _dtype(found["dtype"]))
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_cut(word)}: {error}") from None
+    except RecursionError:
+        raise LaunchError(f"argument {_cut(word)}: structs and lists are nested too deeply") from None
     example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
     raise LaunchError(f"argument {_cut(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
 
@@ -123,6 +126,7 @@ def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.
 
 
 def _loaded(file: Path, beside: int) -> Argument:
+    require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..isa.atomic_operations import Turns
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, occupancy
 from ..util.errors import Source
@@ -27,6 +26,7 @@ from .transactions import (
     shared_atomics,
     totals,
 )
+from .turns import Turns
 
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"

@@ -16,11 +16,11 @@ from ..machine.chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.global_races import reached
 from ..machine.polls import Poll, find_polls
 from ..machine.warp_clocks import ordered_lanes
+from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parsed
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
 from ..source.names import demangled
 from ..util.errors import LaunchError, Source, UnsupportedInstructionError
-from .flow import End, Flow, analyse
 from .lowering import lowered
 from .merging import Neighbours, neighbours
 from .schedule import Code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from ..source.adapters import adapted
 from ..source.declarations import declarations
 from ..source.names import find_entry
 from ..source.nvcc import ARCH, Compilation, compilation
+from ..source.sources import is_ptx, read_source
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .execute import STEP_LIMIT, run
 from .launchable import require_launchable
-
-_VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
 
 
 def count(
@@ -44,8 +42,8 @@ def count(
     Parameters
     ----------
     source_or_ptx : Path, str, or a kernel of CuPy, Numba or Triton
-        A Path names a file: PTX if it ends in ``.ptx``, else CUDA C++. A string is the text itself: PTX if a line
-        begins with ``.version``, else CUDA C++. CUDA C++ is compiled by nvcc, with source lines. Of CuPy a
+        A Path names a file, a string is the text itself. Text that begins with a directive, and a file whose name ends
+        in ``.ptx``, is PTX; all else is CUDA C++. CUDA C++ is compiled by nvcc, with source lines. Of CuPy a
         ``RawKernel``, of Numba what ``cuda.jit`` makes, of Triton what ``triton.compile`` gives.
     entry : str or None
         The kernel's name: as in the source (``scale``, ``own::scale``), with its template's arguments
@@ -181,13 +179,6 @@ def count_compiled(
     )
 
 
-def is_ptx(source_or_ptx: Path | str) -> bool:
-    """Whether a file is PTX, by its name's end, .ptx, or a text, by a line that begins with ``.version``."""
-    if isinstance(source_or_ptx, Path):
-        return source_or_ptx.suffix == ".ptx"
-    return _VERSION.search(source_or_ptx) is not None
-
-
 def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
     """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
 
@@ -211,28 +202,19 @@ def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str =
 def qualified(source: Path | str, name: str) -> str:
     """A template's instance with the namespaces that the source declares the template in, if it does so once."""
     base, bracket, rest = name.partition("<")
-    found = {each.name for each in declarations(_text(source)) if f"::{each.name}".endswith(f"::{base}")}
+    found = {each.name for each in declarations(read_source(source)) if f"::{each.name}".endswith(f"::{base}")}
     return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
 
 
 def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
-    text = _text(source)
+    text = read_source(source)
     if not is_ptx(source):
         return compilation(source, flags, arch, instances)
     if flags:
         raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
-    return Compilation(text, [source] if isinstance(source, Path) else [])
-
-
-def _text(source: Path | str) -> str:
-    try:
-        text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
-        return text.removeprefix("\ufeff")  # a byte order mark
-    except FileNotFoundError:
-        raise LaunchError(f"{source}: no such file") from None
-    except OSError as error:
-        raise LaunchError(f"{source}: {error.strerror}") from None
+    # NVRTC, Warp and Slang end their PTX with a NUL.
+    return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 
 
 def _extent(what: str, value: int | Sequence[int]) -> Index3:

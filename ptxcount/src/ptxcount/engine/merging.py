@@ -20,9 +20,9 @@ from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import occupancy
 from ..machine.chunk import Chunk
 from ..ptx.alignment import Residue, residues
+from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
-from .flow import BasicBlock
 from .shared_accesses import SharedAccess, breaks_loads, breaks_stores, find_accesses
 
 #: Elements, and bytes, of the widest access.

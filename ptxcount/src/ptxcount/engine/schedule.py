@@ -17,6 +17,7 @@ from ..lanes.symbolic_values import dense
 from ..lanes.warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
 from ..machine.chunk import EVERYONE, Chunk
 from ..machine.warp_clocks import FULL, warps_with
+from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Instruction, Register
 from ..util.errors import (
     DivergentBarrierError,
@@ -26,7 +27,6 @@ from ..util.errors import (
     StepLimitExceededError,
     TimeLimitExceededError,
 )
-from .flow import End, Flow
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: How often the blocks of a chunk may part ways and go on as chunks of their own: a chunk's interior leaves its edge

@@ -7,22 +7,25 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 import numpy as np
+import platformdirs
 
 from ..source.nvcc import find_nvcc
 from ..util import atomic_write
 from ..util.errors import PtxError
 from .launches import Launch
 
-#: The folder beside ptxcount.toml; git ignores it.
-FOLDER = ".ptxcount_cache"
+#: Days that an unused file stays.
+_DAYS = 30
 #: Variables that change what ptxas makes of PTX.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
@@ -32,29 +35,50 @@ _BESIDE = ("folder", "name", "label", "limits")
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
-def kept(launch: Launch, ptx: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The counts of a launch: those of before if they are of the same inputs, else as they are made now.
+class _Counts(TypedDict):
+    """The types that the cached counts of a launch must have; see `counting`."""
 
-    There is a file a launch. A folder that cannot be written to holds none.
+    totals: dict[str, int]
+    lines: list[dict[str, Any]]
+    machine: list[dict[str, Any]]
+    warnings: list[tuple[str, str, list[tuple[str | None, int | None]]]]
+
+
+def kept(launch: Launch, ptx: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the cached counts of a launch, or compute and store them.
+
+    A file's name is the hash of all inputs, the version of ptxcount included. No checkout can bring such a file along.
+    A folder that cannot be written to holds none.
     """
     facts = {name: value for name, value in asdict(launch).items() if name not in _BESIDE}
-    folder = launch.folder / FOLDER
-    file = folder / f"{_hash(facts)}.json"
     words = "\n".join([*launch.arguments, *launch.variables])
     arrays = [_bytes_hash(launch.folder / name) for name in _STORED.findall(words)]
     variables = [os.environ.get(name) for name in _VARIABLES]
     ptx = _ANONYMOUS.sub(lambda found: found[2][int(found[1]) :], ptx)
-    inputs = _hash([counter(), release(), variables, ptx, arrays])
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        held = json.loads(file.read_text(encoding="utf-8"))
-        if held["inputs"] == inputs:
-            return dict(held["counts"])
+    folder = cache_folder()
+    file = folder / f"{_hash([facts, counter(), release(), variables, ptx, arrays])}.json"
+    with suppress(OSError, ValueError, RecursionError):
+        counts = dict(msgspec.json.decode(file.read_bytes(), type=_Counts))
+        os.utime(file)
+        return counts
     counts = made()
     with suppress(OSError):
-        folder.mkdir(exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        atomic_write.write(file, json.dumps({"inputs": inputs, "counts": counts}), is_kept=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_unused(folder)
+        atomic_write.write(file, json.dumps(counts), is_kept=False)
     return counts
+
+
+def cache_folder() -> Path:
+    """Return the folder of cached counts: the user's own, outside of any checkout."""
+    return Path(platformdirs.user_cache_dir("ptxcount"), "counts")
+
+
+def _remove_unused(folder: Path) -> None:
+    oldest = time.time() - _DAYS * 86400
+    for path in folder.iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
 
 
 def _hash(facts: Any) -> str:

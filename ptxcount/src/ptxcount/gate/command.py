@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..cli.options import dimensions, flags_of, joined_flags, printable
 from ..report.overview import kernels
-from ..util.errors import LaunchError, PtxError
+from ..util.errors import LaunchError
 from . import limits, pins, report
 from .cache import release
 from .counting import Counted, counts
@@ -71,10 +71,11 @@ def main(words: Sequence[str]) -> int:
             return commands[options.command](options)
     except BrokenPipeError:
         raise
-    except (PtxError, OSError, MemoryError) as error:
+    except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
         text = f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
-            return _say([Diagnostic(FILE, 1, "PC009", text)], [], options)
+            file = pins.FILE if isinstance(error, pins.LockError) else FILE
+            return _say([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
         sys.stderr.write(printable(f"{text}\n"))
         return 2
 

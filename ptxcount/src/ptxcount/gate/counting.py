@@ -18,7 +18,7 @@ from ..source.cpp_types import checked
 from ..source.declarations import declarations
 from ..source.names import cpp_name, find_entry, source_name
 from ..source.nvcc import Compilation, stop
-from ..util.errors import KernelFaultError, PtxError
+from ..util.errors import KernelFaultError
 from . import cache
 from .advice import advice
 from .diagnostics import Diagnostic
@@ -41,6 +41,8 @@ class Counted:
     warnings: list[Diagnostic]
     #: The files of the folder that it was compiled from.
     files: list[str]
+    #: The file and line that declare the kernel.
+    declared_at: tuple[str, int]
 
     @property
     def key(self) -> str:
@@ -63,7 +65,7 @@ def counts(launches: Sequence[Launch]) -> Iterator[Counted | Diagnostic]:
         except KernelFaultError as error:
             where = _below(error.source.file or launch.file, launch.folder)
             yield Diagnostic(where, error.source.line or 1, "PC006", error.what, launch=launch.label)
-        except (PtxError, OSError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
 
@@ -87,7 +89,7 @@ def _compile(recipes: Iterable[_Recipe]) -> None:
     """Compile side by side; what fails does so again, and says why, when it is counted."""
 
     def tried(recipe: _Recipe) -> None:
-        with suppress(PtxError, OSError):
+        with suppress(Exception):
             _once(recipe)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -108,8 +110,9 @@ def _counted(launch: Launch) -> Counted:
     lines_of = source_lines(made.files)
     rows = [row | {"text": text_of(row["file"], row["line"], lines_of)} for row in held["lines"]]
     files = [_below(each, launch.folder) for each in made.files if each.resolve().is_relative_to(launch.folder)]
+    declaration = _declaration(entry, files, launch.folder)
     if held["machine"]:
-        rows.append(_declaration(entry, files, launch.folder) | {"accesses": held["machine"]})
+        rows.append(declaration | {"accesses": held["machine"]})
 
     def place(file: str | None, line: int | None) -> tuple[str, int]:
         return _below(file or launch.file, launch.folder), line or 1
@@ -129,6 +132,7 @@ def _counted(launch: Launch) -> Counted:
         [row | {"file": place(row["file"], None)[0]} for row in rows],
         warnings,
         files,
+        (declaration["file"] or launch.file, declaration["line"]),
     )
 
 

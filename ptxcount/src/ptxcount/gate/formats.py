@@ -8,7 +8,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 from .counting import Counted
 from .diagnostics import CODES, Diagnostic
@@ -77,26 +76,9 @@ def _result(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
-def _junit(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
-    """A test case for each launch, and for each file of which more is said; what does not fail is its output."""
-    files = {one.launch.label: one.launch.file for one in counted}
-    for each in findings:
-        files.setdefault(each.launch or each.file, each.file)
-    suite = ElementTree.Element("testsuite", name="ptxcount", tests=str(len(files)))
-    for name, file in files.items():
-        case = ElementTree.SubElement(suite, "testcase", classname=file, name=name)
-        said = [each for each in findings if (each.launch or each.file) == name]
-        failing = [each for each in said if each.level == "error"]
-        if failing:
-            failure = ElementTree.SubElement(case, "failure", message=failing[0].message)
-            failure.text = "\n".join(map(str, failing))
-        if len(said) > len(failing):
-            output = ElementTree.SubElement(case, "system-out")
-            output.text = "\n".join(str(each) for each in said if each.level != "error")
-    suite.set("failures", str(len(suite.findall(".//failure"))))
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
-
-
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[Counted]], str]] = {
-    "text": _text, "json": _json, "sarif": _sarif, "github": _github, "junit": _junit,
-}  # fmt: skip
+    "text": _text,
+    "json": _json,
+    "sarif": _sarif,
+    "github": _github,
+}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from ..source.nvcc import ARCH
 from ..util.errors import LaunchError
+from ..util.regular_files import require_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,50 +46,97 @@ class Launch:
     limits: dict[str, float | str] = field(default_factory=dict)
 
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "file": str, "name": str, "kernel": str, "grid": (int, list), "block": (int, list), "arguments": list,
-    "variables": list, "flags": str, "arch": str, "dynamic_shared": int, "cluster": (int, list), "limits": dict,
-}  # fmt: skip
+_Text = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
+_Extent = Annotated[int, msgspec.Meta(ge=1)]
+_Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_length=3)]
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The types that a table [[launch]] may have."""
+
+    file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
+    grid: _Extents
+    block: _Extents
+    name: _Text = ""
+    kernel: _Text | None = None
+    arguments: list[_Text] = msgspec.field(default_factory=list)
+    variables: list[_Text] = msgspec.field(default_factory=list)
+    flags: _Text = ""
+    arch: _Text = ARCH
+    dynamic_shared: Annotated[int, msgspec.Meta(ge=0)] = 0
+    cluster: _Extents | None = None
+    limits: dict[str, int | float | str] = msgspec.field(default_factory=dict)
+
+
+_KEYS = ", ".join(_Entry.__struct_fields__)
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*launch[ \t]*\]\]", re.MULTILINE)
+_ERROR_LINE = re.compile(r"\(at line (\d+),")
+
+
+class TableError(LaunchError):
+    """A table of launches that is not understood.
+
+    Attributes
+    ----------
+    line : int
+        Its line in the file.
+    """
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 def launches(folder: Path) -> list[Launch]:
-    """The launches that a folder's file lists; `LaunchError` if there is none, or an entry is not understood."""
+    """Read the launches that a folder's file lists; `TableError` if there is none, or an entry is not understood."""
     path = folder / FILE
+    if not path.exists():
+        raise TableError(f"no {FILE}; ptxcount init FILE.cu prints entries")
+    require_regular(path)
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LaunchError(f"no {FILE}; ptxcount init FILE.cu prints entries") from None
+        text.encode()
+        table: Any = tomllib.loads(text)
     except ValueError as error:
-        raise LaunchError(f"{path}: {error}") from None
+        match = _ERROR_LINE.search(str(error))
+        at_end = len(text.splitlines()) if "at end of document" in str(error) else 1
+        raise TableError(f"{path}: {error}", int(match[1]) if match else max(at_end, 1)) from None
+    except RecursionError:
+        raise TableError(f"{path}: tables or lists are nested too deeply; tables [[launch]] need one level") from None
     entries = table.get("launch")
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
-        raise LaunchError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
-    return _labelled(path, [_launch(path, place, entry) for place, entry in enumerate(entries, 1)])
+        raise TableError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
+    headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
+    lines = headers if len(headers) == len(entries) else [1] * len(entries)
+    entry_lines = enumerate(zip(entries, lines, strict=True), 1)
+    return _labelled(path, [_launch(path, place, entry, line) for place, (entry, line) in entry_lines])
 
 
-def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
+def _launch(path: Path, place: int, table: Any, line: int) -> Launch:
     where = f"{path}, launch {place}"
-    for name, value in entry.items():
-        if name not in _TYPES or not isinstance(value, _TYPES[name]):
-            raise LaunchError(f"{where}: {name!r} is not one of {', '.join(_TYPES)}, or has another type")
-    for name in ("file", "grid", "block"):
-        if name not in entry:
-            raise LaunchError(f"{where}: {name} is needed")
-    if not entry.get("name", "").isprintable():
-        raise LaunchError(f"{where}: the name {entry['name']!r} holds what cannot be printed")
-    given = {name: entry[name] if isinstance(entry[name], list) else [entry[name]] for name in ("grid", "block")}
-    extents = {name: extent + [1] * (3 - len(extent)) for name, extent in given.items()}
-    return Launch(folder=path.parent, **{**entry, **extents})
+    try:
+        entry = msgspec.convert(table, _Entry)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise TableError(f"{where}: {error}; the keys of a launch are {_KEYS}", line) from None
+    if not entry.name.isprintable():
+        raise TableError(f"{where}: the name {entry.name!r} holds what cannot be printed", line)
+    extents = {name: _three(getattr(entry, name)) for name in ("grid", "block")}
+    return Launch(folder=path.parent, **{**msgspec.structs.asdict(entry), **extents})
+
+
+def _three(extent: int | list[int]) -> list[int]:
+    numbers = extent if isinstance(extent, list) else [extent]
+    return numbers + [1] * (3 - len(numbers))
 
 
 def _labelled(path: Path, given: list[Launch]) -> list[Launch]:
     """The launches with labels: name or kernel, and the place in the file where several have that one.
 
-    Raises `LaunchError` for a name given twice.
+    Raises `TableError` for a name given twice.
     """
     twice = next((name for name, times in Counter(one.name for one in given).items() if name and times > 1), None)
     if twice:
-        raise LaunchError(f"{path}: two launches have the name {twice!r}; give each its own")
+        raise TableError(f"{path}: two launches have the name {twice!r}; give each its own")
     labels = [one.name or one.kernel or Path(one.file).stem for one in given]
     return [
         replace(one, label=label if labels.count(label) == 1 else f"{label} (launch {place})")

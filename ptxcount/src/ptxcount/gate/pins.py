@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ..cli.options import plain
 from ..util import atomic_write
 from ..util.errors import LaunchError
 from ..util.git_environment import environment
+from ..util.regular_files import require_regular
 from .counting import Counted
 from .diagnostics import Diagnostic
 
@@ -92,23 +95,30 @@ def write(folder: Path, counted: Iterable[Counted], nvcc: str) -> None:
     atomic_write.write(folder / FILE, text)
 
 
+class _Document(msgspec.Struct):
+    """The types that a lock file must have."""
+
+    nvcc: str
+    launches: dict[str, Lines]
+
+
 def read(folder: Path) -> Lock | None:
-    """The lock file; None if there is none. Raises `LaunchError` if it is none that `write` wrote."""
+    """Read the lock file; None if there is none. Raises `LockError` for text that `write` did not write."""
     file = folder / FILE
+    require_regular(file)
     return _parsed(file.read_bytes(), str(file)) if file.exists() else None
+
+
+class LockError(LaunchError):
+    """A lock file that is not understood."""
 
 
 def _parsed(text: bytes, name: str) -> Lock:
     try:
-        held: Any = json.loads(text)
-        lock = Lock(held["nvcc"], held["launches"])
-        numbers = [each for lines in lock.launches.values() for line in lines.values() for each in line.values()]
-        if not all(type(each) is int for each in numbers):
-            raise TypeError("a count that is no number")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        why = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise LaunchError(f"{name}: {why}; run ptxcount pin, which writes it anew") from None
-    return lock
+        document = msgspec.json.decode(text, type=_Document)
+    except (ValueError, RecursionError) as error:
+        raise LockError(f"{name}: {error}; run ptxcount pin, which writes it anew") from None
+    return Lock(document.nvcc, document.launches)
 
 
 def since(revision: str) -> Lock:
@@ -133,7 +143,7 @@ def compare(one: Counted, lock: Lock) -> Iterator[Diagnostic]:
     """What rose, and what fell."""
     held, name = lock.of(one), one.launch.label
     if held is None:
-        yield Diagnostic(one.launch.file, 1, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
+        yield Diagnostic(*one.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
         return
     pinned, known = (_spaces(lines) & MACHINE for lines in (held, pins(one.lines)[0]))
     if pinned > known:
@@ -168,9 +178,14 @@ def changes(lines: Iterable[dict[str, Any]], before: Lines) -> Iterator[Change]:
     went, came = (sum((Counter(side[key]) for key in keys), Counter()) for side, keys in ((before, gone), (now, new)))
     for name, old, count in _different(went, came):
         most = max(new, key=lambda key: now[key].get(name, 0), default=None)
-        there = next(iter(places.values()), (gone[0].partition(": ")[0], 1) if gone else ("", 1))
-        place = places[most] if most is not None else there
+        place = places[most] if most is not None else _former_place(name, gone, before, places)
         yield Change(*place, name, old, count, tuple(places[key] for key in new) or (place,))
+
+
+def _former_place(name: str, gone: list[str], before: Lines, places: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
+    """Return a place in the file whose line went, be it a header: the line itself is nowhere any more."""
+    file = max(gone, key=lambda key: before[key].get(name, 0)).partition(": ")[0]
+    return next((place for place in places.values() if place[0] == file), (file, 1))
 
 
 def _spaces(lines: Lines) -> set[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..counting.transactions import WORD
+from ..counting.turns import turns
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction
-from .atomic_operations import apply, find, turns
+from .atomic_operations import apply, find
 from .operands import address, elements, expect_count, unsupported
 from .registry import Step, binds, step_of
 from .spaces import decode, in_each_space

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..counting.counters import Access, LaunchCounters
-from ..isa.atomic_operations import Turns
+from ..counting.turns import Turns
 from ..lanes.symbolic_values import Sum, Value, dense, summed
 from ..lanes.warps import LANES, Array, choose, occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type

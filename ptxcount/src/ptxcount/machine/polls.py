@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..engine.flow import BasicBlock, End, Flow
+from ..ptx.flow import BasicBlock, End, Flow
 from ..ptx.program import Instruction
 
 #: Loads that see what others write meanwhile (PTX ISA, memory consistency model).

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.launch import compilation_of, is_ptx
+from ..engine.launch import compilation_of
 from ..ptx.parser import parsed
 from ..ptx.program import Program
 from ..source.cpp_types import TYPES, VECTORS, plain
 from ..source.declarations import Declaration, declarations
 from ..source.names import cpp_name, parameter_types, source_name
 from ..source.nvcc import ARCH
+from ..source.sources import is_ptx
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.

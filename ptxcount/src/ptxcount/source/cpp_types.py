@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.launch import is_ptx
 from ..machine.argument_layout import Given
 from ..util.errors import LaunchError
 from .declarations import declarations
 from .names import parameter_types, source_name
+from .sources import is_ptx
 
 #: Types of C++ as NumPy calls them.
 TYPES = {

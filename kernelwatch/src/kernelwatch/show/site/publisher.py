@@ -41,10 +41,17 @@ def write(conf: Any, repo: Any) -> Path:
         Says where results are, and where the site is written.
     repo : asv.plugins.git.Git
         The repository whose commits were measured.
+
+    Raises
+    ------
+    FileExistsError
+        The folder of the pages is a link.
     """
     conf = copy.copy(conf)
     conf.results_dir = str(folders.results(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
+    if folder.is_symlink():  # all below it is removed first, and that may be anything
+        raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
     shutil.rmtree(folder, ignore_errors=True)
     for name in _COPIED:
         shutil.copytree(Path(__file__).parent / name, folder / name)

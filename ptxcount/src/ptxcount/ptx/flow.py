@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 
-from ..ptx.program import Entry, Instruction, Symbol
 from ..util.errors import UnsupportedInstructionError
+from .program import Entry, Instruction, Symbol
 
 #: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
 MAX_VISITS = 1_000_000

@@ -1,0 +1,98 @@
+"""Odd values in every table that the gate reads: a diagnosis, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+
+from ptxcount.gate.cache import cache_folder
+from ptxcount.gate.pins import changes
+from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+
+__all__ = ["repository"]
+KEYS = (
+    "file", "name", "kernel", "grid", "block", "arguments", "variables", "flags", "arch", "dynamic_shared", "cluster",
+    "limits", "odd",
+)  # fmt: skip
+VALUES = (
+    "0", "-1", "1", "true", "1.5", "nan", "inf", "99999999999999999999", '""', '"\\u0000"', '"x"', '"\'"', "[]", "[1]",
+    "[0]", "[true]", "[[1]]", '["x"]', '["x=@scale.cu"]', '["x={"]', "[1, 1, 1, 1]", "{}", "{ a = 1 }",
+    '{ load_sectors = "x" }', "{ load_sectors = [1] }", "1979-05-27", "[1979-05-27]", "07:32:00", "[{}]",
+    f"{'[' * 3000}{']' * 3000}",
+)  # fmt: skip
+NESTED = "[" * 100_000
+
+
+def _with(key: str, value: str) -> str:
+    lines = [line for line in LAUNCH.splitlines() if not line.startswith(f"{key} =")]
+    return "\n".join([*lines, f"{key} = {value}", ""])
+
+
+def test_values_at_keys(repository: Repository) -> None:
+    """A sample of odd values at every key; most are refused, some are fine, and none ends in a traceback."""
+    seeded = random.Random(55)
+    for key in KEYS:
+        for value in seeded.sample(VALUES, 10):
+            repository.launch(_with(key, value))
+            code, lines = repository.run("check")
+            assert code in (0, 1, 2), (key, value)
+            assert bool(code) <= any(" PC0" in line for line in lines), (key, value, lines)
+            assert code != 1 or not any("Error" in line for line in lines), (key, value, lines)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("ptxcount.lock", NESTED, "ptxcount.lock:1: PC009 LockError: "),
+        ("ptxcount.lock", "[]", "ptxcount.lock:1: PC009 LockError: "),
+        ("ptxcount.lock", '{"nvcc": 1, "launches": {}}', "ptxcount.lock:1: PC009 LockError: "),
+        ("ptxcount.lock", '{"nvcc": "", "launches": {"a": {"b": {"c": 1.5}}}}', "ptxcount.lock:1: PC009 LockError: "),
+        ("in.npy", "", "scale.cu:1: PC009 LaunchError: argument 'in=@in.npy': "),
+        ("in.npy", "\x93NUMPY\x01\x00", "scale.cu:1: PC009 LaunchError: argument 'in=@in.npy': "),
+        ("ptxcount.toml", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
+        ("ptxcount.lock", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
+        ("in.npy", "FIFO", "scale.cu:1: PC009 LaunchError: "),
+        ("scale.cu", "FIFO", "scale.cu:1: PC009 LaunchError: "),
+    ],
+)  # fmt: skip
+def test_odd_files(file: str, content: str, said: str, repository: Repository) -> None:
+    """Bad text in a file, and a file without an end."""
+    np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
+    repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
+    path = repository.folder / file
+    path.unlink(missing_ok=True)
+    if content == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.write_text(content, encoding="latin-1")
+    code, lines = repository.run("check")
+    assert (code, lines[0].startswith(said)) == (2, True), lines
+    assert content != "FIFO" or "named pipe" in lines[0]
+
+
+@pytest.mark.parametrize("argument", ['"n={' + "[" * 5000 + '"', '"n=[1]"', '"in=@/dev/zero"', "'n={\"a\": null}'"])
+def test_odd_arguments(argument: str, repository: Repository) -> None:
+    """An argument that is nested too deeply, of another type, or a device."""
+    repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
+    code, lines = repository.run("check")
+    assert (code, lines[0].startswith("scale.cu:1: PC009 LaunchError: ")) == (2, True), lines
+
+
+@pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
+def test_damaged_cache(content: str, repository: Repository) -> None:
+    """It counts again."""
+    for path in cache_folder().glob("*.json"):
+        path.write_text(content)
+    assert repository.run("check") == (0, [])
+
+
+def test_line_of_a_header_that_went() -> None:
+    """The change names the header whose line went, not the first line that is left."""
+    access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
+    row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
+    load = {"global load requests": 1, "global load sectors": 4}
+    before = {"scale.cu: x = in[i];": load, "more.h: return in[i];": load}
+    assert {(change.file, change.line) for change in changes([row], before)} == {("more.h", 1)}

@@ -1,0 +1,76 @@
+"""Sources by their content: PTX of whatever name, binaries, files without an end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ptxcount.command_line import main
+from ptxcount.source.sources import is_ptx
+
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry one(.param .u64 out)
+{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [out]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PTX, True),
+        ("// made by a tool\n/* of\nits own */ " + PTX, True),
+        (PTX.removeprefix(".version 8.0\n"), True),
+        (PTX.replace(".version", ".versio"), True),
+        ("\ufeff" + PTX, True),
+        ('#include "more.h"\n__global__ void one(int* out) { *out = 7; }', False),
+        ("// .version 8.0\n__global__ void one(int* out) { *out = 7; }", False),
+        ("", False),
+    ],
+)
+def test_is_ptx(text: str, expected: bool, tmp_path: Path) -> None:
+    """A text, and a file of whatever name."""
+    file = tmp_path / "kernel.txt"
+    file.write_text(text, encoding="utf-8")
+    assert (is_ptx(text), is_ptx(file)) == (expected, expected)
+
+
+@pytest.mark.parametrize("name", ["closing.ptx", "closing.txt"])
+def test_closing_nul(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is read as if it were not there."""
+    (tmp_path / name).write_text(PTX + "\0")
+    assert main([str(tmp_path / name), "--grid", "1", "--block", "1", "out=int32[1]"]) == 0
+    assert "4.0 PTX instructions each" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, no source"),
+        ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, no source"),
+        ("kernel.fatbin", b"\x50\xed\x55\xba\x01\x00", "is a fatbin, no source"),
+        ("kernel.cu", None, "is a named pipe (FIFO); give a regular file"),
+        ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),
+    ],
+)
+def test_no_source(
+    name: str, content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line names the file and its kind."""
+    file = tmp_path / name
+    if content is None:
+        os.mkfifo(file)
+    else:
+        file.write_bytes(content)
+    assert main([str(file)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"LaunchError: {file} {said}")
+
+
+def test_device(capsys: pytest.CaptureFixture[str]) -> None:
+    """A device has no end."""
+    assert main(["/dev/zero"]) == 1
+    assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"

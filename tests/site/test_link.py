@@ -1,0 +1,25 @@
+"""The folder of the pages as a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asv.config import Config
+
+from kernelwatch.show.site import publisher
+
+
+def test_link_is_refused(tmp_path: Path) -> None:
+    """The first time and the second, and what it leads to stays as it is."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "mine").write_text("mine")
+    conf = Config()
+    conf.html_dir, conf.results_dir = str(tmp_path / "html"), str(tmp_path / "results")
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
+    for _ in range(2):
+        with pytest.raises(FileExistsError, match="is a link, and its target would be removed; remove the link"):
+            publisher.write(conf, None)
+        assert [path.name for path in target.iterdir()] == ["mine"]
