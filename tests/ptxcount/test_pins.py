@@ -157,7 +157,7 @@ def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
 def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
     """Whether they are of use is not known."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
-    directives = Directives(tmp_path, ["k.cu"], ("k.cu", 1))
+    directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.waive([], counted=set())] == []
     (said,) = directives.waive([], counted={("k.cu", 1)})
     assert "ignore[rise] waives nothing any more" in said.message
