@@ -30,7 +30,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet site publish docs compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once; what is built imports some of them, and comes then. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -93,9 +93,9 @@ docs: $(VENV)/sphinx
 SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc/$$PPID/status || \
   { kill -QUIT $$PPID; exec sleep 0.5; }; exit $$code
 
-# What became slower in steps too small for the review: docs/review-a-change.md. More arguments: ARGS="--json".
-drift: $(VENV)/installed
-	@$(BIN)/kernelwatch regressions --drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+# The regressions that stand, and drifts in steps too small for the review: docs/review-a-change.md. ARGS="--json".
+regressions: $(VENV)/installed
+	@$(BIN)/kernelwatch regressions $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed

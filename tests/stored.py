@@ -16,7 +16,7 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import write_json
 
-from kernelwatch.show.commands import compare as main
+from kernelwatch.cli.compare import compare as main
 from kernelwatch.toolchain.releases import VARIABLE
 
 #: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).

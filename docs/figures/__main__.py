@@ -7,7 +7,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store.results import History
 from ptxcount.util import atomic_write
 
-history = History(tables.MACHINE)
+history = History(tables.MACHINE, ROOT)
 found = tables.Measured(history)
 for page, lines in tables.PAGES.items():
     atomic_write.write(page, tables.rewritten(page.read_text(encoding="utf-8"), lines(found)))

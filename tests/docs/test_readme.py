@@ -17,7 +17,7 @@ from kernelwatch.store.results import History
 @pytest.fixture(scope="module")
 def history() -> History:
     """The stored results that are shown."""
-    return History(tables.MACHINE)
+    return History(tables.MACHINE, ROOT)
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
@@ -53,7 +53,7 @@ def test_unknown_machine() -> None:
     with pytest.raises(
         FileNotFoundError, match=r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
     ):
-        History("nope")
+        History("nope", ROOT)
 
 
 def test_words() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli import compare as commands
 from kernelwatch.cli.failures import without_traceback
-from kernelwatch.show import commands
 from tests.stored import BASE, HEAD, pair, samples, write
 
 compare = without_traceback(commands.compare)
@@ -18,10 +18,15 @@ RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.show.commands: KeyError: 'name'"),
-    ("gpu/runs.jsonl", b'{"commits": 7}\n', 1, "left out: {file}, line 1: Expected `array`, got `int`"),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.cli.compare: KeyError: 'name'"),
+    (
+        "gpu/runs.jsonl",
+        b'{"commits": 7, "run": "%s"}\n' % HEAD.encode(),
+        1,
+        "left out: {file}, line 1: Expected `array`, got `int`",
+    ),
     ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', 1, "left out: {file}, line 1: "),
-    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', 1, "left out: {file}, line 1: "),
+    ("gpu/cubins.jsonl", b'{"%s": 4}\n' % HEAD.encode(), 1, "left out: {file}, line 1: "),
     ("gpu/cubins.jsonl", b"[]\n", 1, "left out: {file}, line 1: "),
 ]
 

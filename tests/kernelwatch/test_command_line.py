@@ -56,7 +56,7 @@ def _raising(error: BaseException) -> Callable[..., int]:
         (BrokenPipeError(), 141, ""),
         (SystemExit(3), 3, ""),
         (ValueError("no\nway \x1b[2J\ud800"), UNFORESEEN, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
-        (ValueError("long" * 1000), UNFORESEEN, f"kernelwatch site: ValueError: {75 * 'long'} {PLACE}"),
+        (ValueError("long" * 1000), UNFORESEEN, f"kernelwatch site: ValueError: {250 * 'long'} {PLACE}"),
         (UnknownKernelError("no"), UNFORESEEN, "kernelwatch site: no\n"),
     ],
 )
@@ -64,7 +64,7 @@ def test_how_it_ends(
     error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a line or in silence."""
-    monkeypatch.setattr("kernelwatch.show.site.publisher.main", _raising(error))
+    monkeypatch.setattr("kernelwatch.cli.site.main", _raising(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code
     told = capsys.readouterr().err

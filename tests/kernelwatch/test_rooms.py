@@ -23,6 +23,7 @@ ROOMS = (
     "counting",
     "benchmarks",
     "scaffold review",
+    "workflow",
     "show",
     "runner",
     "fleet",

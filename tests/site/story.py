@@ -100,7 +100,7 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         patch.setattr(settings, "package", lambda: "")
         patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))
-        patch.setattr("kernelwatch.store.results.ROOT", root)
+        patch.setattr(publisher, "ROOT", root)
         commits.measured.cache_clear()
         names = _made(root)
         config = Config.load(str(root / "asv.conf.json"))

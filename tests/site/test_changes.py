@@ -14,13 +14,13 @@ from asv.plugins.git import Git
 from asv.repo import get_repo
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.commits import find
-from kernelwatch.review.comparison import compare
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
 from kernelwatch.show.site.changes import COUNTS, changed_names, changes, counted
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import select_commits
 from tests.commits import begin
 from tests.commits import commit as made
 from tests.stored import COUNT
@@ -32,10 +32,10 @@ MACHINE = "nvidia-h200"
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
     """Each kernel has as many slower and faster times as the review of all of the same two commits."""
-    (sides,) = find(base, head, MACHINE, ROOT)
+    (selection,) = select_commits(base, head, MACHINE, ROOT)
     (change,) = (each for each in _changes() if each["head"].startswith(head))
     assert change["base"].startswith(base)
-    timed = [row for row in compare(sides, ROOT).rows if row.kind == "timed"]
+    timed = [row for row in review_selection(selection, ROOT).rows if row.kind == "timed"]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         expected = Counter(row.kernel for row in timed if row.judgement.verdict is verdict)
         for kernel in {group["kernel"] for group in change["groups"]}:
@@ -47,7 +47,7 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
 def _changes() -> list[dict[str, Any]]:
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.repo = str(ROOT)
-    return list(changes(History(MACHINE), get_repo(config)))
+    return list(changes(History(MACHINE, ROOT), get_repo(config), ROOT))
 
 
 T, T2 = "time_a.A.time_x(1)", "time_a.A.time_x(2)"

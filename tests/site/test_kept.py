@@ -12,6 +12,7 @@ import pytest
 from kernelwatch.config import cache_dir
 from kernelwatch.show.site import kept
 from kernelwatch.store import git
+from kernelwatch.store.index import digest_code
 from kernelwatch.store.results import History
 from tests import stored
 from tests.commits import begin, commit
@@ -25,7 +26,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     _measured(root, commit(root), commit(root))
     commit(root)
     yield root
-    kept._code.cache_clear()
+    digest_code.cache_clear()
 
 
 def _measured(root: Path, *commits: str, machine: str = "gpu") -> None:
@@ -41,7 +42,7 @@ def _record(root: Path, place: int, text: str = "") -> None:
 def _library(root: Path) -> None:
     (root / "benchmarks").mkdir()
     (root / "benchmarks" / "a.py").touch()
-    kept._code.cache_clear()
+    digest_code.cache_clear()
 
 
 #: What is another, and whose reviews may be others then: the first's, the second's.

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli.compare import compare as main
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review import acknowledged
-from kernelwatch.review.acknowledged import Acknowledged
+from kernelwatch.review.acknowledged import accept_row
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
+from kernelwatch.store.source_changes import FILE, load_changes, parse_acknowledgements
 from tests.commits import begin, commit
 from tests.kernelwatch.review.test_compare_groups import compiled, time
 from tests.stored import TIME, Suite, samples, write
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def _commit(root: Path, text: str | None) -> str:
     """A commit whose file says so; None leaves the file alone."""
-    return commit(root, {} if text is None else {acknowledged.FILE: text})
+    return commit(root, {} if text is None else {FILE: text})
 
 
 def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ ROWS = [
 
 
 def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
-    found = Acknowledged(root, base, head).row(row).judgement
+    found = accept_row(row, load_changes(root, base, head).acknowledgements).judgement
     assert (found.reason == REASON) is (found.verdict is Verdict.ACKNOWLEDGED)
     return found.verdict is Verdict.ACKNOWLEDGED
 
@@ -82,12 +82,12 @@ def test_an_entry_counts_where_it_is_new(root: Path) -> None:
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
     git.text(root, "checkout", "--quiet", "-b", "squashed", a)
-    squashed = commit(root, {acknowledged.FILE: ENTRY}, "squashed")  # another hash, also within one second
+    squashed = commit(root, {FILE: ENTRY}, "squashed")  # another hash, also within one second
     after = _commit(root, None)
     new = {(a, b), (a, c), (c, d), (a, squashed)}
     old = {(b, c), (d, e), (c, e), (a, e), (b, a), (squashed, after), ("f" * 40, b), (b, "f" * 40)}
     assert {ends for ends in new | old if _accepts(root, *ends)} == new
-    (root / acknowledged.FILE).write_text(ENTRY + ENTRY, encoding="utf-8")
+    (root / FILE).write_text(ENTRY + ENTRY, encoding="utf-8")
     assert _accepts(root, squashed, after)
     assert not _accepts(root, b, c)
 
@@ -111,17 +111,17 @@ def test_bad_file(text: str, said: str, root: Path) -> None:
     """In the folder, of base or of head: nothing is accepted, and one line says where."""
     a = git.text(root, "rev-parse", "HEAD")
     content = text.encode(errors="surrogateescape")
-    (root / acknowledged.FILE).write_bytes(content)
-    git.text(root, "add", acknowledged.FILE)
+    (root / FILE).write_bytes(content)
+    git.text(root, "add", FILE)
     b, c = commit(root), _commit(root, ENTRY)
     git.text(root, "checkout", "--quiet", "--detach", a)
-    (root / acknowledged.FILE).write_bytes(content)
+    (root / FILE).write_bytes(content)
     for found, where in (
-        (Acknowledged(root, a, a), str(root / acknowledged.FILE)),
-        (Acknowledged(root, a, b), f"{b[:8]}:{acknowledged.FILE}"),
-        (Acknowledged(root, b, c), f"{b[:8]}:{acknowledged.FILE}"),
+        (load_changes(root, a, a), str(root / FILE)),
+        (load_changes(root, a, b), f"{b[:8]}:{FILE}"),
+        (load_changes(root, b, c), f"{b[:8]}:{FILE}"),
     ):
-        assert found.row(WORSE).judgement.verdict is Verdict.SLOWER
+        assert found.acknowledgements == ()
         (problem,) = found.problems
         assert problem.startswith(f"{where}: ")
         assert problem.endswith(": none of its entries counts")
@@ -131,5 +131,5 @@ def test_bad_file(text: str, said: str, root: Path) -> None:
 
 def test_the_projects_own_file() -> None:
     """It is readable."""
-    path = ROOT / acknowledged.FILE
-    acknowledged.decoded(path.read_bytes(), str(path))
+    path = ROOT / FILE
+    parse_acknowledgements(path.read_bytes(), str(path))

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.review.bisect.metric import configurations, matching
-from kernelwatch.review.bisect.numbers import patterns
-from kernelwatch.show import bisect as commands
+from kernelwatch.cli import bisect as commands
 from kernelwatch.store import git
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Kind
+from kernelwatch.workflow.bisect.metric import configurations, matching
+from kernelwatch.workflow.bisect.numbers import patterns
 from tests.commits import begin, commit
 from tests.golden import golden
 from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY

@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.review import timed
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.results import Point
+from kernelwatch.store.points import Point
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli.compare import compare as main
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
@@ -117,7 +117,7 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("heard", [True, False])
 @pytest.mark.parametrize("code", [0, 1, 2])
-@pytest.mark.parametrize("target", ["compare", "compare-compilers", "drift"])
+@pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
 def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tmp_path: Path) -> None:
     """For a regression it prints nothing of its own; where nothing could be judged, a line.
 

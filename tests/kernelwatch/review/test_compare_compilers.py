@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.show.commands import compare as main
+from kernelwatch.cli.compare import compare as main
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE

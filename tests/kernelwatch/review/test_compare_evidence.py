@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from kernelwatch.review import occupancy
-from kernelwatch.review.commits import find
-from kernelwatch.review.evidence import Evidence
-from kernelwatch.review.noise import FEWEST, noise
+from kernelwatch.cli.compare import compare as main
+from kernelwatch.review.pairing import Configuration, find_blocks, is_code_unchanged
+from kernelwatch.review.thresholds import FEWEST
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show.commands import compare as main
-from kernelwatch.store.results import History, Point
+from kernelwatch.store.measurements import CommitMeasurements, load_commit
+from kernelwatch.store.results import History
 from kernelwatch.suite import registry
+from kernelwatch.workflow.load_review import describe, load_thresholds
 from tests.kernelwatch.review.test_compare_groups import compiled
 from tests.stored import BASE, HEAD, RUN, TIME, Suite, reviewed, samples, write
 
@@ -52,6 +53,11 @@ def _noted(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -
 
 def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _loaded(root: Path) -> list[CommitMeasurements]:
+    """Both commits as they are stored."""
+    return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
@@ -162,9 +168,8 @@ def test_machine_code_of_an_architecture(
         for commit, each in zip((BASE, HEAD), hashes, strict=True)
     ]
     _lines(folder / "cubins.jsonl", lines)
-    (sides,) = find(BASE, HEAD, None, root)
-    found = Evidence(sides).machine_code_unchanged(TIME, Point(params, 1.0))
-    assert found is unchanged
+    base, head = _loaded(root)
+    assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
 
 
 def test_blocks_of_each_commit(root: Path) -> None:
@@ -173,10 +178,13 @@ def test_blocks_of_each_commit(root: Path) -> None:
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
     _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks}])
-    (sides,) = find(BASE, HEAD, None, root)
-    evidence, today = Evidence(sides), occupancy.launched(*kernel.values())
-    assert evidence.launched(compiled(12, "sm_90", **kernel)) == ((64, 128), today)
-    assert evidence.launched(compiled(12, "sm_80", **kernel)) == (today, today)
+    base, head = _loaded(root)
+    row = compiled(12, "sm_90", **kernel)
+    today = describe(row.benchmark, {**kernel, **row.params}).block
+    assert today is not None
+    find = partial(find_blocks, base, head, lambda *_: Configuration("", block=today))
+    assert find(row) == ((64, 128), today)
+    assert find(compiled(12, "sm_80", **kernel)) == (today, today)
 
 
 #: Registers of base and head, their blocks, and what the review says; sm_90 allows 64 registers of 1024 threads.
@@ -258,7 +266,7 @@ def test_what_counts(
     if taken_over:
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
-    assert tuple(noise(History("gpu", tmp_path), HEAD).thresholds.values()) == pytest.approx(expected)
+    assert tuple(load_thresholds(History("gpu", tmp_path), HEAD, tmp_path).changes.values()) == pytest.approx(expected)
     _, found = reviewed(tmp_path, capsys)
     (row,) = (each for each in found["rows"] if each["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002

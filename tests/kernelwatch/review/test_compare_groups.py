@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import weigh
-from kernelwatch.review.groups import Group, groups
+from kernelwatch.review.groups import group_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, percent, ratio
 from kernelwatch.show.report import configurations
-from kernelwatch.store.results import kind
+from kernelwatch.store.points import kind
 from tests.golden import golden
 
 UNDECIDED = Verdict.UNDECIDED
@@ -58,11 +55,6 @@ def count(head: float, dtype: str = "float32", metric: str = "instructions", **o
 def compiled(head: float, arch: str = "sm_90", metric: str = "registers", **others: object) -> Row:
     """A compiled number of one architecture."""
     return row(COMPILED.format(metric), head, arch=arch, **others)  # type: ignore[arg-type]
-
-
-def grouped(rows: list[Row], at_least: float = 0.0, arch: str | None = "sm_90") -> list[Group]:
-    """The groups of a comparison of these rows."""
-    return groups(cast(Comparison, SimpleNamespace(rows=rows, arch=arch)), at_least)
 
 
 LOADED = replace(count(40, metric="sectors_loaded"), useful_bytes=320)
@@ -122,7 +114,7 @@ def test_groups() -> None:
     told = ""
     for name, rows in CASES.items():
         told += f"== {name}\n"
-        for each in grouped(rows, arch=ARCHS.get(name, "sm_90")):
+        for each in group_rows(rows, ARCHS.get(name, "sm_90")):
             mean = percent(each.ratio) if each.ratio else "no mean"
             told += f"{each.kernel} {each.flags}: {mean}; {', '.join(each.evidence) or 'nothing'}; "
             told += f"{configurations(each)}; {each.verdict.value}\n"
@@ -134,4 +126,4 @@ def test_groups() -> None:
 def test_materiality(at_least: float, kernels: list[str]) -> None:
     """What changed by less is left out, whatever the verdict on it; what was 0 never is."""
     rows = [time(10.2), time(10.05, kernel="l"), count(1e-9, base=0.0, kernel="m")]
-    assert [each.kernel for each in grouped(rows, at_least)] == kernels
+    assert [each.kernel for each in group_rows(rows, "sm_90", at_least)] == kernels

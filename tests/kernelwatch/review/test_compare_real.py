@@ -12,16 +12,18 @@ from dataclasses import replace
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review import commits
-from kernelwatch.review.commits import find
-from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.compare import Review
 from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
 from kernelwatch.store import reading
 from kernelwatch.store.folders import machines
-from kernelwatch.store.results import TIMED, History
+from kernelwatch.store.points import TIMED
+from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
+from kernelwatch.workflow import select_results
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import select_commits
 from tests.golden import golden
 
 GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
@@ -31,15 +33,15 @@ GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
 def _read_once() -> Iterator[None]:
     """Dozens of reviews share the stored results."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commits, "histories", functools.cache(commits.histories))
+        patch.setattr(select_results, "load_histories", functools.cache(select_results.load_histories))
         yield
 
 
 @functools.cache
-def review(machine: str, base: str, head: str) -> Comparison:
+def review(machine: str, base: str, head: str) -> Review:
     """The review of two stored commits: several tests ask for the same."""
-    (sides,) = find(base, head, machine, ROOT)
-    return compare(sides, ROOT)
+    (selection,) = select_commits(base, head, machine, ROOT)
+    return review_selection(selection, ROOT)
 
 
 #: Machine, base and head among the stored commits, and whether each configuration is listed.
@@ -88,8 +90,8 @@ def test_a_trade() -> None:
 def test_times_of_other_names_decide() -> None:
     """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
     whole = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
-    (sides,) = find("ab7cbc0", "a0cc781", GPU, ROOT)
-    alone = compare(sides, ROOT, names={row.name for row in whole}).rows
+    (selection,) = select_commits("ab7cbc0", "a0cc781", GPU, ROOT)
+    alone = review_selection(selection, ROOT, {row.name for row in whole}).rows
     assert {row.judgement.verdict for row in whole} >= {Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED}
     assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in whole]
 
@@ -114,7 +116,7 @@ def test_stored_values_are_found(machine: str) -> None:
     """
     found = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
-    history = functools.cache(lambda compiler: History(machine, compiler=compiler))
+    history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))
     for path in reading.listed(history(None).folder, "*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
         known = history(compilers.of_results(stored["env_vars"]))

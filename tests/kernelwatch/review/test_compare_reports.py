@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.review.commits import find
-from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.cli.compare import FORMATS
+from kernelwatch.cli.compare import compare as main
+from kernelwatch.review.compare import Review
 from kernelwatch.review.conclusion import weigh
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.show import report
-from kernelwatch.show.commands import FORMATS
-from kernelwatch.show.commands import compare as main
 from kernelwatch.suite import registry
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import select_commits
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
@@ -43,13 +44,13 @@ HOSTILE = [
 ]
 
 
-def compared(root: Path) -> Comparison:
+def compared(root: Path) -> Review:
     """The comparison of the two stored commits."""
-    (sides,) = find(BASE, HEAD, None, root)
-    return compare(sides, root)
+    (selection,) = select_commits(BASE, HEAD, None, root)
+    return review_selection(selection, root)
 
 
-def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Comparison:
+def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Review:
     """Configurations of these names that became worse, others that fail, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch.review import acknowledged
-from kernelwatch.review.consecutive import consecutive
-from kernelwatch.review.evidence import Evidence
-from kernelwatch.review.regressions import standing
-from kernelwatch.show.regressions import main
+from kernelwatch.cli.regressions import main
+from kernelwatch.review import judge
 from kernelwatch.show.report import LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
+from kernelwatch.workflow import load_review
+from kernelwatch.workflow.steps import find_regressions, list_steps
 from tests.commits import begin, commit
 from tests.golden import golden
 from tests.stored import COUNT, TIME, Outcome, Suite, pair, samples, write
@@ -30,7 +30,7 @@ Stands = list[tuple[str, str, float, bool]]
 
 def stands(root: Path) -> Stands:
     """What stands."""
-    found = standing(History("gpu", root))
+    found = find_regressions(History("gpu", root), root)
     return [(each.base, each.head, round(row.judgement.ratio, 2), each.is_drift) for each in found for row in each.rows]
 
 
@@ -80,7 +80,7 @@ def test_standing(
             time = samples(value / 1e4, seed=place) if value else None
             suite[each] = {TIME: {"one": time}, COUNT: {"one": value}}
     assert stands(write(tmp_path, suite)) == [(*each, False) for each in worse for _ in (TIME, COUNT)]
-    found = standing(History("gpu", tmp_path))
+    found = find_regressions(History("gpu", tmp_path), tmp_path)
     assert [(each.base, each.head) for each in found if each.broken] == broken
     assert main([], tmp_path) == bool(found)
     told = capsys.readouterr().out
@@ -131,14 +131,18 @@ def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | No
 
 def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an entry that came between its ends."""
-    entry = acknowledged.Entry(TIME, "time", "accepted")
-    monkeypatch.setattr(acknowledged, "at", lambda _, each: [entry] * (each >= COMMITS[12]))
+    entry = Acknowledgement(TIME, "time", "accepted")
+
+    def changes(_: Path, base: str, head: str) -> SourceChanges:
+        return SourceChanges((entry,) * (base < COMMITS[12] <= head))
+
+    monkeypatch.setattr(load_review, "load_changes", changes)
     assert main([], drifting(tmp_path, DRIFT)) == 0
 
 
 def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drift ends with a commit that was measured."""
-    monkeypatch.setattr(Evidence, "is_one_measurement", lambda _, base, head: base.samples == head.samples)
+    monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {each: {TIME: {"one": time}} for each, time in zip(COMMITS, times, strict=False)})
     assert stands(tmp_path) == [(B, D, 1.02, True)]
@@ -154,7 +158,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     order = [*commits, faster, docs]
     values = (8.0, 8.0, 1.0, 8.0)
     write(tmp_path, {each: {COUNT: {"one": value}} for each, value in zip(order, values, strict=True)})
-    steps = list(consecutive(History("gpu", tmp_path)))
+    steps = list(list_steps(History("gpu", tmp_path)))
     assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
     assert stands(tmp_path) == []
     git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
@@ -200,10 +204,11 @@ def test_text(
 ) -> None:
     """The commit alone where it is known, else both ends; what to do; in a fence, in which nothing is markup."""
     (root, commits), folder = project, tmp_path_factory.mktemp
+    quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
     told = ""
-    for each, *words in ((root,), (drifts, "--drift"), (steps, "--drift")):
-        told += f"== {main(words, each)}\n{capsys.readouterr().out}"
+    for each in (root, drifts, steps, quiet):
+        told += f"== {main([], each)}\n{capsys.readouterr().out}"
     shown, expected = golden("regressions.txt", told, {f"{place}": each for place, each in enumerate(commits)})
     assert shown == expected
     assert main(["--json"], drifts) == 1

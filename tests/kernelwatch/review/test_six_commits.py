@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from kernelwatch.show.commands import compare as main
+from kernelwatch.cli.compare import compare as main
 from tests.golden import golden
 from tests.repository import SMALL_VALUES, Repository
 from tests.stored import contents

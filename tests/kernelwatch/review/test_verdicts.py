@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sweeps
+from kernelwatch.cli.compare import compare as main
+from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
 from kernelwatch.review import occupancy
 from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
-from kernelwatch.show.commands import compare as main
-from kernelwatch.show.regressions import main as regressions
-from kernelwatch.store.results import TIMED
+from kernelwatch.store.points import TIMED
 from kernelwatch.toolchain import nvcc
 from ptxcount.util.architectures import MULTIPROCESSORS
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
@@ -30,6 +30,11 @@ TRADE, NOTED, BROKEN, ACCEPTED = Verdict.TRADE, Verdict.NOTED, Verdict.BROKEN, V
 TILE = (
     "transpose_read_write_coalesced"  # 1024 threads a block: two fit, or one where a thread has more than 32 registers
 )
+
+
+def find_blocks(row: Row) -> occupancy.Launched:
+    """The blocks of the tile's kernel at base and at head; no other is known."""
+    return ((1024, 0),) * 2 if row.kernel == TILE else (None, None)
 
 
 def number(metric: str, head: float, arch: str | None = None, base: float = 10.0, **others: str) -> Row:
@@ -128,13 +133,13 @@ def test_which_numbers_decide(name: str) -> None:
     What decides decides both ways.
     """
     rows, expected = NUMBERS[name]
-    *others, last = weigh(rows, "sm_90", LIMITS)
+    *others, last = weigh(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [each.judgement.verdict for each in others] == [each.judgement.verdict for each in rows[:-1]]
     if expected is not FAST and not any(each.kind == TIMED for each in rows) and not name.startswith(ONE_WAY):
         mirrored = [replace(row, base=row.head, head=row.base, judgement=exact(row.head, row.base)) for row in rows]
-        *_, last = weigh(mirrored, "sm_90", LIMITS)
+        *_, last = weigh(mirrored, "sm_90", LIMITS, find_blocks)
         assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
@@ -194,7 +199,7 @@ def test_stated_limits(
 ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
     one
     for each in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
-    for one in weigh([number(*each)], "sm_90")
+    for one in weigh([number(*each)], "sm_90", launched=find_blocks)
 )
 #: A float4 version: a third of the sectors, by fewer and wider requests.
 WIDER = [*weigh([number("sectors_loaded", 3), number("requests", 2), number("load_sectors", 16)], "sm_90")]

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import run as command
+from kernelwatch.cli import site, summary
 from kernelwatch.config import settings
-from kernelwatch.show import summary
-from kernelwatch.show.site import publisher
 from kernelwatch.store import git
 from tests import commits
 
@@ -48,7 +47,7 @@ def test_run(
 ) -> None:  # fmt: skip
     """The summary is told once the pages are there; the exit code is of what failed last."""
     monkeypatch.setattr(command, "_asv", lambda *words: measured)
-    monkeypatch.setattr(publisher, "main", lambda words: published)
+    monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
     assert command.run(["HEAD^!"]) == expected
     assert capsys.readouterr().out == "the verdict\n"
@@ -73,7 +72,7 @@ def test_what_is_measured_without_a_range(
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
-    monkeypatch.setattr(publisher, "main", lambda words: 0)
+    monkeypatch.setattr(site, "main", lambda words: 0)
     monkeypatch.setattr(summary, "main", lambda: 0)
     if state == "detached":
         git.text(tmp_path, "checkout", "--quiet", "--detach")

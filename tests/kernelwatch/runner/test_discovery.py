@@ -88,7 +88,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "benchmarks.track_compiled",
         "benchmarks.track_counted",
         "kernelwatch.store.results",
-        "kernelwatch.show.commands",
+        "kernelwatch.cli.compare",
         "kernelwatch.show.site.publisher",
         "kernelwatch.runner.asv_plugin",
         "experiments.bias",

@@ -14,10 +14,10 @@ import pytest
 from asv.console import log
 from asv.util import UserError
 
+from kernelwatch.cli import site
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.runner import asv_plugin
-from kernelwatch.show.site import publisher
 
 #: Lists what importing and setting up the plugin has changed in asv's own modules, and in asv_runner's.
 CHANGED = """
@@ -36,7 +36,7 @@ def members():
                         yield f"{name}:{key}.{inner}", one
 before = dict(members())
 from kernelwatch.runner import asv_plugin
-from kernelwatch.show.site import publisher
+from kernelwatch.cli import site
 asv_plugin.setup(); asv_plugin.setup()
 changed = [name for name, value in members() if before.get(name) is not value]
 print(*sorted(name for name in changed if callable(getattr(dict(members())[name], "__func__", dict(members())[name]))))
@@ -122,10 +122,10 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Asv shows git's words as an error of its own; the site is not written, for the same reason."""
-    monkeypatch.setattr(publisher, "ROOT", tmp_path)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert publisher.main(()) == 2
-    assert re.search("^kernelwatch.show.site.publisher: git rev-parse .* not a git repository", capsys.readouterr().err)
+    assert site.main(()) == 2
+    assert re.search("^kernelwatch.cli.site: git rev-parse .* not a git repository", capsys.readouterr().err)
     monkeypatch.setattr(project_root, "ROOT", tmp_path)
     replaced = asv_plugin.replaced(lambda cls, conf: 3)
     with pytest.raises(UserError, match="not a git repository"):

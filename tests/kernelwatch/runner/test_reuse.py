@@ -274,4 +274,5 @@ def test_origins(tmp_path: Path) -> None:
     ]
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert record.origins(tmp_path, "gpu") == {(NEW, measurement(NAME)): {"one": OLD}}
+    assert record.origins(tmp_path, "gpu", NEW) == {measurement(NAME): {"one": OLD}}
+    assert record.origins(tmp_path, "gpu", OLD) == {}

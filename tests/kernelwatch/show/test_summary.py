@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli import summary
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import skip_reasons
-from kernelwatch.review.commits import find
-from kernelwatch.review.comparison import compare
-from kernelwatch.show import report, summary
+from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import select_commits
 from tests.stored import BASE, COUNT, TIME, write
 from tests.stored import HEAD as HEAD_MADE
 
@@ -24,7 +26,7 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
     Each commit of a run is told its own, and what no commit will have in one line.
     """
-    history, never = History("nvidia-h200"), f"{skip_reasons.NEVER}addition has no int8; it has float32, float64"
+    history, never = History("nvidia-h200", ROOT), f"{skip_reasons.NEVER}addition has no int8; it has float32, float64"
     told = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
     noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in told]
     text, head = git.text, [HEAD]
@@ -78,6 +80,6 @@ def test_the_head_of_a_review_without_times(
         tmp_path,
         {commit: {name: dict.fromkeys(cases, value)} for commit, value in ((BASE, before), (HEAD_MADE, after))},
     )
-    (found,) = find(BASE, HEAD_MADE, "gpu", tmp_path)
-    first, *others = report.headline(compare(found, tmp_path)).splitlines()
+    (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
+    first, *others = report.headline(review_selection(found, tmp_path)).splitlines()
     assert [first.partition(" ")[0], *others] == said

@@ -21,7 +21,7 @@ NAN = float("nan")
 DAY = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
 #: SHA-256 of all values of results until 2026-11-26.
-STORED = "2a704b59e4f0192dae8337b9b5ef1c45efa2e5fd53b6df9fc36fa4e9c4dc227b"
+STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
 def _measured(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:

@@ -42,10 +42,9 @@ def run(words: Sequence[str] | None = None) -> int:
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
     if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
         return status
-    from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
-    from kernelwatch.show.site import publisher  # noqa: PLC0415
+    from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
-    unpublished, failed = publisher.main(()), summary.main()
+    unpublished, failed = site.main(()), summary.main()
     return unpublished or failed or status
 
 

@@ -12,7 +12,7 @@ from kernelwatch.review import occupancy
 from kernelwatch.review.occupancy import Launched
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, Verdict, Why
-from kernelwatch.store.results import TIMED
+from kernelwatch.store.points import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 from ptxcount.util.architectures import MULTIPROCESSORS
 
@@ -39,13 +39,13 @@ def weigh(
     rows: Sequence[Row],
     arch: str | None,
     limits: Mapping[str, float] = MappingProxyType({}),
-    launched: Callable[[Row], Launched] = lambda row: (occupancy.launched(*row.code[:2]),) * 2,
+    launched: Callable[[Row], Launched] = lambda _: (None, None),
 ) -> Iterator[Row]:
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
     `arch` is that of the GPU that timed: where its times are no faster, what was compiled for others decides. Where
-    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `launched` says with which
-    blocks base and head launch what was compiled; this checkout's if not given.
+    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `launched` returns the
+    blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)
     beside: defaultdict[object, dict[str, Row]] = defaultdict(dict)

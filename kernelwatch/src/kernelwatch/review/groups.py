@@ -1,4 +1,4 @@
-"""The rows of a comparison by kernel and flags: what changed, by how much in the mean, and what changed with it."""
+"""The rows of a review by kernel and flags: what changed, by how much in the mean, and what changed with it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, geometric_mean
 
-from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, change, percent
-from kernelwatch.store.results import EXACT, TIMED
+from kernelwatch.store.points import EXACT, TIMED
 from kernelwatch.suite.metrics import RATIOS
 
 #: Bytes that a sector has, `ptxcount.counting.transactions.SECTOR`, without what counts them.
@@ -98,8 +97,8 @@ def changed(rows: Iterable[Row], at_least: float = 0.0) -> tuple[Row, ...]:
     return tuple(row for row in others if change(row.judgement.ratio) >= at_least)
 
 
-def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
-    """What changed by kernel and flags.
+def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> list[Group]:
+    """Return what changed by kernel and flags, on a machine whose GPU has an architecture.
 
     Groups whose times changed come first, slower ones before others, then by the size of the change. Then those of
     which only counted or compiled numbers changed, alike for all flags where flags do not matter. Machine code of other
@@ -107,21 +106,21 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
     Smaller relative changes than `at_least` do not count here, which changes no verdict.
     """
     every: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
-    for row in comparison.rows:
-        elsewhere = None not in (row.arch, comparison.arch) and row.arch != comparison.arch
+    for row in rows:
+        elsewhere = None not in (row.arch, arch) and row.arch != arch
         every[row.kernel, row.flags, elsewhere].append(row)
     timed, exact, others = list[Group](), list[Group](), list[Group]()
-    for (kernel, flags, elsewhere), rows in every.items():
-        times, numbers = (tuple(row for row in rows if (row.kind == TIMED) is which) for which in (True, False))
-        if elsewhere and changed(rows, at_least):
-            found = tuple(_differences(rows, at_least, named=True))
-            others.append(Group(kernel, flags, (), changed(rows, at_least), found, elsewhere=True))
+    for (kernel, flags, elsewhere), own in every.items():
+        times, numbers = (tuple(row for row in own if (row.kind == TIMED) is which) for which in (True, False))
+        if elsewhere and changed(own, at_least):
+            found = tuple(_differences(own, at_least, named=True))
+            others.append(Group(kernel, flags, (), changed(own, at_least), found, elsewhere=True))
         elif changed(times, at_least):  # with all that is known beside them
-            found = (*_moved(numbers), *_differences(numbers, at_least), *_machine_code(rows))
+            found = (*_moved(numbers), *_differences(numbers, at_least), *_machine_code(own))
             timed.append(Group(kernel, flags, times, changed(numbers, at_least), found))
         elif not elsewhere:
             for kind in EXACT.values():  # apart: flags change what is compiled, and not what is counted
-                numbers = tuple(row for row in rows if row.kind == kind)
+                numbers = tuple(row for row in own if row.kind == kind)
                 found = (*_moved(numbers), *_differences(numbers, at_least))
                 exact.append(Group(kernel, flags, times, changed(numbers, at_least), found))
     # What is counted is alike for all flags: what stands beside a time of the kernel is told.

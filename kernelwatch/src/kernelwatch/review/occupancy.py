@@ -6,8 +6,6 @@ two.
 
 from __future__ import annotations
 
-from kernelwatch.errors import ERRORS
-from kernelwatch.suite import registry
 from ptxcount.util.architectures import MULTIPROCESSORS, RESERVED_SHARED, SHARED_UNIT, WARP, fit_warps, round_up
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
@@ -23,11 +21,3 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
     warps = -(-threads // WARP)
     by_shared = holds.shared // round_up(shared + RESERVED_SHARED, SHARED_UNIT)
     return min(holds.blocks, holds.warps // warps, fit_warps(registers) // warps, by_shared)
-
-
-def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
-    """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
-    try:
-        return registry.declared_kernel(kernel).fixed(dtype)
-    except ERRORS:
-        return None

@@ -1,18 +1,18 @@
-"""Which regressions of a machine's history stand, mended by no later commit: in one step, or in many small ones."""
+"""The regressions of a machine's history that no later commit mended: in one step, or in many small ones."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from kernelwatch.review.commits import CannotCompareError
-from kernelwatch.review.comparison import BROKEN, REPAIRED
-from kernelwatch.review.consecutive import between, consecutive
+from kernelwatch.review.acknowledged import select_entries
+from kernelwatch.review.compare import Review
+from kernelwatch.review.pairing import BROKEN, REPAIRED
 from kernelwatch.review.rows import Failure, Lone, Row, failures
 from kernelwatch.review.verdict import NOT_AGAIN, TOLD, Verdict
 from kernelwatch.store.noise import ANOTHER_GPU
-from kernelwatch.store.results import TIMED, History
+from kernelwatch.store.points import TIMED
 
 #: Commits that a drift has at least: two are neighbours, which the review compares by itself.
 FEWEST = 3
@@ -20,10 +20,13 @@ FEWEST = 3
 #: A configuration of an environment.
 Key = tuple[str, str]
 
+#: A function that reviews some configurations of two commits in an environment.
+ReviewEnds = Callable[[str, str, str, Set[str]], Review]
+
 
 @dataclass(frozen=True)
 class Regression:
-    """What became worse between two commits of a machine.
+    """A change to the worse between two commits of a machine.
 
     These were measured one after the other; or it is a drift, in steps that are too small for the review. The rows have
     the largest change first, times before numbers; `broken` fails since.
@@ -55,46 +58,51 @@ class _Worse:
         return self.now <= 1 + self.row.judgement.threshold
 
 
-def standing(history: History) -> list[Regression]:
-    """Return the regressions of a machine that stand along the published branches, newest first.
+def fold_reviews(
+    machine: str,
+    steps: Iterable[tuple[str, Sequence[Review]]],
+    review_ends: ReviewEnds,
+) -> list[Regression]:
+    """Return the regressions and drifts that stand after the steps of a machine's history, newest first.
 
-    Raises CannotCompareError where a file that the review needs is of another form.
+    A step is a commit, and its reviews with ancestors. Steps come oldest first. `review_ends` reviews the first and the
+    last commit of a stretch in an environment, some configurations alone.
     """
     worse: dict[Key, list[_Worse]] = defaultdict(list)
     failing: dict[Key, tuple[str, str, Lone]] = {}
     stretches: dict[Key, tuple[list[str], float]] = {}
     heads: list[str] = []
-    for step in consecutive(history):
-        heads.append(step.head)
-        comparisons = step.comparisons
-        if step.notes:
-            raise CannotCompareError(step.notes[0])
-        for one in comparisons:
-            for row in one.rows:
-                key = one.environment, row.name
-                _stretch(stretches, key, (one.base.commit, step.head), row)
-                accepts = worse[key] and one.acknowledged.entries(row)  # an entry that came later
+    for head, reviews in steps:
+        heads.append(head)
+        for review in reviews:
+            base, environment = review.base.commit, review.environment
+            for row in review.rows:
+                key = environment, row.name
+                _stretch(stretches, key, (base, head), row)
+                # An entry may come later than the regression.
+                accepts = worse[key] and select_entries(row, review.changes.acknowledgements)
                 worse[key] = [each for each in worse[key] if not (accepts or each.mended_by(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
-                    worse[key].append(_Worse(one.base.commit, step.head, row, row.judgement.ratio))
-            for lone in one.lone[BROKEN]:
-                failing[one.environment, lone.name] = one.base.commit, step.head, lone
-            for lone in one.lone[REPAIRED]:
-                failing.pop((one.environment, lone.name), None)
-    found: dict[tuple[str, str, bool], tuple[list[Row], list[Lone]]] = defaultdict(lambda: ([], []))
-    for each in (each for every in worse.values() for each in every):
-        found[each.base, each.head, False][0].append(each.row)
+                    worse[key].append(_Worse(base, head, row, row.judgement.ratio))
+            for lone in review.lone[BROKEN]:
+                failing[environment, lone.name] = base, head, lone
+            for lone in review.lone[REPAIRED]:
+                failing.pop((environment, lone.name), None)
+    rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
+    broken: dict[tuple[bool, str, str], list[Lone]] = defaultdict(list)
+    for each in (each for several in worse.values() for each in several):
+        rows[False, each.base, each.head].append(each.row)
     for base, head, lone in failing.values():
-        found[base, head, False][1].append(lone)
-    for base, head, row in _drifts(stretches, history):
-        found[base, head, True][0].append(row)
-    newest_first = sorted(found.items(), key=lambda item: (-heads.index(item[0][1]), item[0]))
+        broken[False, base, head].append(lone)
+    for base, head, row in _drifts(stretches, review_ends):
+        rows[True, base, head].append(row)
+    newest_first = sorted({*rows, *broken}, key=lambda key: (key[0], -heads.index(key[2]), key))
     return [
         Regression(
-            history.machine, base, head, tuple(sorted(rows, key=_worst)),
-            tuple(failures(Verdict.BROKEN, lones)), is_drift,
+            machine, base, head, tuple(sorted(rows[key], key=_worst)),
+            tuple(failures(Verdict.BROKEN, broken[key])), is_drift,
         )
-        for (base, head, is_drift), (rows, lones) in newest_first
+        for key in newest_first for is_drift, base, head in [key]
     ]  # fmt: skip
 
 
@@ -111,14 +119,16 @@ def _stretch(stretches: dict[Key, tuple[list[str], float]], key: Key, ends: tupl
     stretches[key][0].append(ends[1])
 
 
-def _drifts(stretches: Mapping[Key, tuple[list[str], float]], history: History) -> Iterator[tuple[str, str, Row]]:
+def _drifts(
+    stretches: Mapping[Key, tuple[list[str], float]], review_ends: ReviewEnds
+) -> Iterator[tuple[str, str, Row]]:
     """Yield the times that the review of a stretch's first and last commit calls slower."""
     ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for (environment, name), (commits, _) in stretches.items():
         if len(commits) >= FEWEST:
             ends[commits[0], commits[-1], environment].add(name)
     for (base, head, environment), names in ends.items():
-        for row in between(history, base, head, environment, names).rows:
+        for row in review_ends(base, head, environment, names).rows:
             if row.judgement.verdict is Verdict.SLOWER:
                 yield base, head, row
 

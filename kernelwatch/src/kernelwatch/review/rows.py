@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.store.results import TIMED, kind
-from kernelwatch.suite import registry
+from kernelwatch.store.points import TIMED, kind
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
@@ -24,7 +23,8 @@ class Row:
     `useful_bytes` is what a launch must move, of times and sectors. `copies` are the times of both commits in copies of
     the same bytes, where one was timed beside them. `kernel` is what it launches; of another suite's benchmark, the
     benchmark. `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel
-    that is not `verified` writes was compared with no reference. A number that does not `decide` explains others.
+    that is not `verified` writes was compared with no reference. A number that does not `decide` explains others. The
+    `conditions` are words on how it was timed, such as "from L2".
     """
 
     name: str
@@ -41,6 +41,7 @@ class Row:
     code_unchanged: bool | None = None
     verified: bool = True
     decides: bool = True
+    conditions: tuple[str, ...] = ()
 
     @property
     def flags(self) -> str:
@@ -84,9 +85,7 @@ class Row:
         """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
         told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         found = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()]
-        _, sweep = registry.current().benchmarks.get(self.benchmark, (None, None))
-        of_sweep = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
-        return " ".join([*found, *(word for word, holds in of_sweep.items() if holds)])
+        return " ".join([*found, *self.conditions])
 
     @property
     def size(self) -> float:
@@ -134,9 +133,3 @@ def failures(verdict: Verdict, lones: Iterable[Lone]) -> list[Failure]:
         found.setdefault((each.kernel or each.benchmark, each.reason), []).append(each)
     every = [Failure(verdict, *key, tuple(each)) for key, each in found.items()]
     return sorted(every, key=lambda each: -len(each.lones))
-
-
-def kernel(benchmark: str, params: Mapping[str, str]) -> str:
-    """The kernel that a configuration launches; of another suite's benchmark, the benchmark."""
-    launch = registry.launch(benchmark, params)
-    return benchmark if launch is None else launch.kernel

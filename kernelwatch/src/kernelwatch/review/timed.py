@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why, ratio
-from kernelwatch.store.results import Point
+from kernelwatch.store.points import Point
 
 #: Fewer a side are not judged: 6 + 6 cannot reach asv's own significance either.
 FEWEST_SAMPLES = 7

@@ -18,12 +18,10 @@ from pathlib import Path
 import msgspec
 from asv_runner.discovery import list_benchmarks
 
+import kernelwatch.instrument.parent_death  # noqa: F401 -- what is forked ends with this process
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.instrument import (
-    client,
-    parent_death,  # noqa: F401 -- what is forked ends with this process
-)
+from kernelwatch.instrument import client
 from kernelwatch.runner.protocol import Discovery, Refusal, Sender, Task
 from kernelwatch.suite import registry
 

@@ -1,27 +1,21 @@
-"""`kernelwatch regressions`: the report on the stored history, as the text of an issue and as JSON."""
+"""The report on the stored history, as the text of an issue and as JSON."""
 
 from __future__ import annotations
 
-import argparse
 import shlex
-import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelwatch.cli.failures import cannot
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.error_text import one_line
-from kernelwatch.review.commits import CannotCompareError, few, histories
-from kernelwatch.review.regressions import Regression, standing
+from kernelwatch.review.regressions import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
+from kernelwatch.show import as_json
 from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store import git
-from kernelwatch.store.graph import UNKNOWN
-from kernelwatch.store.results import TIMED
+from kernelwatch.store.points import TIMED
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 5
@@ -30,50 +24,27 @@ FORMAT = 5
 _TOLD, _LINES, _LONGEST = 12, 12, 300
 
 
-def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the report; return the exit code that the epilog describes."""
-    parser = argparse.ArgumentParser(
-        description="Say which regressions of the stored history stand; in a file, as an issue's text.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="""\
-A regression came with one commit, or it is a drift: steps too small for the review, whose ends it calls SLOWER.
-
-exit codes:
-  0  nothing stands: each was mended or acknowledged
-  1  something does
-  2  the results cannot be read, or something unforeseen befell the command
-
-docs/review-a-change.md of kernelwatch says what a drift is, and how one is confirmed.
-""",
-    )
-    parser.add_argument("--machine", help="whose results (default: all machines)")
-    parser.add_argument("--drift", action="store_true", help="tell drifts alone")
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    options = parser.parse_args(words)
-    try:
-        known = histories(options.machine, root)
-        every = [each for one in known for each in standing(one) if each.is_drift or not options.drift]
-    except (CannotCompareError, OSError, ValueError) as error:
-        return cannot("tell regressions", one_line(error))
-    if unknown := {commit for one in known for commit, branch in one.graph.branches.items() if branch == UNKNOWN}:
-        told = few(sorted(unknown))
-        print(f"left out: {told}, which git does not know here; run: git fetch --unshallow --all", file=sys.stderr)
-    if options.json:
-        document = {"format": FORMAT, "regressions": msgspec.to_builtins(every)}
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
-    else:
-        sys.stdout.write(text(every, root, "" if sys.stdout.isatty() else "```"))
-    return int(bool(every))
+def render_json(regressions: Sequence[Regression]) -> str:
+    """Return all regressions as JSON."""
+    described = [
+        {**msgspec.to_builtins(regression), "rows": list(map(as_json.describe_row, regression.rows))}
+        for regression in regressions
+    ]
+    document = {"format": FORMAT, "regressions": described}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
+def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
     """Return what stands: the commit that brought it, what changed by how much, and what to do; in a fence, if any."""
     if not regressions:
-        return "No regression stands: each was mended or acknowledged.\n"
-    lines = [line for each in regressions[:_TOLD] for line in ("", *_section(each, root))]
+        return "No regression stands, and nothing drifts: each was mended or acknowledged.\n"
+    drifts = sum(regression.is_drift for regression in regressions)
+    count = f"{_count(len(regressions) - drifts, 'regression')}, {_count(drifts, 'drift')}"
+    sections = (line for each in regressions[:_TOLD] for line in ("", *_section(each, root)))
+    lines = [count, *sections]
     if len(regressions) > _TOLD:
         lines += ["", f"{len(regressions) - _TOLD} more: kernelwatch regressions --json"]
-    shown = [plain(line, _LONGEST).replace("`", "'") for line in lines[1:]]
+    shown = [plain(line, _LONGEST).replace("`", "'") for line in lines]
     end = "To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md."
     return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
 
@@ -110,5 +81,10 @@ def _changes(rows: Sequence[Row]) -> Iterator[str]:
         what = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
         change = f"{quantity(most.base, unit)} -> {quantity(most.head, unit)}"
         change += f", {percent(ratio)}" if ratio < 1e6 else ""  # from 0
-        told = f"{len(every)} {word(most.judgement.verdict, most.kind).lower()}"
-        yield f"{' '.join(filter(None, [kernel, short_flags(flags)]))}: {told}; most: {what}: {change}"
+        counts = Counter(word(row.judgement.verdict, row.kind).lower() for row in every)
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield f"{' '.join(filter(None, [kernel, short_flags(flags)]))}: {listed}; most: {what}: {change}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,4 +1,4 @@
-"""A comparison as text: what a terminal prints, and what a comment or a job's summary holds in a fence."""
+"""A review as text: what a terminal prints, and what a comment or a job's summary holds in a fence."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernelwatch.review.comparison import ONLY_BASE, ONLY_HEAD, Comparison
+from kernelwatch.review.compare import Review
 from kernelwatch.review.conclusion import doubts
-from kernelwatch.review.groups import Group, changed, groups
+from kernelwatch.review.groups import Group, changed, group_rows
+from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD
 from kernelwatch.review.rows import Lone, Row
 from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show.terminal import table, wrapped
 from kernelwatch.show.text import conclusion_word, plain, quantity, short_flags, word
-from kernelwatch.store.results import EXACT, TIMED
+from kernelwatch.store.points import EXACT, TIMED
 
 #: Of the table by kernel and flags.
 HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
@@ -32,19 +33,19 @@ _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
-def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False) -> str:
+def render(review: Review, at_least: float = 0.0, *, every: bool = False) -> str:
     """Return the verdict, the largest changes, and what changed by kernel and flags, in lines of 100 columns.
 
     Parameters
     ----------
-    comparison : Comparison
+    review : Review
         The two commits.
     at_least : float
         The relative change from which on one is listed.
     every : bool
         Whether each configuration that changed is listed, too.
     """
-    return "".join(f"{line}\n" for told in _lines(comparison, at_least, every) for line in wrapped(told))
+    return "".join(f"{line}\n" for told in _lines(review, at_least, every) for line in wrapped(told))
 
 
 def fenced(text: str, limit: int = LIMIT) -> str:
@@ -56,82 +57,82 @@ def fenced(text: str, limit: int = LIMIT) -> str:
     return "\n".join([fence, kept + _LEFT_OUT.format(left) * bool(left) + fence, ""])
 
 
-def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
+def _lines(review: Review, at_least: float, every: bool) -> Iterator[str]:
     """All that is told, in lines of any length."""
-    rows, differing = comparison.rows, changed(comparison.rows)
+    rows, differing = review.rows, changed(review.rows)
     listed, timed = changed(rows, at_least), any(row.kind == TIMED for row in rows)
-    yield _verdict(comparison)
-    yield from (f"{each.verdict.value}: {plain(each, _LONGEST)}" for each in comparison.failures[:_NAMED])
-    if more := comparison.failures[_NAMED:]:
+    yield _verdict(review)
+    yield from (f"{each.verdict.value}: {plain(each, _LONGEST)}" for each in review.failures[:_NAMED])
+    if more := review.failures[_NAMED:]:
         yield f"{len(more)} more kernels and reasons; --format json has them"
-    yield "; ".join(_counts(comparison)) or "no configuration has a value in both"
+    yield "; ".join(_counts(review)) or "no configuration has a value in both"
     yield from (f"Largest: {each}" for each in _largest(listed))
     yield from (f"Trade: {each}" for each in _trades(rows))
     accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
     for reason, count in accepted.most_common():
         yield f"Acknowledged: {count} configuration{'s' * (count != 1)}: {plain(reason)}"
-    if of_groups := [_cells(group) for group in groups(comparison, at_least)]:
+    if of_groups := [_cells(group) for group in group_rows(rows, review.arch, at_least)]:
         yield from table(HEADERS, of_groups, every=every)
     small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
     yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
     for what, where in (("gone from head", ONLY_BASE), ("new in head", ONLY_HEAD)):
-        if lone := comparison.lone[where]:
+        if lone := review.lone[where]:
             yield f"{len(lone)} configurations are {what}: {_kernels(lone)}{'' if every else '; --all says why'}"
         found = Counter((each.benchmark, each.reason) for each in lone)
         for (benchmark, reason), count in found.most_common() if every else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
-    notes = [*comparison.notes]
+    notes = [*review.notes]
     notes += ["nothing was timed: the verdict is that of counted and compiled numbers"] * bool(rows and not timed)
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, since no reference= says what they write: {_few(unverified)}")
-    if comparison.conclusion is Verdict.UNDECIDED:
+    if review.conclusion is Verdict.UNDECIDED:
         notes += (f"no verdict: {each}" for each in doubts(rows))
-    yield from (f"Note: {plain(note)}" for note in (*notes, *_undecided(comparison)))
+    yield from (f"Note: {plain(note)}" for note in (*notes, *_undecided(review)))
     for row in differing if every else ():
         yield f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}"
-        yield f"{'':9}{'; '.join(_known(row, comparison.peak))}"
-    times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {comparison.noise}. "
+        yield f"{'':9}{'; '.join(_known(row, review.peak))}"
+    times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {review.thresholds}. "
     yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
 
 
-def headline(comparison: Comparison) -> str:
+def headline(review: Review) -> str:
     """Return the verdict, and how many configurations were judged how, if any changed."""
-    told = [_verdict(comparison), *(["; ".join(_counts(comparison))] if changed(comparison.rows) else [])]
+    told = [_verdict(review), *(["; ".join(_counts(review))] if changed(review.rows) else [])]
     return "\n".join(line for each in told for line in wrapped(each))
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(review: Review) -> str:
     """The verdict on both commits, and where they were measured."""
-    distance = f" ({comparison.distance})" if comparison.distance else ""
-    said = conclusion_word(comparison.conclusion, is_timed=any(row.kind == TIMED for row in comparison.rows))
-    return f"{said}  {_sides(comparison)}{distance}, {plain(comparison.place)}"
+    distance = f" ({review.distance})" if review.distance else ""
+    said = conclusion_word(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
+    return f"{said}  {_sides(review)}{distance}, {plain(review.place)}"
 
 
-def _sides(comparison: Comparison) -> str:
+def _sides(review: Review) -> str:
     """What was given for base and for head, with the commits' hashes where that does not begin so."""
-    if comparison.is_of_compilers:
-        given = " -> ".join(f"nvcc of CUDA {each.given}" for each in comparison.both)
-        return f"{given} at {comparison.head.commit[:8]}"
+    if review.is_of_compilers:
+        given = " -> ".join(f"nvcc of CUDA {each.given}" for each in review.both)
+        return f"{given} at {review.head.commit[:8]}"
     return " -> ".join(
         each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
-        for each in comparison.both
+        for each in review.both
     )
 
 
-def _counts(comparison: Comparison) -> Iterator[str]:
+def _counts(review: Review) -> Iterator[str]:
     """How many configurations were judged, and how; of how many cubins, which not every number shows."""
     for what, kinds in (("time", (TIMED,)), ("counted and compiled number", (*EXACT.values(),))):
-        counts = Counter(row.judgement.verdict for row in comparison.rows if row.kind in kinds)
+        counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
             deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in RISES)
             judged = _listed({word(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
             if deciding != counts[Verdict.SLOWER]:
                 judged = judged.replace(" rose", f" rose ({deciding or 'none'} decide{'s' * (deciding < 2)})")
             yield f"{total} {what}{'s' * (total > 1)}: {judged}"
-    told = {row.name.partition("(")[2]: row.code_unchanged for row in comparison.rows if row.arch}
+    told = {row.name.partition("(")[2]: row.code_unchanged for row in review.rows if row.arch}
     known = [unchanged for unchanged in told.values() if unchanged is not None]
-    if comparison.is_of_compilers and known:
+    if review.is_of_compilers and known:
         yield f"machine code differs in {known.count(False)} of {len(known)} cubins"
 
 
@@ -239,13 +240,13 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
         yield plain("; ".join(why))
 
 
-def _undecided(comparison: Comparison) -> Iterator[str]:
+def _undecided(review: Review) -> Iterator[str]:
     """What undecided times could be, the slowest first, and what decides them."""
-    rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
+    rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
-        how = "measure again" if comparison.is_of_compilers else "measure both in turns"
+        how = "measure again" if review.is_of_compilers else "measure both in turns"
         are = "times are" if len(rows) > 1 else "time is"
-        yield f"{len(rows)} {are} undecided; to decide them {how}: {comparison.again}"
+        yield f"{len(rows)} {are} undecided; to decide them {how}: {review.again}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
     for row in rows[:_FEW]:
         known = row.judgement.could_be

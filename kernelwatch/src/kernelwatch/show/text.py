@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.results import TIMED
+from kernelwatch.store.points import TIMED
 from ptxcount.cli.options import plain
 
 __all__ = ["conclusion_word", "plain", "quantity", "short_flags", "word"]

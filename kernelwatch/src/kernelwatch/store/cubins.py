@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -40,10 +40,12 @@ class Cubins:
         The machine's folder under `results/`.
     compiler : str, optional
         The compiler, as `kernelwatch.toolchain.releases` calls it; the default's without one.
+    commit : str, optional
+        The only commit whose hashes are read.
     """
 
-    def __init__(self, folder: Path, compiler: str | None = None) -> None:
-        self._compiler = compiler
+    def __init__(self, folder: Path, compiler: str | None = None, commit: str = "") -> None:
+        self._compiler, self._commit = compiler, commit
         self._known: dict[tuple[str, str], dict[str, str]] = {}
         self._codes: dict[tuple[str, str], dict[str, str]] = {}
         self._blocks: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
@@ -56,8 +58,8 @@ class Cubins:
 
     def _read(self, folder: Path) -> set[str]:
         """Read a machine's lines; the architectures that they name."""
-        lines = [line for path in paths(folder, CUBINS_FILE) for line in _lines(path, _written(path)) if line.cubins]
-        lines = [line for line in lines if compilers.name(line.nvcc) == self._compiler]
+        every = (line for path in paths(folder, CUBINS_FILE, self._commit) for line in _read_lines(path, self._commit))
+        lines = [line for line in every if line.cubins and compilers.name(line.nvcc) == self._compiler]
         for line in lines:
             self._known.setdefault((line.commit, line.arch), {}).update(line.cubins)
             self._codes.setdefault((line.commit, line.arch), {}).update(line.code)
@@ -92,22 +94,14 @@ class Cubins:
         }
 
 
-def _written(path: Path) -> tuple[int, int, int]:
-    """What changes whenever a file is written."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-@functools.cache
-def _lines(path: Path, _: tuple[int, int, int]) -> list[_Hashes]:
-    """Return a file's lines, by the names of machine code: who reviews a history asks for them dozens of times."""
-    found = [line for _, line in reading.lines(path, _Hashes)]
-    for line in found:
+def _read_lines(path: Path, commit: str) -> Iterator[_Hashes]:
+    """Yield a file's lines, or those of a commit, by the names of machine code."""
+    for _, line in reading.lines(path, _Hashes, commit):
         line.cubins, line.code = (
             {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
             for hashes in (line.cubins, line.code)
         )
-    return found
+        yield line
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from asv.util import UserError
 from filelock import Timeout
 
 from kernelwatch.config import cache_dir
-from kernelwatch.store import git, reading, rows
+from kernelwatch.store import git, index, reading, rows
 from ptxcount.util import atomic_write
 
 #: The environment variable that names another folder of results than the project's.
@@ -117,6 +117,7 @@ class CommitFiles:
             atomic_write.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
         for file, lines in records.items():
             append(self._folder / f"{self._stem}.{file}", *lines)
+        index.list_results(self._folder)  # so that the next review reads the files of its commits alone
 
 
 def append(path: Path, *entries: Mapping[str, Any]) -> None:

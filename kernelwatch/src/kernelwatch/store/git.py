@@ -49,6 +49,36 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     return done.stdout
 
 
+def read_objects(folder: Path, *names: str) -> list[bytes | None]:
+    """Return the contents of git's objects, by one process; None of those that git does not know.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of the repository.
+    *names : str
+        The objects, such as "HEAD^{commit}" or "COMMIT:FILE", without line ends.
+
+    Raises
+    ------
+    GitError
+        Git refuses the whole folder. A folder without a repository has no object.
+    """
+    try:
+        left = run(folder, "cat-file", "--batch", input="".join(f"{name}\n" for name in names))
+    except GitError as error:
+        if "safe.directory" in str(error):
+            raise
+        return [None] * len(names)
+    contents: list[bytes | None] = []
+    for _ in names:
+        header, _, left = left.partition(b"\n")
+        size = header.rpartition(b" ")[2]
+        contents.append(left[: int(size)] if size.isdigit() else None)
+        left = left[int(size) + 1 :] if size.isdigit() else left
+    return contents
+
+
 def shown(folder: Path, *words: str) -> None:
     """Run git for people to see: all that it says goes to standard error, and all that it began ends with it."""
     process = subprocess.Popen(

@@ -149,13 +149,6 @@ class Cubins(Record):
     blocks: dict[Text, tuple[Count, Count]] = {}
 
 
-class Instructions(Record):
-    """A line of `instructions.jsonl`: what machine code consists of."""
-
-    code: Sha256
-    instructions: dict[Name, Count]
-
-
 class Fingerprints(Record):
     """A line of `fingerprints.jsonl`: what was measured, by fingerprint, and whose numbers the rest has."""
 

@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,15 +62,25 @@ def listed(folder: Path, pattern: str) -> list[Path]:
     return sorted(folder.glob(pattern))
 
 
+def result_paths(folder: Path, commit: str = "") -> list[Path]:
+    """Return the paths of asv's files of a machine, or of those of a commit."""
+    paths = listed(folder, f"{commit[:8] or '????????'}-*.json")
+    return [path for path in paths if models.RESULT.fullmatch(path.name)]
+
+
 def files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
     """Yield asv's files of a machine, or of those of a commit: the path, the JSON, and what the model has of it."""
-    for path in listed(folder, f"{commit[:8] or '????????'}-*.json"):
-        if models.RESULT.fullmatch(path.name):
-            try:
-                found = parsed(path)
-                yield path, found, convert(found, models.Document, path)
-            except UnreadableError as error:
-                leave_out(str(error))
+    return read_files(result_paths(folder, commit))
+
+
+def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Document]]:
+    """Yield each of some files of asv's as `files` does."""
+    for path in paths:
+        try:
+            content = parsed(path)
+            yield path, content, convert(content, models.Document, path)
+        except UnreadableError as error:
+            leave_out(str(error))
 
 
 def documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
@@ -78,7 +88,12 @@ def documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
 
     Of a benchmark that several files of them have, the numbers that were measured last count.
     """
-    for _, some in itertools.groupby(files(folder, commit), lambda each: each[0].name[:8]):
+    return merge_files(folder, files(folder, commit))
+
+
+def merge_files(folder: Path, every: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
+    """Yield the results of some files of a folder as `documents` does."""
+    for _, some in itertools.groupby(every, lambda each: each[0].name[:8]):
         found: dict[tuple[str, str], list[tuple[Any, models.Document]]] = {}
         for _, one, document in some:
             found.setdefault((document.commit_hash, document.env_name), []).append((one, document))
@@ -89,13 +104,18 @@ def documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
                 yield convert(rows.together(*(one for one, _ in several)), models.Document, folder)
 
 
-def lines(path: Path, model: type[M]) -> Iterator[tuple[bytes, M]]:
-    """Yield the lines of a record, as they are and as the model has them; none where there is no file."""
+def lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:
+    """Yield the lines of a record that hold a word, as they are and as the model has them; none without a file.
+
+    Lines without the word are not decoded. One that is torn is said all the same: it may have lost the word.
+    """
+    wanted = word.encode()
     if not path.exists():
         return
     for number, line in enumerate(content(path).splitlines(), start=1):
+        is_whole = line.startswith(b"{") and line.rstrip().endswith(b"}")
         try:
-            if line.strip():
+            if line.strip() and (wanted in line or not is_whole):
                 yield line, msgspec.json.decode(line, type=model)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             leave_out(f"{path}, line {number}: {one_line(error)}")

@@ -33,7 +33,6 @@ LINES_FILE = "lines.jsonl"
 RECORDS: dict[str, type[models.Record]] = {
     FILE: models.Run,
     CUBINS_FILE: models.Cubins,
-    "instructions.jsonl": models.Instructions,  # until 2026-11-26
     FINGERPRINTS_FILE: models.Fingerprints,
     LINES_FILE: models.Lines,
 }
@@ -60,29 +59,31 @@ def measurement(name: str) -> str:
     return f"{module}.{group}" if module in (COUNTED, COMPILED) else f"time.{group}"
 
 
-def paths(folder: Path, file: str) -> list[Path]:
-    """Return a machine's files of a record: what all runs shared until 2026-11-26, then those of each commit."""
-    return [*reading.listed(folder, file), *reading.listed(folder, f"????????-*.{file}")]
+def paths(folder: Path, file: str, commit: str = "") -> list[Path]:
+    """Return a machine's files of a record: what all runs shared until 2026-11-26, then those of each commit or one."""
+    return [*reading.listed(folder, file), *reading.listed(folder, f"{commit[:8] or '????????'}-*.{file}")]
 
 
-def read(results_dir: str | Path, name: str, file: str = FILE) -> list[dict[str, Any]]:
-    """Return the lines of a record of the machine `name`, oldest first; none if it has no such file."""
-    every = (line for path in paths(Path(results_dir, name), file) for line, _ in reading.lines(path, RECORDS[file]))
-    return sorted(map(json.loads, every), key=lambda line: line.get("started", ""))
+def read(results_dir: str | Path, name: str, file: str = FILE, commit: str = "") -> list[dict[str, Any]]:
+    """Return the lines of a record of the machine `name`, or those that name a commit, oldest first."""
+    model, places = RECORDS[file], paths(Path(results_dir, name), file, commit)
+    lines = (line for path in places for line, _ in reading.lines(path, model, commit))
+    return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
 
 
-def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:
-    """What a compiler did not measure: commit, measurement -> parameters -> the commit whose numbers they have."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    lines = read(results_dir, name, FINGERPRINTS_FILE)
-    for line in (each for each in lines if compilers.name(each.get("nvcc")) == compiler):
+def origins(results_dir: str | Path, name: str, commit: str, compiler: str | None = None) -> dict[str, dict[str, str]]:
+    """Return what a compiler did not measure at a commit: measurement -> parameters -> the commit that has measured."""
+    reused: dict[str, dict[str, str]] = {}
+    for line in read(results_dir, name, FINGERPRINTS_FILE, commit):
+        if (line["commit"], compilers.name(line.get("nvcc"))) != (commit, compiler):
+            continue
         for group in {*line["fingerprints"], *line["reused"]}:
-            known = found.setdefault((line["commit"], measurement(group)), {})
+            sources = reused.setdefault(measurement(group), {})
             for params in line["fingerprints"].get(group, ()):
-                known.pop(params, None)
-            for commit, ones in line["reused"].get(group, {}).items():
-                known |= dict.fromkeys(ones, commit)
-    return found
+                sources.pop(params, None)
+            for source, several in line["reused"].get(group, {}).items():
+                sources |= dict.fromkeys(several, source)
+    return reused
 
 
 def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:

@@ -3,66 +3,21 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.store import folders, reading, record, rows
+from kernelwatch.store import folders, index, reading, record, rows
+from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.graph import Graph
 from kernelwatch.store.models import Document
-from kernelwatch.store.record import control, measurement
+from kernelwatch.store.points import Point
+from kernelwatch.store.record import measurement
 from kernelwatch.toolchain import releases as compilers
-
-
-@dataclass(frozen=True)
-class Point:
-    """One configuration's result: its parameters by name, and what asv stored."""
-
-    params: dict[str, str]
-    #: Lower is better; None if it failed, was skipped, or is not finite.
-    value: float | None
-    #: The recorded samples, those of one round after those of another; none if asv did not keep them.
-    samples: tuple[float, ...] = ()
-    #: Whether there is no value because the benchmark failed, not because it was skipped.
-    failed: bool = False
-    #: The commit that it was measured at; empty if at its own. All that it depends on was the same there.
-    origin: str = ""
-    #: How many of the samples each round took.
-    counts: tuple[int, ...] = ()
-
-    @property
-    def rounds(self) -> list[tuple[float, ...]]:
-        """The samples by round.
-
-        asv stores those of one round after those of another. Files of before 2026-11-21 16:00 hold 10 to 20 a
-        round, plain asv does not say: the halves stand for two then, and a median does not mind a few that are wrong.
-        """
-        count = len(self.samples)
-        known = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
-        ends = itertools.accumulate(known)
-        return [self.samples[end - each : end] for end, each in zip(ends, known, strict=True) if each]
-
-    def name(self, benchmark: str) -> str:
-        """The configuration as asv's tables call it, without the quotes around texts."""
-        return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
-
-
-#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
-EXACT = {record.COUNTED: "counted", record.COMPILED: "compiled"}
-TIMED = "timed"
-KINDS = (TIMED, *EXACT.values())
-
-
-def kind(benchmark: str) -> str:
-    """Return what a benchmark's numbers are: one of KINDS."""
-    return EXACT.get(benchmark.partition(".")[0], TIMED)
 
 
 def _finite(value: float | None) -> float | None:
@@ -79,7 +34,7 @@ class History:
     root : Path
         The folder that holds `asv.conf.json` and `results/`.
     config : object, optional
-        Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
+        Asv's configuration, where asv itself is at work and has loaded one; `root` then is the repository alone.
     compiler : str, optional
         The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's,
         or those of the compiler that measured most, on a machine that never used the default.
@@ -90,8 +45,8 @@ class History:
         There are no results of that machine.
     """
 
-    def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
-        self._root = root if config is None else ROOT
+    def __init__(self, machine: str, root: Path, *, config: Any = None, compiler: str | None = None) -> None:
+        self._root = root
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.results(root / "results"))
@@ -107,27 +62,26 @@ class History:
         #: Where those of this machine are, and the records beside them; only to read.
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
-        self._every = list(reading.documents(self.folder))
+        self._files = index.list_results(self.folder)
         self._points: dict[tuple[Document, str], tuple[Point, ...]] = {}
-        measured = [compilers.of_results(results.env_vars) for results in self._every]
+        self._documents: dict[tuple[str, str], Document] = {}
+        self._runs: dict[str, list[dict[str, Any]]] = {}
+        self._cubins: dict[tuple[str, str | None], Cubins] = {}
+        every = {(each.commit, each.environment): each for each in self._files.values()}
+        measured = [compilers.of_results(entry.variables) for entry in every.values()]
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(dict.fromkeys(measured))
-        self._runs: dict[str, list[dict[str, Any]]] = {}
-        #: The records of its runs, oldest first.
-        self.runs = record.read(folder, machine)
-        for run in self.runs:
-            for commit in run["commits"]:
-                self._runs.setdefault(commit, []).append(run)
         self._choose(compiler or compilers.own(measured))
 
     def _choose(self, compiler: str | None) -> None:
         #: The compiler whose results these are.
         self.compiler = compiler
-        self._commits = [each for each in self._every if compilers.of_results(each.env_vars) == compiler]
-        self._environments: dict[str, dict[str, Document]] = {}
-        for results in sorted(self._commits, key=lambda results: str(results.env_name)):
-            self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
-        self._origins = record.origins(self.folder.parent, self.machine, compiler)
+        entries = [each for each in self._files.values() if compilers.of_results(each.variables) == compiler]
+        self._dates = {entry.commit: entry.date for entry in entries}
+        self._names: dict[str, list[str]] = {}
+        for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
+            self._names.setdefault(commit, []).append(environment)
+        self._origins: dict[str, dict[str, dict[str, str]]] = {}
         #: How its commits follow one another.
         self.graph = Graph(self._root, self.dates(), self._branches)
 
@@ -143,8 +97,8 @@ class History:
 
     def commit(self, prefix: str) -> Document | None:
         """The results of the commit whose hash begins so, or None; of several Pythons that measured it, the last's."""
-        found = (each for commit, each in self._environments.items() if commit.startswith(prefix))
-        return next((list(environments.values())[-1] for environments in found), None)
+        commits = (commit for commit in self._dates if commit.startswith(prefix))
+        return next((self.document(commit, self._names[commit][-1]) for commit in commits), None)
 
     def commits(self) -> list[str]:
         """The hashes of the measured commits, oldest first, each behind those that it follows."""
@@ -152,11 +106,30 @@ class History:
 
     def dates(self) -> dict[str, int]:
         """When each measured commit was written, in milliseconds since 1970."""
-        return {results.commit_hash: results.date for results in self._commits}
+        return dict(self._dates)
+
+    def environment_names(self, commit_hash: str) -> list[str]:
+        """The names of asv's environments that measured a commit, in their order."""
+        return list(self._names.get(commit_hash, ()))
 
     def environments(self, commit_hash: str) -> dict[str, Document]:
         """The results of one commit, by the name of asv's environment, in the order of their names."""
-        return dict(self._environments.get(commit_hash, {}))
+        return {name: self.document(commit_hash, name) for name in self.environment_names(commit_hash)}
+
+    def document(self, commit_hash: str, environment: str) -> Document:
+        """Return the results of one commit in one of asv's environments; their files are read once."""
+        key = commit_hash, environment
+        if key not in self._documents:
+            own = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
+            (self._documents[key],) = reading.merge_files(self.folder, reading.read_files(own))
+        return self._documents[key]
+
+    def cubins(self, commit_hash: str, results: Document) -> Cubins:
+        """Return the hashes of a commit's machine code by the compiler of some results; they are read once."""
+        key = commit_hash, compilers.of_results(results.env_vars)
+        if key not in self._cubins:
+            self._cubins[key] = Cubins(self.folder, key[1], commit_hash)
+        return self._cubins[key]
 
     def axes(self, benchmark: str) -> dict[str, list[str]]:
         """The axes of a benchmark today, the values of each parameter by its name; none before its first run."""
@@ -197,10 +170,11 @@ class History:
 
     def newest(self, benchmark: str) -> Document | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
-        has_value = (
-            each for each in self._commits if any(one.value is not None for one in self.points(each, benchmark))
-        )
-        return max(has_value, key=lambda results: results.date, default=None)
+        newest_first = sorted(self._dates, key=self._dates.__getitem__, reverse=True)
+        for results in (each for commit in newest_first for each in self.environments(commit).values()):
+            if any(point.value is not None for point in self.points(results, benchmark)):
+                return results
+        return None
 
     def points(self, results: Document, benchmark: str) -> Iterator[Point]:
         """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
@@ -224,15 +198,9 @@ class History:
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
-        return self._origins.get((commit_hash, measurement(benchmark)), {})
-
-    def times(self, results: Document) -> Iterator[tuple[str, Point, float | None]]:
-        """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""
-        for benchmark in self.benchmarks("time"):
-            copies = {tuple(each.params.items()): each.value for each in self.points(results, control(benchmark))}
-            for point in self.points(results, benchmark):
-                if point.value is not None:
-                    yield benchmark, point, copies.get(tuple(point.params.items()))
+        if commit_hash not in self._origins:
+            self._origins[commit_hash] = record.origins(self.results, self.machine, commit_hash, self.compiler)
+        return self._origins[commit_hash].get(measurement(benchmark), {})
 
     def value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
         """The value of one configuration, or None; some parameters may be left out."""
@@ -246,7 +214,11 @@ class History:
         """
         if benchmark and self.why_not_run(results, benchmark):
             return []
-        every = self._runs.get(results.commit_hash, [])
+        commit = results.commit_hash
+        if commit not in self._runs:
+            lines = record.read(self.results, self.machine, commit=commit)
+            self._runs[commit] = [line for line in lines if commit in line["commits"]]
+        every = self._runs[commit]
         name = compilers.of_results(results.env_vars)
         own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once

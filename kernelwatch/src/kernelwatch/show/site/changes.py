@@ -7,18 +7,20 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from kernelwatch.review import consecutive
-from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Group, groups
+from kernelwatch.review.compare import Review
+from kernelwatch.review.groups import Group, group_rows
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import RISES, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits, kept
-from kernelwatch.store.results import TIMED, History, kind
+from kernelwatch.store.points import TIMED, kind
+from kernelwatch.store.results import History
 from kernelwatch.suite import registry
+from kernelwatch.workflow.steps import Measured, find_step, list_measured, review_step
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
 AT_LEAST = 0.01
@@ -33,15 +35,15 @@ _ROWS, _LARGEST = 12, math.log(10)
 _UNTIMED = {"flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": ""}
 
 
-def changes(history: History, repo: Any) -> list[dict[str, Any]]:
+def changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
     """Return what changed with each commit of a machine, oldest first, as JSON; git tells the rest of it."""
-    known = cache(partial(consecutive.measured, history))
-    found = kept.reviews(history, lambda head: _change(history, head, known, repo))
+    known = cache(partial(list_measured, history))
+    found = kept.reviews(history, lambda head: _change(history, head, known, repo, root), root)
     return [each for each in found if each is not None]
 
 
-def _change(history: History, head: str, known: Callable[[str], consecutive.Measured], repo: Any) -> Any:
-    whole = consecutive.step(history, head, known)
+def _change(history: History, head: str, known: Callable[[str], Measured], repo: Any, root: Path) -> Any:
+    whole = find_step(history, head, known)
     if whole is None:
         return None
     shared = {
@@ -50,7 +52,8 @@ def _change(history: History, head: str, known: Callable[[str], consecutive.Meas
     }
     step = dataclasses.replace(whole, shared={where: names for where, names in shared.items() if names})
     base = max(whole.shared, key=lambda where: len(whole.shared[where]))[0] if whole.shared else None
-    found = [{**group, "machine": history.machine} for group in _groups(step.comparisons)]
+    reviews, problems = review_step(history, step, root)
+    found = [{**group, "machine": history.machine} for group in _groups(reviews)]
     # git is asked only where something changed: a history has many commits that changed nothing.
     bases = {base, *(group["base"] for group in found)} if found else set()
     kernels = {group["kernel"] for group in found}
@@ -60,7 +63,7 @@ def _change(history: History, head: str, known: Callable[[str], consecutive.Meas
         "base": base,
         "new": step.new,
         "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
-        "notes": list(dict.fromkeys((*step.notes, *(note for one in step.comparisons for note in one.notes)))),
+        "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
         "source": commits.changed_lines(repo, base, head, kernels) if base and found else [],
         "between": {each: commits.between(repo, each, head) for each in sorted(bases)},
         "groups": found,
@@ -90,15 +93,14 @@ def _is_other(one: float | None, other: float | None, at_least: float) -> bool:
     return one != other and max(one, other) >= (1 + at_least) * min(one, other)
 
 
-def _groups(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+def _groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
     """What fails, and then what changed by kernel and flags."""
-    if not comparisons:
+    if not reviews:
         return []
-    bases = {row.name: comparison.base.commit for comparison in comparisons for row in comparison.rows}
-    failing = [_failing(each, one.base.commit) for one in comparisons for each in one.failures]
-    rows = sorted((row for comparison in comparisons for row in comparison.rows), key=Row.badness)
-    whole = dataclasses.replace(comparisons[0], rows=rows)
-    return [*failing, *(_group(group, bases) for group in groups(whole, AT_LEAST))]
+    bases = {row.name: review.base.commit for review in reviews for row in review.rows}
+    failing = [_failing(each, one.base.commit) for one in reviews for each in one.failures]
+    rows = sorted((row for review in reviews for row in review.rows), key=Row.badness)
+    return [*failing, *(_group(group, bases) for group in group_rows(rows, reviews[0].arch, AT_LEAST))]
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:

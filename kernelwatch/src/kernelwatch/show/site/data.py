@@ -21,7 +21,8 @@ from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.show.site.words import short_names
 from kernelwatch.store.noise import ANOTHER_GPU
-from kernelwatch.store.results import TIMED, History, kind
+from kernelwatch.store.points import TIMED, kind
+from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 
 #: What a GPU is called where the record of a run has no UUID.

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kernelwatch.config import cache_dir, settings
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.review import acknowledged
+from kernelwatch.config import cache_dir
 from kernelwatch.store import git
+from kernelwatch.store.index import digest_code, digest_file, digest_texts
 from kernelwatch.store.reading import SUITE
 from kernelwatch.store.results import History
+from kernelwatch.store.source_changes import FILE, locate_project
 from ptxcount.util import atomic_write
 
 #: Seconds after which a file is removed that no publishing has written.
 _OLD = 30 * 86_400
-_LIBRARY = Path(__file__).parents[2]
 
 
-def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -> list[Any]:
+def reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
     """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
-    path = cache_dir.cache("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
+    path = cache_dir.cache("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = dict(orjson.loads(path.read_bytes()))
@@ -45,7 +42,7 @@ def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -
     return list(orjson.loads(made).values())
 
 
-def keys(history: History, root: Path = ROOT) -> dict[str, str]:
+def keys(history: History, root: Path) -> dict[str, str]:
     """Return of each commit the digest of what its review depends on: results up to it, benchmarks, settings, code.
 
     What is acknowledged is read from the folder if that is the checked out commit, else from git's history.
@@ -53,31 +50,16 @@ def keys(history: History, root: Path = ROOT) -> dict[str, str]:
     files: dict[str, list[str]] = {}
     for path in sorted(filter(Path.is_file, history.folder.iterdir())):
         is_of_commit = path.name[8:9] == "-"
-        files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {_content(path)}")
+        files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
     shared = [history.results / SUITE, root / "pyproject.toml", root / "asv.conf.json"]
-    common = _digest(history.machine, _code(root), *map(_content, shared), *files.get("", ()))
+    common = digest_texts(history.machine, digest_code(root), *map(digest_file, shared), *files.get("", ()))
     commits = history.commits()
     before = history.graph.parents or {
         commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
     }
     line: dict[str, str] = {}
     for commit, parents in before.items():
-        line[commit] = _digest(commit, *files.get(commit[:8], ()), *(line.get(each, "") for each in parents))
+        line[commit] = digest_texts(commit, *files.get(commit[:8], ()), *(line.get(each, "") for each in parents))
     head = git.asked(root, "rev-parse", "HEAD")
-    entries = _content(acknowledged.beside(history.results) / acknowledged.FILE)
-    return {each: _digest(common, line.get(each, each), entries if each == head else "") for each in commits}
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-
-def _content(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-
-@cache
-def _code(root: Path) -> str:
-    """Return the digest of this library's code, and of the project's."""
-    folders = (_LIBRARY, *(root / each for each in settings.code()))
-    return _digest(*map(_content, sorted({path for folder in folders for path in folder.rglob("*.py")})))
+    entries = digest_file(locate_project(history.results, root) / FILE)
+    return {each: digest_texts(common, line.get(each, each), entries if each == head else "") for each in commits}

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from kernelwatch.review.consecutive import failing
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.overview import Shown
+from kernelwatch.workflow.steps import list_failing
 
 #: Commits with changes that Overview tells of.
 TOLD = 8
@@ -117,7 +117,7 @@ def _commits(machines: Mapping[str, Shown], known: Mapping[str, Any]) -> dict[st
             "changes": sorted((each for each in changes if each["head"] == commit), key=lambda each: -each["timed"]),
             # With the kernels that fail where nothing is compared.
             "machines": {
-                name: [] if any(each.history.graph.ancestors(commit)) else failing(each.history, commit)
+                name: [] if any(each.history.graph.ancestors(commit)) else list_failing(each.history, commit)
                 for name, each in machines.items()
                 if commit in each.values
             },

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import copy
-import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from asv.benchmarks import Benchmarks
-from asv.config import Config
-from asv.repo import get_repo
 
-from kernelwatch.cli.failures import without_traceback
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.overview import Shown
-from kernelwatch.store import folders, git
+from kernelwatch.store import folders
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
@@ -59,7 +54,7 @@ def write(conf: Any, repo: Any) -> Path:
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
     ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, config=conf), repo, ids) for name in folders.machines(results)}
+    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     histories = [each.history for each in shown.values()]
     described = {
@@ -81,15 +76,4 @@ def write(conf: Any, repo: Any) -> Path:
 
 
 def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    return Shown(history, data.values(history, list(benchmarks)), changes(history, repo))
-
-
-@without_traceback
-def main(words: Sequence[str] | None = None) -> int:
-    """Write the project's pages alone, without asv's, and say where they are."""
-    argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
-    os.chdir(ROOT)  # asv's configuration names folders relative to its own
-    git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
-    conf = Config.load("asv.conf.json")
-    print(f"Written: {write(conf, get_repo(conf))}/index.html")
-    return 0
+    return Shown(history, data.values(history, list(benchmarks)), changes(history, repo, ROOT))

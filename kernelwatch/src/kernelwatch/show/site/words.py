@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import quantity
-from kernelwatch.store.results import EXACT, kind
+from kernelwatch.store.points import EXACT, kind
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {

@@ -16,15 +16,15 @@ from unittest import mock
 from kernelwatch.config import project_root, settings
 from kernelwatch.instrument import parent_death
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.review.bisect.lines import moved_lines
-from kernelwatch.review.bisect.metric import Configuration, configurations
-from kernelwatch.review.bisect.numbers import Numbers
-from kernelwatch.review.commits import CannotCompareError
-from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.compare import Review
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git
 from kernelwatch.suite.registry import Kind
+from kernelwatch.workflow.bisect.lines import moved_lines
+from kernelwatch.workflow.bisect.metric import Configuration, configurations
+from kernelwatch.workflow.bisect.numbers import Numbers
+from kernelwatch.workflow.select_results import CannotCompareError
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Search:
     suspects: list[str] = field(default_factory=list)
     culprit: str = ""
     reason: str = ""
-    review: Comparison | None = None
+    review: Review | None = None
     counted: str = ""
     lines: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

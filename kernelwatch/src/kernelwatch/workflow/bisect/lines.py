@@ -12,9 +12,9 @@ from pathlib import Path
 from kernelwatch.counting.source_lines import COST, LINE
 from kernelwatch.error_text import one_line
 from kernelwatch.kernel import Launch
-from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.store import commit_checkout
 from kernelwatch.store.git import GitError
+from kernelwatch.workflow.select_results import CannotCompareError
 
 
 def moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:

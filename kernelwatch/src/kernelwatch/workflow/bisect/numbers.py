@@ -15,12 +15,13 @@ from pathlib import Path
 from unittest import mock
 
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.review.bisect.metric import Configuration
-from kernelwatch.review.commits import CannotCompareError, find, histories
-from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.compare import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Kind
+from kernelwatch.workflow.bisect.metric import Configuration
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import CannotCompareError, load_histories, select_commits
 
 
 @dataclass(frozen=True)
@@ -31,26 +32,28 @@ class Numbers:
     machine: str | None
     is_stored: bool
 
-    def compared(self, base: str, head: str, wanted: Sequence[Configuration]) -> Comparison:
+    def compared(self, base: str, head: str, wanted: Sequence[Configuration]) -> Review:
         """Return the review of two commits, of these configurations alone; they are measured in turns.
 
         Raises CannotCompareError where they have no number in common, or two machines have times of both.
         """
         self.measure([base, head], wanted)
         names = {each.name for each in wanted}
-        every = [compare(each, self.root, names=names) for each in find(base, head, self.machine, self.root)]
-        found = [each for each in every if each.rows]
-        if len({each.machine for each in found}) == 1:
-            return found[-1]
-        if found:
+        selections = select_commits(base, head, self.machine, self.root)
+        reviews = [review_selection(selection, self.root, names) for selection in selections]
+        with_rows = [review for review in reviews if review.rows]
+        if len({review.machine for review in with_rows}) == 1:
+            return with_rows[-1]
+        if with_rows:
             raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
-        why = next((f": {lone.reason}" for each in every for lones in each.lone.values() for lone in lones), "")
+        lones = (lone for review in reviews for several in review.lone.values() for lone in several)
+        why = next((f": {lone.reason}" for lone in lones), "")
         raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
 
     def value(self, commit: str, wanted: Configuration) -> float | None:
         """Return a commit's number; None where it has none."""
         self.measure([commit], [wanted])
-        (history,) = histories(self.machine, self.root)
+        (history,) = load_histories(self.machine, self.root)
         results = history.commit(commit)
         points = history.points(results, wanted.benchmark) if results else ()
         return next((each.value for each in points if each.name(wanted.benchmark) == wanted.name), None)

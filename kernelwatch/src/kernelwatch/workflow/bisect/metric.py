@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from kernelwatch.kernel import Launch
-from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Kind
+from kernelwatch.workflow.select_results import CannotCompareError
 
 
 @dataclass(frozen=True)

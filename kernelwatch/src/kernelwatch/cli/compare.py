@@ -12,23 +12,23 @@ from pathlib import Path
 from kernelwatch.cli.failures import cannot
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.commits import CannotCompareError, find, of_compilers
-from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.comparison import compare as compared
+from kernelwatch.review.compare import Review
 from kernelwatch.review.conclusion import TRADES
 from kernelwatch.show import as_json
 from kernelwatch.show import report as reports
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import CannotCompareError, select_commits, select_compilers
 
 
-def _text(found: Sequence[Comparison], at_least: float, every: bool) -> str:
-    return "\n".join(reports.render(each, at_least, every=every) for each in found)
+def _text(reviews: Sequence[Review], at_least: float, every: bool) -> str:
+    return "\n".join(reports.render(review, at_least, every=every) for review in reviews)
 
 
-#: A format's name -> what writes comparisons: the worst first, the change from which on one is listed, whether all are.
-FORMATS: dict[str, Callable[[Sequence[Comparison], float, bool], str]] = {
+#: Formats, and the functions that write reviews: the worst first, the smallest change listed, whether all are.
+FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
     "terminal": _text,
-    "markdown": lambda found, at_least, every: reports.fenced(_text(found, at_least, every)),
-    "json": lambda found, *_: as_json.render(*found),
+    "markdown": lambda reviews, at_least, every: reports.fenced(_text(reviews, at_least, every)),
+    "json": lambda reviews, *_: as_json.render(*reviews),
 }
 
 #: What is listed unless somebody asks for less or more.
@@ -36,7 +36,7 @@ AT_LEAST = 0.01
 
 
 def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the comparison; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    """Print the review; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
     parser = argparse.ArgumentParser(
         description="Say what changed between two measured commits, or between two compilers at one commit.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,14 +73,16 @@ docs/review.md of kernelwatch has the rules.
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
-        given = options.base, options.head
-        every = [of_compilers(*given, options.commit, name, root)] if options.compilers else find(*given, name, root)
-        found = [replace(compared(one, root), trade=options.trade) for one in every]
+        if options.compilers:
+            selections = [select_compilers(options.base, options.head, options.commit, name, root)]
+        else:
+            selections = select_commits(options.base, options.head, name, root)
+        reviews = [replace(review_selection(each, root), trade=options.trade) for each in selections]
     except CannotCompareError as error:
         return cannot("compare", error)
-    found.sort(key=Comparison.badness)
-    sys.stdout.write(FORMATS[options.format](found, 0.0 if options.all else options.at_least, options.all))
-    return found[0].exit_code
+    reviews.sort(key=Review.badness)
+    sys.stdout.write(FORMATS[options.format](reviews, 0.0 if options.all else options.at_least, options.all))
+    return reviews[0].exit_code
 
 
 def _share(text: str) -> float:

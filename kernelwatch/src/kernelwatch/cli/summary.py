@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skip_reasons import reason_of
-from kernelwatch.review.commits import CannotCompareError, find
-from kernelwatch.review.comparison import Comparison, compare
-from kernelwatch.review.consecutive import failing
+from kernelwatch.review.compare import Review
 from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import CannotCompareError, select_commits
+from kernelwatch.workflow.steps import list_failing
 
 
 def lines(history: History, results: Document) -> Iterator[str]:
@@ -35,21 +36,21 @@ def verdict(history: History, head: str) -> str:
     """Return the head of the review against the nearest ancestor that this machine has results of."""
     base = next(history.graph.ancestors(head), None)
     if base is None:
-        failed = ", ".join(failing(history, head))
-        found = f" FAILED: {failed}" if failed else ""
-        return f"Compared with nothing: {history.machine} has results of no ancestor.{found}"
+        failed = ", ".join(list_failing(history, head))
+        failures = f" FAILED: {failed}" if failed else ""
+        return f"Compared with nothing: {history.machine} has results of no ancestor.{failures}"
     try:
-        every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
-        told = report.headline(min(every, key=Comparison.badness))
+        reviews = [review_selection(each, ROOT) for each in select_commits(base, head, history.machine, ROOT)]
+        outcome = report.headline(min(reviews, key=Review.badness))
     except CannotCompareError as error:
-        told = f"cannot compare: {error}"
-    return f"{told}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
+        outcome = f"cannot compare: {error}"
+    return f"{outcome}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(machine.default_name(machine.gpu()))
+    history = History(machine.default_name(machine.gpu()), ROOT)
     results = history.commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)

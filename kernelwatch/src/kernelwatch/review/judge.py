@@ -1,0 +1,97 @@
+"""Judge pairs of configurations: times by their samples and all that was recorded beside them, numbers exactly.
+
+A comparison of times alone blames the kernel for whatever happened to the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernelwatch.review import timed
+from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
+from kernelwatch.review.rows import Row
+from kernelwatch.review.thresholds import Thresholds
+from kernelwatch.review.verdict import NOT_AGAIN, Judgement, Reason, Verdict, Why, change, exact, ratio
+from kernelwatch.store.measurements import CommitMeasurements
+from kernelwatch.store.points import TIMED, kind
+
+
+def judge_pairs(
+    base: CommitMeasurements,
+    head: CommitMeasurements,
+    pairs: Sequence[Pair],
+    thresholds: Thresholds,
+    describe: Describe,
+) -> list[Row]:
+    """Return the pairs with their judgements; their times are one family for the correction."""
+    times = [pair for pair in pairs if kind(pair.benchmark) == TIMED]
+    limits = [thresholds.select(pair.base.value or 0.0, pair.gpus) for pair in times]
+    judged = timed.judge([(pair.base, pair.head) for pair in times], limits)
+    judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
+    rows = []
+    for pair in pairs:
+        benchmark, old, new = pair
+        assert old.value is not None, "pairs have values"
+        assert new.value is not None, "pairs have values"
+        described = describe(benchmark, old.params)
+        unchanged = is_code_unchanged(base, head, benchmark, old.params, described.code_name)
+        judgement = judgements.get(id(pair)) or exact(old.value, new.value)
+        if is_one_measurement(base, head, pair):
+            judgement = replace(judgement, reasons=(NOT_AGAIN,))
+        elif kind(benchmark) == TIMED:
+            judgement = add_doubts(judgement, pair, unchanged=unchanged, throttled=_throttled(base, head, pair))
+        rows.append(
+            Row(
+                name=pair.name,
+                kind=kind(benchmark),
+                unit=head.benchmarks[benchmark].unit,
+                base=old.value,
+                head=new.value,
+                judgement=judgement,
+                useful_bytes=described.useful_bytes,
+                copies=_copies(pair),
+                benchmark=benchmark,
+                params=old.params,
+                kernel=described.kernel,
+                code_unchanged=unchanged,
+                verified=described.verified or "arch" in old.params,
+                conditions=described.conditions,
+            )
+        )
+    return rows
+
+
+def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttled: str) -> Judgement:
+    """Return the judgement on a time that takes its machine code, the copy beside it and the GPU into account."""
+    if judgement.verdict is Verdict.SAME:
+        return judgement
+    doubt, could_be, copies = None, judgement.could_be, _copies(pair)
+    if throttled:
+        doubt, could_be = Reason(Why.HELD_BACK, (throttled,)), None
+    elif unchanged and len(pair.gpus) > 1:
+        doubt = Reason(Why.SEVERAL_GPUS)
+    elif unchanged and copies and change(ratio(*copies)) <= judgement.threshold:
+        # The change that is left once all that slows a copy too is cancelled.
+        doubt = Reason(Why.COPY, (ratio(*copies),))
+    reasons = (doubt,) if doubt else judgement.reasons
+    reasons += (Reason(Why.UNCHANGED),) if unchanged else ()
+    verdict = Verdict.UNDECIDED if doubt else judgement.verdict
+    return replace(judgement, verdict=verdict, reasons=reasons, could_be=could_be)
+
+
+def _copies(pair: Pair) -> tuple[float, float] | None:
+    base, head = pair.base.copies, pair.head.copies
+    return None if base is None or head is None else (base, head)
+
+
+def _throttled(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
+    """Return why the GPU was slow in the runs of the samples; empty if it was not, or was alike all along.
+
+    Some GPUs always throttle: one run that measured both commits in turns then met the same.
+    """
+    runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
+    reasons = {"base": pair.base.throttled, "head": pair.head.throttled}
+    if runs[0] == runs[1] and len(runs[0]) == 1 and pair.base.throttled == pair.head.throttled:
+        return ""
+    return "; ".join(f"in {side}: {reason}" for side, reason in reasons.items() if reason)

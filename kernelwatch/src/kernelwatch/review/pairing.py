@@ -1,0 +1,150 @@
+"""The configurations of two commits side by side: those that both have a value of, and those that only one has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from kernelwatch.review.occupancy import Launched
+from kernelwatch.review.rows import Lone, Row
+from kernelwatch.store.measurements import CommitMeasurements
+from kernelwatch.store.points import Point
+
+#: Groups of configurations without two values: of FAILING, or of one commit alone.
+LONE = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
+
+
+class Configuration(NamedTuple):
+    """The facts of the suite on a configuration.
+
+    The kernel that it launches, the name of its machine code, whether its output is compared with a reference, the
+    bytes that a launch must move, words on how it is timed, and its block today: threads, and bytes of dynamic shared
+    memory. Of another suite's benchmark, the kernel is the benchmark.
+    """
+
+    kernel: str
+    code_name: str | None = None
+    verified: bool = True
+    useful_bytes: int | None = None
+    conditions: tuple[str, ...] = ()
+    block: tuple[int, int] | None = None
+
+
+#: A function that tells the suite's facts on a benchmark and a configuration's parameters.
+Describe = Callable[[str, Mapping[str, str]], Configuration]
+
+
+class Pair(NamedTuple):
+    """A configuration of a benchmark at base and at head."""
+
+    benchmark: str
+    base: Point
+    head: Point
+
+    @property
+    def name(self) -> str:
+        """The configuration as reports print it."""
+        return self.base.name(self.benchmark)
+
+    @property
+    def gpus(self) -> frozenset[str | None]:
+        """The UUIDs of the GPUs that timed it; None stands for a run that said none."""
+        return self.base.gpus | self.head.gpus
+
+
+class Pairing(NamedTuple):
+    """The pairs of two commits, and by LONE the configurations that are none."""
+
+    pairs: list[Pair]
+    lone: dict[str, list[Lone]]
+
+
+_MEASURED, _FAILED = "measured", "failed"
+
+#: What Python and this library put before an error's text.
+_CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
+
+
+def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
+    """Match the configurations of two commits by their parameters' names and values."""
+    pairing = Pairing([], {place: [] for place in LONE})
+    for benchmark in head.benchmarks:
+        for old, new in match_points(base, head, benchmark):
+            states = [_state(*each) for each in ((old, base, benchmark), (new, head, benchmark))]
+            if old and new and states == [_MEASURED, _MEASURED]:
+                pairing.pairs.append(Pair(benchmark, old, new))
+                continue
+            point, place = old or new, _place(*states)
+            if point and place:
+                kernel = describe(benchmark, point.params).kernel
+                absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(place)
+                reason = absence or _cause(base if place == REPAIRED else head, benchmark, kernel)
+                pairing.lone[place].append(Lone(point.name(benchmark), benchmark, reason, kernel, point.params))
+    return pairing
+
+
+def match_points(
+    base: CommitMeasurements, head: CommitMeasurements, benchmark: str
+) -> Iterator[tuple[Point | None, Point | None]]:
+    """Yield the two results of each configuration of a benchmark that either commit has."""
+    old, new = (side.benchmarks[benchmark].points for side in (base, head))
+    return ((old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
+
+
+def _state(point: Point | None, side: CommitMeasurements, benchmark: str) -> str:
+    if point is None:
+        return side.benchmarks[benchmark].absence or "not run"
+    return _MEASURED if point.value is not None else _FAILED if point.failed else "without a value"
+
+
+def _place(base: str, head: str) -> str | None:
+    rules = {
+        BROKEN: head == _FAILED != base,
+        FAILED: head == _FAILED,
+        REPAIRED: base == _FAILED and head == _MEASURED,
+        ONLY_BASE: base == _MEASURED,
+        ONLY_HEAD: head == _MEASURED,
+    }
+    return next((place for place, holds in rules.items() if holds), None)
+
+
+def _cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
+    """Return why a kernel's configurations fail in a commit, as a run recorded it, or where to look."""
+    if reasons := side.benchmarks[benchmark].failures:
+        own = [reason for reason in reasons if f"{kernel}: " in reason] or reasons
+        return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own))
+    return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
+
+
+def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> Launched:
+    """Return the blocks of a compiled kernel as the runs of both commits recorded them; None where none did."""
+    code = (row.kernel, row.params.get("dtype", ""))
+    old, new = (side.cubins.block(side.commit, row.arch or "", *code) for side in (base, head))
+    return old, new
+
+
+def find_blocks(base: CommitMeasurements, head: CommitMeasurements, describe: Describe, row: Row) -> Launched:
+    """Return the recorded blocks of a compiled kernel; today's where no run of a commit recorded one."""
+    today = describe(row.benchmark, row.params).block
+    old, new = (block or today for block in find_recorded_blocks(base, head, row))
+    return old, new
+
+
+def is_one_measurement(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> bool:
+    """Return whether two commits have the numbers of one measurement, since all that they depend on is the same."""
+    return base.commit != head.commit and (pair.base.origin or base.commit) == (pair.head.origin or head.commit)
+
+
+def is_code_unchanged(
+    base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], name: str | None
+) -> bool | None:
+    """Return whether both commits launch the same machine code of a name; None where no run of one recorded it."""
+    if name is None:
+        return None
+    compiled = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
+    keys = [(side.commit, side.name_architecture(benchmark, params) or compiled, name) for side in (base, head)]
+    hashes = [(base.cubins.code(*keys[0]), head.cubins.code(*keys[1]))]
+    if base.compiler == head.compiler:  # whole cubins name their compiler: those of two always differ
+        hashes.append((base.cubins.sha256(*keys[0]), head.cubins.sha256(*keys[1])))
+    return next((old == new for old, new in hashes if None not in (old, new)), None)

@@ -1,0 +1,50 @@
+"""The two sides of a review: two commits, or two compilers at one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwatch.toolchain import releases as compilers
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: as a person gave it, its full hash, and its compiler; None stands for the default."""
+
+    given: str
+    commit: str
+    compiler: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Two columns of results that one machine measured in one of asv's environments.
+
+    The `distance` is how far head lies from base, "3 commits", empty where git does not say. The `place` is the
+    machine, and the environment where both have several.
+    """
+
+    machine: str
+    environment: str
+    base: Side
+    head: Side
+    distance: str = ""
+    place: str = ""
+
+    @property
+    def both(self) -> tuple[Side, Side]:
+        """Base and head."""
+        return self.base, self.head
+
+    @property
+    def is_of_compilers(self) -> bool:
+        """Whether two compilers are compared, not two commits."""
+        return self.base.compiler != self.head.compiler
+
+    @property
+    def again(self) -> str:
+        """The command that measures them again."""
+        if self.is_of_compilers:
+            release = self.head.compiler or compilers.DEFAULT
+            return f"{compilers.VARIABLE}={release} asv run --record-samples {self.head.commit[:8]}^!"
+        return f"kernelwatch measure {self.base.commit[:8]} {self.head.commit[:8]}"

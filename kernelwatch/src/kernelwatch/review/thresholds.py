@@ -1,0 +1,82 @@
+"""The thresholds of a machine: defaults, narrowed by the noise of its stored history.
+
+Times of equal machine code differ by noise alone. rustc-perf takes its thresholds from such history, too (its
+documentation, "How we determine if a change is significant").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
+from kernelwatch.review.verdict import change, ratio
+from kernelwatch.store.measurements import CommitMeasurements
+from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
+
+#: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
+COMMITS, FEWEST = 30, 100
+
+#: The share of the changes that count: another grid with the same machine code is a change all the same.
+SHARE = 0.99
+
+#: A threshold is this much larger than all that count: one false SLOWER fails a build.
+SAFETY = 2
+
+#: Thresholds are rounded up to multiples of it: another commit seldom makes another threshold.
+STEP = 0.001
+
+#: The seconds of a time, and its relative change between two commits.
+Change = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The thresholds of a machine: relative changes up to which times are SAME, by the seconds from which they hold."""
+
+    changes: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
+
+    def select(self, seconds: float, gpus: Collection[str | None] = ()) -> float:
+        """Return the threshold of a time of base, measured by some GPUs."""
+        if len(gpus) > 1:
+            return ANOTHER_GPU
+        return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]
+
+    def __str__(self) -> str:
+        """For example "1 % from 20 µs on, 5 % below"."""
+        return ", ".join(
+            f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
+            for least, threshold in self.changes.items()
+        )
+
+
+def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
+    """Return the defaults, narrowed by changes that are noise alone, where they are enough."""
+    by_class: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
+    for seconds, relative in changes:
+        by_class[next(least for least in by_class if seconds >= least)].append(relative)
+    return Thresholds({least: min(default, _narrow(by_class[least])) for least, default in DEFAULTS})
+
+
+def _narrow(changes: list[float]) -> float:
+    if len(changes) < FEWEST:
+        return math.inf
+    most = sorted(changes)[math.ceil(SHARE * len(changes)) - 1]
+    return max(1, math.ceil(SAFETY * most / STEP)) * STEP
+
+
+def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Iterator[Change]:
+    """Yield the change of each time that one GPU measured in two runs of one machine code."""
+    for benchmark, measured in head.benchmarks.items():
+        runs = measured.runs[-1:], base.benchmarks[benchmark].runs[-1:]
+        if measured.type != "time" or (runs[0] and runs[0] == runs[1]):  # in turns they agree better
+            continue
+        for old, new in match_points(base, head, benchmark):
+            if not (old and new and old.value and new.value and min(old.value, new.value) > 0):
+                continue
+            pair = Pair(benchmark, old, new)
+            if None in pair.gpus or len(pair.gpus) > 1 or is_one_measurement(base, head, pair):
+                continue
+            if is_code_unchanged(base, head, benchmark, old.params, describe(benchmark, old.params).code_name):
+                yield old.value, change(ratio(old.value, new.value))

@@ -1,0 +1,142 @@
+"""An index of a machine's files of results, in the user's cache: a review then opens the files of its commits alone.
+
+Files are recognised by name, size, time and inode. Without the cache, and with a stale one, they are read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kernelwatch.config import cache_dir, settings
+from kernelwatch.store import reading
+from kernelwatch.store.record import CUBINS_FILE
+from ptxcount.util import atomic_write
+
+M = TypeVar("M")
+
+_LIBRARY = Path(__file__).parents[1]
+
+#: Seconds after which a file of the cache is removed.
+_OLD = 30 * 86_400
+
+#: A file's size, modification time in nanoseconds, and inode. A file that is written again has another.
+Stamp = tuple[int, int, int]
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """The commit and environment that a file of results is of."""
+
+    stamp: Stamp
+    commit: str
+    environment: str
+    date: int
+    variables: dict[str, str]
+
+
+def list_results(folder: Path) -> dict[Path, Entry]:
+    """Return the readable files of a machine's results, in the order of their names; only files new to it are read."""
+    place = cache_path("results", folder)
+    known = load(place, dict[str, Entry]) or {}
+    entries: dict[str, Entry] = {}
+    for path in reading.result_paths(folder):
+        entry, stamp = known.get(path.name), stamp_file(path)
+        if entry is None or entry.stamp != stamp or stamp[0] > reading.LARGEST:
+            entry = next(_read_entry(path, stamp), None)
+        if entry is not None:
+            entries[path.name] = entry
+    if entries != known:
+        save(place, entries)
+        _remove_old()
+    return {folder / name: entry for name, entry in entries.items()}
+
+
+def _read_entry(path: Path, stamp: Stamp) -> Iterator[Entry]:
+    for _, _, document in reading.read_files([path]):
+        yield Entry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
+
+
+def stamp_file(path: Path) -> Stamp:
+    """Return the values that change whenever a file is written; zeros where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+class Stamps:
+    """The stamps of all files on the commits of a machine: its own, and other machines' hashes of machine code.
+
+    Parameters
+    ----------
+    folder : Path
+        The machine's folder among the results of all machines.
+    root : Path
+        The folder of the project, whose code the reviews depend on.
+    """
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self._files: dict[str, list[Path]] = {}
+        for path in (path for machine in folder.parent.iterdir() if machine.is_dir() for path in machine.iterdir()):
+            is_of_commit = path.name[8:9] == "-"
+            if path.name.endswith(CUBINS_FILE) or (path.parent == folder and (is_of_commit or path.suffix == ".jsonl")):
+                self._files.setdefault(path.name[:8] if is_of_commit else "", []).append(path)
+        self._shared = f"{digest_code(root)} {digest_file(folder.parent / reading.SUITE)} {self._stamp('')}"
+
+    def digest(self, *commits: str) -> str:
+        """Return a digest of all files on some commits, and of the code that reads them."""
+        return digest_texts(self._shared, *(f"{commit} {self._stamp(commit[:8])}" for commit in commits))
+
+    def _stamp(self, prefix: str) -> list[tuple[str, Stamp]]:
+        return sorted((str(path), stamp_file(path)) for path in self._files.get(prefix, ()))
+
+
+def digest_texts(*texts: str) -> str:
+    """Return the SHA-256 of some texts, hexadecimal."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, hexadecimal; empty where there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+@cache
+def digest_code(root: Path) -> str:
+    """Return the digest of this library's code, and of the project's."""
+    folders = (_LIBRARY, *(root / folder for folder in settings.code()))
+    return digest_texts(*map(digest_file, sorted({path for folder in folders for path in folder.rglob("*.py")})))
+
+
+def cache_path(name: str, folder: Path) -> Path:
+    """Return the file of the cache that holds something of a machine's folder."""
+    return cache_dir.cache("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
+
+
+def load(path: Path, model: type[M]) -> M | None:
+    """Return the content of a file of the cache; None where it is missing, torn or of another form."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
+        return msgspec.msgpack.decode(path.read_bytes(), type=model)
+    return None
+
+
+def save(path: Path, content: object) -> None:
+    """Write a file of the cache; without a cache folder the next review reads the results again."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
+
+
+def _remove_old() -> None:
+    with contextlib.suppress(OSError):
+        for path in cache_dir.cache("index").glob("*.msgpack"):
+            if time.time() - path.stat().st_mtime > _OLD:
+                path.unlink()

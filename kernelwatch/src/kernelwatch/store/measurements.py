@@ -1,0 +1,147 @@
+"""One commit as it was measured: values, samples, GPUs, clocks, machine code, failures and skips, as a typed value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from kernelwatch.store import record
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.models import Document
+from kernelwatch.store.points import TIMED, Point, kind
+from kernelwatch.store.record import control
+from kernelwatch.store.results import History
+from kernelwatch.toolchain import releases as compilers
+
+
+class Run(NamedTuple):
+    """The facts of a run that may explain a change; those that it did not record are None."""
+
+    identity: tuple[object, ...] = ()
+    uuid: str | None = None
+    gpu: str | None = None
+    driver: str | None = None
+    compiler: str | None = None
+    arch: str | None = None
+
+
+@dataclass(frozen=True)
+class BenchmarkMeasurements:
+    """The configurations of a benchmark at a commit, and the runs whose numbers they are, oldest first.
+
+    Without points, `absence` says why. `type` is asv's, "time" or "track". `failures` are the reasons that the newest
+    run with any recorded.
+    """
+
+    type: str
+    unit: str
+    absence: str = ""
+    points: Mapping[tuple[tuple[str, str], ...], Point] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    failures: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Run:
+        """The last of the runs; one without any fact if none was recorded."""
+        return self.runs[-1] if self.runs else Run()
+
+
+@dataclass(frozen=True, eq=False)
+class CommitMeasurements:
+    """All that one machine measured at one commit in one of asv's environments.
+
+    `benchmarks` has all that the machine knows, times first. `arch` and `peak`, bytes a second, are of the run that
+    timed. `skips` counts configurations by the reason for which they were skipped.
+    """
+
+    machine: str
+    commit: str
+    environment: str
+    compiler: str | None
+    benchmarks: Mapping[str, BenchmarkMeasurements]
+    cubins: Cubins
+    arch: str | None = None
+    peak: object = None
+    skips: Mapping[str, int] = field(default_factory=dict)
+
+    def name_architecture(self, benchmark: str, params: Mapping[str, str]) -> str | None:
+        """Return the architecture of a configuration, or of the GPU that ran it; None where neither is known."""
+        return params.get("arch") or self.benchmarks[benchmark].run.arch
+
+
+@lru_cache(maxsize=8)
+def load_commit(
+    history: History, commit: str, environment: str, types: tuple[str, ...] = ("time", "track")
+) -> CommitMeasurements:
+    """Return what a machine measured at a commit in an environment, of some of asv's types of benchmarks.
+
+    Neighbouring reviews of a history share commits, so the last ones are kept.
+    """
+    results = history.document(commit, environment)
+    names = [name for type_ in types for name in history.benchmarks(type_)]
+    controls = {control(name) for name in history.benchmarks("time")}  # they stand beside times
+    run = history.timed_run_of(results)
+    skips: Counter[str] = Counter()
+    for skip in history.run_of(results).get("skipped", ()):
+        if skip["commit"] == commit:
+            skips[skip["reason"]] += skip["configurations"]
+    return CommitMeasurements(
+        machine=history.machine,
+        commit=commit,
+        environment=environment,
+        compiler=compilers.of_results(results.env_vars),
+        benchmarks={name: _load_benchmark(history, results, name) for name in names if name not in controls},
+        cubins=history.cubins(commit, results),
+        arch=run.get("arch") and str(run["arch"]),
+        peak=run.get("peak_bytes_per_second"),
+        skips=skips,
+    )
+
+
+def _load_benchmark(history: History, results: Document, name: str) -> BenchmarkMeasurements:
+    described = history.type(name), history.unit(name), history.why_not_run(results, name)
+    failures = _recorded_failures(history.runs_of(results), results.commit_hash, name)
+    if described[2]:
+        return BenchmarkMeasurements(*described, failures=failures)
+    runs = history.runs_of(results, name)
+    points = history.points(results, name)
+    if kind(name) == TIMED:
+        points = _with_circumstances(history, results, name, runs)
+    return BenchmarkMeasurements(
+        *described, {tuple(point.params.items()): point for point in points}, tuple(map(_facts, runs)), failures
+    )
+
+
+def _with_circumstances(
+    history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
+) -> Iterator[Point]:
+    """Yield the times of a benchmark with the GPUs that took them, their clocks, and the copies beside them."""
+    copies = {tuple(point.params.items()): point.value for point in history.points(results, control(name))}
+    throttled: dict[str, dict[str, None]] = {}
+    for entry in (entry for run in runs for entry in run.get("held_back") or ()):
+        if entry["commit"] == results.commit_hash:
+            throttled.setdefault(entry["configuration"], {}).update(dict.fromkeys(map(str, entry["reasons"])))
+    for point in history.points(results, name):
+        texts = ", ".join(point.params.values())
+        gpus = frozenset(_facts(run).uuid for run in runs if record.selects(run, name, texts))
+        reasons = ", ".join(throttled.get(point.name(name), ()))
+        copy = copies.get(tuple(point.params.items())) if point.value is not None else None
+        yield replace(point, gpus=gpus, throttled=reasons, copies=copy)
+
+
+def _facts(run: Mapping[str, Any]) -> Run:
+    before = run.get("before") or {}
+    identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
+    return Run(identity, before.get("uuid"), run.get("gpu"), before.get("driver"), run.get("nvcc"), run.get("arch"))
+
+
+def _recorded_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
+    for run in reversed(runs):
+        failed = (each for each in run.get("failed", ()) if (each["commit"], each["benchmark"]) == (commit, name))
+        reasons = [each["reason"] for each in failed]
+        if reasons:
+            return tuple(reasons)
+    return ()

@@ -1,0 +1,58 @@
+"""One configuration's result, and what its number is: timed, counted or compiled."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from kernelwatch.store import record
+
+
+@dataclass(frozen=True)
+class Point:
+    """One configuration's result: its parameters by name, and what asv stored."""
+
+    params: dict[str, str]
+    #: Lower is better; None if it failed, was skipped, or is not finite.
+    value: float | None
+    #: The recorded samples, those of one round after those of another; none if asv did not keep them.
+    samples: tuple[float, ...] = ()
+    #: Whether there is no value because the benchmark failed, not because it was skipped.
+    failed: bool = False
+    #: The commit that it was measured at; empty if at its own. All that it depends on was the same there.
+    origin: str = ""
+    #: How many of the samples each round took.
+    counts: tuple[int, ...] = ()
+    #: The UUIDs of the GPUs that timed it; None stands for a run that said none.
+    gpus: frozenset[str | None] = frozenset()
+    #: Why the GPU was slow while it was timed, with commas; empty if it was not.
+    throttled: str = ""
+    #: The time in copies of the same bytes, if one was timed beside it.
+    copies: float | None = None
+
+    @property
+    def rounds(self) -> list[tuple[float, ...]]:
+        """The samples by round.
+
+        asv stores those of one round after those of another. Files of before 2026-11-21 16:00 hold 10 to 20 a
+        round, plain asv does not say: the halves stand for two then, and a median does not mind a few that are wrong.
+        """
+        count = len(self.samples)
+        known = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
+        ends = itertools.accumulate(known)
+        return [self.samples[end - each : end] for end, each in zip(ends, known, strict=True) if each]
+
+    def name(self, benchmark: str) -> str:
+        """The configuration as asv's tables call it, without the quotes around texts."""
+        return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
+
+
+#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
+EXACT = {record.COUNTED: "counted", record.COMPILED: "compiled"}
+TIMED = "timed"
+KINDS = (TIMED, *EXACT.values())
+
+
+def kind(benchmark: str) -> str:
+    """Return what a benchmark's numbers are: one of KINDS."""
+    return EXACT.get(benchmark.partition(".")[0], TIMED)

@@ -1,0 +1,77 @@
+"""The changes of the source between two commits, as git and the folder have them: which regressions are accepted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from kernelwatch.store import git
+
+#: The file of accepted regressions, beside asv.conf.json. In TOML, since people write it.
+FILE = "acknowledged.toml"
+
+#: Characters of the file: a pull request's comes from anybody.
+_LARGEST = 64 * 1024
+
+_Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]
+
+
+class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One accepted regression: the kernel, "time" or the number as the review calls it, and why it is accepted."""
+
+    kernel: _Line
+    number: _Line
+    reason: _Line
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    regression: Sequence[Acknowledgement] = ()
+
+
+@dataclass(frozen=True)
+class SourceChanges:
+    """The acknowledgements that head's file has and base's has not, or the problems for which none counts.
+
+    So an entry accepts the changes of the commits between the two, and nothing later.
+    """
+
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def locate_project(results: Path, root: Path) -> Path:
+    """Return the folder that holds the file: the one around a folder of results, or the project's."""
+    return results.parent if (results.parent / FILE).exists() else root
+
+
+def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgement]:
+    """Return the entries of a file's text. Raises ValueError, one line with `where`, if it is of another form."""
+    try:
+        if len(text) > _LARGEST:
+            raise ValueError(f"it has {len(text)} characters; {_LARGEST} are allowed")
+        return msgspec.toml.decode(text, type=_Document).regression
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{where}: {' '.join(str(error).split())}") from None
+
+
+def load_changes(root: Path, base: str, head: str) -> SourceChanges:
+    """Return the changes between two commits; of the commit that is checked out, the file in the folder counts."""
+    names = (f"{base}^{{commit}}", f"{head}^{{commit}}", "HEAD^{commit}", f"{base}:{FILE}", f"{head}:{FILE}")
+    base_commit, head_commit, checked_out, before, now = git.read_objects(root, *names)
+    path = root / FILE
+    try:
+        old = parse_acknowledgements(before or b"", f"{base[:8]}:{FILE}")
+        new = parse_acknowledgements(now or b"", f"{head[:8]}:{FILE}")
+        if checked_out is not None and checked_out == head_commit:
+            new = parse_acknowledgements(path.read_bytes() if path.exists() else b"", path)
+    except (OSError, ValueError) as error:
+        return SourceChanges(problems=(f"{error}: none of its entries counts",))
+    if base_commit is None or head_commit is None:
+        return SourceChanges()
+    return SourceChanges(tuple((Counter(new) - Counter(old)).elements()))

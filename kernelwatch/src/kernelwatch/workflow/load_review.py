@@ -1,0 +1,108 @@
+"""Load two measured commits, the thresholds and the changes between them, and have the review compare these values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
+
+from kernelwatch.config import settings
+from kernelwatch.errors import ERRORS, KernelwatchError
+from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.pairing import Configuration, pair_configurations
+from kernelwatch.review.thresholds import COMMITS, Change, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.store import index
+from kernelwatch.store.measurements import CommitMeasurements, load_commit
+from kernelwatch.store.points import TIMED, kind
+from kernelwatch.store.results import History
+from kernelwatch.store.source_changes import load_changes, locate_project
+from kernelwatch.suite import registry
+from kernelwatch.workflow.select_results import CannotCompareError, Selection
+
+
+def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
+    """Return the review of two selected commits, of all configurations or of those that are named.
+
+    Raises CannotCompareError where the machine's file of hashes or a limit is not readable.
+    """
+    history, (base, head) = selection.history, (side.commit for side in selection.both)
+    try:
+        limits = settings.limits()
+        old, new = _load_both(selection)
+        pairing = pair_configurations(old, new, describe)
+        is_timed = any(kind(pair.benchmark) == TIMED for pair in pairing.pairs)
+        thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
+    except ValueError as error:
+        raise CannotCompareError(str(error)) from None
+    changes = load_changes(locate_project(history.results, root), base, head)
+    return compare_commits(
+        selection, old, new, pairing, describe, thresholds=thresholds, changes=changes, limits=limits, names=names
+    )
+
+
+def _load_both(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
+    """Load both sides; two compilers have environments of their own."""
+    base, head = (
+        load_commit(history, side.commit, environment)
+        for history, side, environment in zip(selection.histories, selection.both, selection.environments, strict=True)
+    )
+    return base, head
+
+
+def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
+    """Return the facts of the project's suite on a configuration."""
+    launch = registry.launch(benchmark, params)
+    is_sized = kind(benchmark) == TIMED or ".track_sectors_" in benchmark
+    return Configuration(
+        kernel=benchmark if launch is None else launch.kernel,
+        code_name=registry.code_name(benchmark, params),
+        verified=registry.verified(benchmark, params),
+        useful_bytes=registry.useful_bytes(benchmark, params) if is_sized else None,
+        conditions=_conditions(benchmark),
+        block=_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,
+    )
+
+
+def _conditions(benchmark: str) -> tuple[str, ...]:
+    try:
+        _, sweep = registry.current().benchmarks.get(benchmark, (None, None))
+    except KernelwatchError:
+        return ()
+    words = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
+    return tuple(word for word, holds in words.items() if holds)
+
+
+def _block(kernel: str, dtype: str) -> tuple[int, int] | None:
+    """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
+    try:
+        return registry.declared_kernel(kernel).fixed(dtype)
+    except ERRORS:
+        return None
+
+
+def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
+    """Return the thresholds of a machine as its history tells them up to a commit: later ones change no verdict.
+
+    The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
+    """
+    line = [head, *history.graph.ancestors(head)]
+    pairs = list(itertools.islice(itertools.pairwise(line), COMMITS))
+    stamps = index.Stamps(history.folder, root)
+    changes = (_load_noise(history, base, commit, stamps) for commit, base in pairs)
+    return narrow_thresholds(change for several in changes for change in several)
+
+
+def _load_noise(history: History, base: str, head: str, stamps: index.Stamps) -> list[Change]:
+    path = index.cache_path(f"noise-{stamps.digest(str(history.compiler), base, head)}", history.folder)
+    changes = index.load(path, list[Change])
+    if changes is None:
+        changes = list(_iter_noise(history, base, head))
+        index.save(path, changes)
+    return changes
+
+
+def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
+    shared = set(history.environment_names(base)) & set(history.environment_names(head))
+    for environment in sorted(shared):
+        old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
+        yield from iter_noise(old, new, describe)

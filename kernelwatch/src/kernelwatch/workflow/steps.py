@@ -1,0 +1,152 @@
+"""The review of every measured commit of a machine against its nearest ancestors that measured the same."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import repeat
+from pathlib import Path
+from typing import NamedTuple
+
+from kernelwatch.review.compare import Review
+from kernelwatch.review.regressions import Regression, fold_reviews
+from kernelwatch.store import rows
+from kernelwatch.store.results import History
+from kernelwatch.workflow.load_review import describe, review_selection
+from kernelwatch.workflow.select_results import CannotCompareError, select_environments
+
+#: By asv's environment, the configurations that have a value or failed -> the value; None where it failed.
+Measured = Mapping[str, Mapping[str, float | None]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A measured commit `head` of a history, and the ancestors that it is compared with.
+
+    `previous` is its nearest measured ancestor. `new` counts the configurations that no ancestor has. `shared` has the
+    others by the nearest ancestor that measured them and asv's environment.
+    """
+
+    head: str
+    previous: str
+    new: int
+    shared: Mapping[tuple[str, str], set[str]]
+
+
+class StepReviews(NamedTuple):
+    """The reviews of a step with each of its ancestors, and the reasons for which others could not be compared."""
+
+    reviews: list[Review]
+    problems: list[str]
+
+
+def review_step(history: History, step: Step, root: Path) -> StepReviews:
+    """Return the reviews of a step, each of the shared configurations alone."""
+    reviews, problems = list[Review](), list[str]()
+    for (base, environment), names in step.shared.items():
+        try:
+            reviews.append(review_between(history, base, step.head, environment, names, root))
+        except CannotCompareError as error:
+            problems.append(str(error))
+    return StepReviews(reviews, problems)
+
+
+def review_between(history: History, base: str, head: str, environment: str, names: Set[str], root: Path) -> Review:
+    """Review two commits in one of asv's environments, those configurations alone."""
+    selections = select_environments(history, (base, head), (base, head))
+    (selection,) = (each for each in selections if each.environment == environment)
+    return review_selection(selection, root, names)
+
+
+def find_regressions(history: History, root: Path) -> list[Regression]:
+    """Return the regressions and drifts of a machine that stand along the published branches, newest first.
+
+    Raises CannotCompareError where a file that the review needs is of another form.
+    """
+
+    def review_steps() -> Iterator[tuple[str, list[Review]]]:
+        for step in list_steps(history):
+            reviews, problems = review_step(history, step, root)
+            if problems:
+                raise CannotCompareError(problems[0])
+            yield step.head, reviews
+
+    def review_ends(base: str, head: str, environment: str, names: Set[str]) -> Review:
+        return review_between(history, base, head, environment, names, root)
+
+    return fold_reviews(history.machine, review_steps(), review_ends)
+
+
+def list_steps(history: History) -> Iterator[Step]:
+    """Yield the steps along the published branches of a machine's history, oldest first."""
+    line, known = set(history.graph.line), cache(partial(list_measured, history))
+    steps = (find_step(history, head, known) for head in history.graph.commits if head in line)
+    return (step for step in steps if step is not None)
+
+
+def find_step(history: History, head: str, measured: Callable[[str], Measured]) -> Step | None:
+    """Return the step to a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
+
+    A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
+    it, and if that failed there, with the nearest that has a value, too.
+    """
+    previous = next(history.graph.ancestors(head), None)
+    if previous is None:
+        return None
+    bases: dict[tuple[str, str], set[str]] = defaultdict(set)
+    new = 0
+    for environment, own in measured(head).items():
+        unseen, valued = set(own), _valued(own)
+        for base in history.graph.ancestors(head):
+            there = measured(base).get(environment, {})
+            values = _valued(there)
+            if shared := (unseen & there.keys()) | (valued & values):
+                bases[base, environment] |= shared
+            unseen, valued = unseen - there.keys(), valued - values
+            if not unseen | valued:
+                break
+        new += len(unseen)
+    return Step(head, previous, new, dict(bases))
+
+
+def _valued(measured: Mapping[str, float | None]) -> set[str]:
+    return {name for name, value in measured.items() if value is not None}
+
+
+def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
+    """Return the values that a commit measured."""
+    return {
+        environment: {
+            name: value
+            for benchmark, row in results.results.items()
+            if not history.why_not_run(results, benchmark)
+            for name, value in zip(
+                _list_names(benchmark, tuple(map(tuple, row.params))), row.result or repeat(None), strict=False
+            )
+            if value is None or math.isfinite(value)
+        }
+        for environment, results in history.environments(commit).items()
+    }
+
+
+@cache
+def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
+    """Return the configurations of a benchmark as `Point.name` has them, in the order of a row."""
+    unquoted = [[text.strip("'") for text in axis] for axis in axes]
+    return [f"{benchmark}({text})" if axes else benchmark for text in rows.texts(unquoted)]
+
+
+def list_failing(history: History, commit: str) -> list[str]:
+    """Return the kernels that fail at a commit: all that there is to say where nothing is compared."""
+    names = history.benchmarks("time") + history.benchmarks("track")
+    every = (
+        describe(name, point.params).kernel
+        for results in history.environments(commit).values()
+        for name in names
+        for point in history.points(results, name)
+        if point.failed
+    )
+    return list(dict.fromkeys(every))

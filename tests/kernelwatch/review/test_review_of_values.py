@@ -1,0 +1,165 @@
+"""The way of a review by values alone: two commits, their pairs, the judgements, and the conclusion."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.pairing import Configuration, pair_configurations
+from kernelwatch.review.sides import Side, Sides
+from kernelwatch.review.thresholds import FEWEST, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.show.bisect import render_json
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, Run
+from kernelwatch.store.points import Point
+from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
+from kernelwatch.workflow.bisect.search import Search
+from tests.stored import BASE, COUNT, HEAD, TIME, samples
+
+OLD, NEW = Run(("1",), "GPU-a", driver="1"), Run(("2",), "GPU-a", driver="1")
+
+
+def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
+    """The facts of no suite."""
+    return Configuration("k", code_name="k")
+
+
+def time(seconds: float, **facts: Any) -> Point:
+    """A time of one configuration."""
+    return Point({"case": "one"}, seconds, tuple(samples(seconds)), gpus=frozenset(["GPU-a"]), **facts)
+
+
+def count(value: float | None, *, failed: bool = False) -> Point:
+    """A counted number of one configuration."""
+    return Point({"case": "one"}, value, failed=failed)
+
+
+def measured(commit: str, run: Run, points: Mapping[str, Point], failures: tuple[str, ...] = ()) -> CommitMeasurements:
+    """A commit that measured a time, a count, or both."""
+    names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
+    key = (("case", "one"),)
+    benchmarks = {
+        name: BenchmarkMeasurements(type_, unit, "", {key: points[type_]}, (run,), failures)
+        if type_ in points
+        else BenchmarkMeasurements(type_, unit, "not run")
+        for type_, (name, unit) in names.items()
+    }
+    return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, Cubins(Path("nowhere", "gpu")))
+
+
+def review(base: CommitMeasurements, head: CommitMeasurements, **more: Any) -> Review:
+    """The review of two commits."""
+    sides = Sides(machine="gpu", environment="python3.11", base=Side("b", BASE), head=Side("c", HEAD), place="gpu")
+    pairing = pair_configurations(base, head, describe)
+    values = {"thresholds": Thresholds(), "changes": SourceChanges(), **more}
+    return compare_commits(sides, base, head, pairing, describe, **values)
+
+
+ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
+BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: none of its entries counts",))
+OTHER_DRIVER = "another driver: 1 for base, 2 for head; measure both with one: kernelwatch measure bbbbbbbb cccccccc"
+
+#: What base and head measured, what is known beside it; the verdict, the exit code and the notes.
+REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
+    "slower": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {}, "SLOWER", 1, []),
+    "faster": ({"time": time(1.1e-3)}, {"time": time(1e-3)}, {}, "FASTER", 0, []),
+    "within a wider threshold": (
+        {"time": time(1e-3)}, {"time": time(1.1e-3)}, {"thresholds": Thresholds({0.0: 0.2})}, "SAME", 0, [],
+    ),
+    "accepted": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {"changes": ACCEPTED}, "ACKNOWLEDGED", 0, []),
+    "a torn file, and slower": (
+        {"time": time(1e-3)}, {"time": time(1.1e-3)}, {"changes": BROKEN_FILE}, "SLOWER", 1, [*BROKEN_FILE.problems],
+    ),
+    "a torn file, and nothing changed": (
+        {"track": count(4)}, {"track": count(4)}, {"changes": BROKEN_FILE}, "SAME", 0, [*BROKEN_FILE.problems],
+    ),
+    "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttled="heat")}, {}, "UNDECIDED", 2, []),
+    "a number rose": ({"track": count(4)}, {"track": count(5)}, {}, "SLOWER", 1, []),
+    "beside a faster time": (
+        {"time": time(1.1e-3), "track": count(4)}, {"time": time(1e-3), "track": count(5)}, {}, "TRADE", 0, [],
+    ),
+    "broken": ({"track": count(4)}, {"track": count(None, failed=True)}, {}, "BROKEN", 1, []),
+    "nothing in both": ({"track": count(4)}, {"time": time(1e-3)}, {}, "UNDECIDED", 2, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "head", "more", "verdict", "exit_code", "notes"), REVIEWS.values(), ids=REVIEWS)
+def test_review(
+    base: dict[str, Point], head: dict[str, Point], more: dict[str, Any], verdict: str, exit_code: int, notes: list[str]
+) -> None:
+    """Verdict, exit code and notes follow from values, whatever was asked first."""
+    found = review(measured(BASE, OLD, base), measured(HEAD, NEW, head), **more)
+    assert (found.notes, found.exit_code, found.conclusion.value) == (notes, exit_code, verdict)
+
+
+def test_a_report_leaves_its_review_alone() -> None:
+    """A search is written down twice, and says the same."""
+    both = (measured(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
+    found = Search("m", BASE, HEAD, 1, [HEAD], review=review(*both))
+    first = render_json(found)
+    assert found.review is not None
+    assert render_json(found) == first
+
+
+def test_another_driver() -> None:
+    """A fact of the two runs that explains a change is a note."""
+    times = {"time": time(1e-3)}
+    both = measured(BASE, OLD, times), measured(HEAD, NEW._replace(driver="2"), times)
+    assert review(*both).notes == [OTHER_DRIVER]
+
+
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ((), f"not kept; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
+        (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
+        (("ValueError: of another",), "of another"),
+    ],
+)
+def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:
+    """The recorded reason of the kernel itself comes first, without the names of Python's classes."""
+    head = measured(HEAD, NEW, {"track": count(None, failed=True)}, failures)
+    (lone,) = review(measured(BASE, OLD, {"track": count(4)}), head).lone["broken"]
+    assert lone.reason == reason
+
+
+def test_noise_is_measured_by_one_gpu() -> None:
+    """Times of equal machine code that one GPU took in two runs; enough of them narrow the threshold."""
+    base, head = measured(BASE, OLD, {"time": time(1e-3)}), measured(HEAD, NEW, {"time": time(1.0012e-3)})
+    for side in (base, head):
+        side.cubins._known[side.commit, ""] = {"k": "same"}
+        side.cubins.archs = [""]
+    (change,) = iter_noise(base, head, describe)
+    assert change[1] == pytest.approx(0.0012)
+    assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], "in turns"
+    assert narrow_thresholds([change] * FEWEST).select(1e-3) == pytest.approx(0.003)
+    assert narrow_thresholds([change] * (FEWEST - 1)).select(1e-3) == 0.01
+
+
+#: Modules of this library that read files, run git or know the project, and of Python that do.
+OUTSIDE = {"registry", "config", "commit_checkout", "pathlib", "os", "subprocess", "io", "shutil"}
+
+#: Modules of the store that hold values; all others read or write.
+VALUES = {"measurements", "noise", "points", "source_changes"}
+
+
+def test_the_review_reads_nothing() -> None:
+    """Its modules import values alone, and never call what loads them."""
+    against = []
+    for path in sorted((ROOT / "kernelwatch" / "src" / "kernelwatch" / "review").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = (isinstance(node, ast.ImportFrom) and node.module) or ""
+            parts = [*module.split("."), *(name.partition(".")[0] for name in names)]
+            is_loading = any(name.startswith(("load_", "History")) for name in names)
+            is_stored = "kernelwatch.store" in module and parts[2:3] and parts[2] not in VALUES
+            if is_loading or is_stored or OUTSIDE.intersection(parts):
+                against.append(f"{path.name}: {ast.unparse(node)}")
+    assert against == []

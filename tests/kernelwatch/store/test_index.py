@@ -1,0 +1,123 @@
+"""The index of results in the cache: a review reads the files of its commits alone; a stale index misleads nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.cli.compare import compare as main
+from kernelwatch.review.thresholds import FEWEST
+from kernelwatch.store import reading
+from kernelwatch.store.results import History
+from kernelwatch.workflow.load_review import load_thresholds
+from tests.stored import COUNT, MACHINE, TIME, Suite, samples, write
+
+COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight commits with a time and a count each, and a cache of their own."""
+    monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path / "cache"))
+    suite: Suite = {
+        commit: {TIME: {"one": samples(1e-3, seed=place)}, COUNT: {"one": float(place)}}
+        for place, commit in enumerate(COMMITS)
+    }
+    (tmp_path / "project").mkdir()
+    return write(tmp_path / "project", suite)
+
+
+def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of results that are read from now on, by the beginnings of their names."""
+    read, content = list[str](), reading.content
+
+    def recorded(path: Path) -> bytes:
+        read.append(path.name[:8])
+        return content(path)
+
+    monkeypatch.setattr(reading, "content", recorded)
+    return read
+
+
+def test_a_review_reads_its_own_commits(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once the index is there, whatever else the machine has measured; a new commit is read with its neighbours."""
+    base, head = COMMITS[2], COMMITS[5]
+    main([base, head], root)
+    first = capsys.readouterr().out
+    read = _files_read(monkeypatch)
+    assert main([base, head], root) == 1
+    assert capsys.readouterr().out == first
+    assert {name for name in read if name[:2] == name[2:4]} == {base[:8], head[:8]}
+    write(root, {"a" * 40: {TIME: {"one": samples(1e-3)}, COUNT: {"one": 1.0}}})  # behind the first, by date
+    read.clear()
+    main([base, head], root)
+    neighbours = {COMMITS[0][:8], COMMITS[1][:8]}
+    assert {name for name in read if name[:2] == name[2:4]} == {"a" * 8, base[:8], head[:8], *neighbours}
+
+
+def _replace(path: Path) -> None:
+    """Put another commit's file of the same size and time in the place of a file."""
+    before, other = path.stat(), path.with_name("other.json")
+    other.write_text(path.read_text().replace(COMMITS[0], "d" * 40))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+
+
+#: What happens between two readings, to the cache's file or to the file of a commit, and the commits that are there.
+BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
+    "nothing": (lambda _, __: None, COMMITS),
+    "the index is gone": (lambda cache, _: cache.unlink(), COMMITS),
+    "the index is torn": (lambda cache, _: cache.write_bytes(cache.read_bytes()[:40]), COMMITS),
+    "the index is of another form": (lambda cache, _: cache.write_bytes(b"\x81\xa1x\x01"), COMMITS),
+    "a file is gone": (lambda _, file: file.unlink(), COMMITS[1:]),
+    "a file is torn": (lambda _, file: file.write_bytes(b"{"), COMMITS[1:]),
+    "a file is another, of the same time": (lambda _, file: _replace(file), [*COMMITS[1:], "d" * 40]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
+def test_stale_index(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
+    """The commits are those of the files, whatever the cache says."""
+    assert sorted(History(MACHINE, root).dates()) == COMMITS
+    (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
+    (cache,) = (root.parent / "cache" / "index").iterdir()
+    change(cache, file)
+    for _ in range(2):
+        assert sorted(History(MACHINE, root).dates()) == sorted(expected)
+
+
+def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be kept everything is read."""
+    monkeypatch.setenv("KERNELWATCH_CACHE", os.devnull)
+    assert sorted(History(MACHINE, root).dates()) == COMMITS
+
+
+def _thresholds(root: Path) -> list[float]:
+    return [*load_thresholds(History(MACHINE, root), COMMITS[1], root).changes.values()]
+
+
+def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of two commits counts as long as no file that tells of them is written."""
+    names = [f"case{number}" for number in range(FEWEST)]
+    monkeypatch.setattr("kernelwatch.suite.registry.code_name", lambda *_: "k float32 -O3")
+    both = COMMITS[:2]
+    seconds = dict(zip(both, (1e-3, 1.0012e-3), strict=True))
+    times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in both}
+    folder = write(root, times) / "results" / MACHINE
+    runs: list[dict[str, Any]] = [{"commits": [each], "arch": "sm_90", "before": {"uuid": "A"}} for each in both]
+    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    assert _thresholds(root) == [0.01, 0.05], "no run noted the machine code"
+    for commit in both:
+        line = {"commit": commit, "arch": "sm_90", "cubins": {"k float32 -O3": "a"}}
+        (folder / f"{commit[:8]}-x.cubins.jsonl").write_text(json.dumps(line))
+    assert _thresholds(root) == pytest.approx([0.003, 0.05])
+    read = _files_read(monkeypatch)
+    assert _thresholds(root) == pytest.approx([0.003, 0.05])
+    assert not {commit[:8] for commit in both}.intersection(read), "the changes are kept"
