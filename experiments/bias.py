@@ -20,7 +20,7 @@ from tabulate import tabulate
 
 from experiments import nsight, peers
 from kernelwatch.instrument import machine, server
-from kernelwatch.instrument.session import measured
+from kernelwatch.instrument.session import measure_launch
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
@@ -58,7 +58,7 @@ class Bias:
 
 def timed_by_suite() -> list[Launch]:
     """Return each launch that is timed from DRAM with the default flags."""
-    sweeps = [sweep for sweep in registry.current().timed if not sweep.in_l2]
+    sweeps = [sweep for sweep in registry.current_suite().timed if not sweep.in_l2]
     every = dict.fromkeys(sweep.launch(params) for sweep in sweeps for params in sweep.points())
     return [launch for launch in every if launch.flags == FLAGS]
 
@@ -82,10 +82,10 @@ def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS
                     yield Bias(str(launch), tool, seconds, median(samples))
             continue
         isolated = INSTRUMENTS[tool]
-        with server.running():
+        with server.start_server():
             for launch, seconds in durations:
                 if not (isolated and seconds > LONGEST_ISOLATED):
-                    samples = measured(launch, isolated=isolated).samples
+                    samples = measure_launch(launch, isolated=isolated).samples
                     yield Bias(str(launch), tool, seconds, median(samples))
 
 
@@ -119,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--tools", nargs="+", default=list(INSTRUMENTS), choices=every, help="default: the suite's two")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    gpu = machine.gpu()
+    gpu = machine.find_gpu()
     if gpu is None:
         print("there is no GPU here; docs/evidence/bias.md shows what was measured on one", file=sys.stderr)
         return 2
@@ -130,7 +130,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     if options.out:
         atomic_write.write(options.out, "".join(f"{json.dumps(vars(each))}\n" for each in found))
-    now, date = machine.volatile(), datetime.now(timezone.utc).date()
+    now, date = machine.volatile_facts(), datetime.now(timezone.utc).date()
     where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
     print(f"{where}\n\n{report(found)}")
     return 0

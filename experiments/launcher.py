@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, build_job, check_output, device
-from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import filled
+from kernelwatch.kernel.arguments import insert_addresses
 
 
 class Launcher:
@@ -35,19 +35,19 @@ class Launcher:
     """
 
     def __init__(self, launch: Launch, stack: ExitStack, *, rotate: bool) -> None:
-        device.context()
-        described = build_job.of(launch, samples=1, in_l2=not rotate)
-        self._job = job = described.job(device.ready())
+        device.process_context()
+        described = build_job.describe_launch(launch, samples=1, in_l2=not rotate)
+        self._job = job = described.make_job(device.describe_device())
         content = described.reference.content()
-        _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
-        held = {each.array.name: each.of(content) for each in given}
-        self._arrangement = Arrangement(job, stack, given=held)
-        self._arrangement.launch_once(job)
-        check_output.check(job, self._arrangement.rotation, lambda: content)
+        _, given, _ = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        held = {each.array.name: each.view_in(content) for each in given}
+        self._arrangement = JobBuffers(job, stack, contents=held)
+        self._arrangement.launch_on_all_sets(job)
+        check_output.check_job_output(job, self._arrangement.rotation, lambda: content)
 
     def profiled(self, times: int) -> None:
         """Launch so often, one after the other and each on the same content, while a profiler looks."""
-        cycle = self._arrangement.launches(self._job)
+        cycle = self._arrangement.make_launches(self._job)
         device.cuda.start_profiler()
         for index in range(times):
             cycle.restore()
@@ -57,10 +57,11 @@ class Launcher:
 
     def on_stream(self) -> Callable[[int], None]:
         """Return what launches on the stream of a handle, 0 for the default one, at little cost for the host."""
-        job, rotation, check, driver = self._job, self._arrangement.rotation, device.check, device.driver
+        job, rotation, check, driver = self._job, self._arrangement.rotation, device.check_status, device.driver
         function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
         sets = [
-            _extra(filled(job.parameters, job.addresses, rotation.addresses(index))) for index in range(rotation.sets)
+            _extra(insert_addresses(job.parameters, job.addresses, rotation.addresses(index)))
+            for index in range(rotation.sets)
         ]
         given = itertools.cycle(sets)
         shape = (*job.grid, *job.block, job.dynamic_shared)

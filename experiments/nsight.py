@@ -44,7 +44,7 @@ def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1)
     if done.returncode:
         raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     names, readings = _read(done.stdout.splitlines())
-    wanted = [_function(registry.kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
+    wanted = [_function(registry.find_kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
     if names != wanted:
         raise NsightError(f"ncu profiled {len(names)} launches, not the {len(wanted)} in their order")
     return [readings[first : first + repeat] for first in range(0, len(readings), repeat)]

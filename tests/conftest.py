@@ -30,7 +30,7 @@ def _no_gpu() -> str | None:
     from kernelwatch.kernel import load_function
 
     try:
-        load_function.driver()
+        load_function.load_driver()
     except KernelwatchError as error:
         return str(error)
     return None
@@ -155,6 +155,6 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
-    sources._module.cache_clear()
+    sources._compile_module.cache_clear()
     yield folder / "kernels"
-    sources._module.cache_clear()
+    sources._compile_module.cache_clear()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import ptxcount
 from kernelwatch.instrument import device
 from kernelwatch.kernel.geometry import MAX_SHARED
-from kernelwatch.kernel.sources import Module
+from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.toolchain import build
 
 ARCH = "sm_90"
@@ -67,7 +67,7 @@ class Node(NamedTuple):
 class Function:
     """A kernel of a module, which is its PTX."""
 
-    def __init__(self, gpu: FakeGpu, module: Module) -> None:
+    def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
         #: What variables of the module hold.
         self.variables: dict[str, Memory] = {}
@@ -86,7 +86,7 @@ class Function:
         assert shared_size <= self._shared, "a driver refuses it"
         given: list[Any] = []
         at = 0
-        for size, alignment, dtype in self._module.parameters():
+        for size, alignment, dtype in self._module.parameter_layout():
             at = -(-at // alignment) * alignment
             raw = np.frombuffer(parameters[at : at + size], dtype or f"V{size}")[0]
             is_address = dtype == np.uint64 and self._gpu.holds(int(raw))
@@ -230,7 +230,7 @@ class FakeGpu:
             return int(made[name]), size
 
         def function(name: str) -> Function:
-            found = Function(self, Module(ptx.decode(), name))
+            found = Function(self, PtxModule(ptx.decode(), name))
             found.variables = made
             return found
 
@@ -327,10 +327,10 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     """Put a device in the place of PyCUDA's and cuda-bindings'."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
-    monkeypatch.setattr(device, "context", lambda: gpu.cuda.Context)
-    monkeypatch.setattr(device, "new_context", gpu.new_context)
-    monkeypatch.setattr(device, "within", gpu.within)
-    monkeypatch.setattr(device, "arch", lambda: ARCH)
+    monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)
+    monkeypatch.setattr(device, "make_context", gpu.new_context)
+    monkeypatch.setattr(device, "use_context", gpu.within)
+    monkeypatch.setattr(device, "device_arch", lambda: ARCH)
     return gpu
 
 

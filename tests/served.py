@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import client, server
-from kernelwatch.instrument.client import Line, MeasuringError
+from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.memory import Fetch
-from kernelwatch.instrument.protocol import DeviceArray, Job, Outcome, Ready
+from kernelwatch.instrument.memory import FetchReference
+from kernelwatch.instrument.protocol import DeviceArray, Job, JobOutcome, Ready
 from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
@@ -56,7 +56,7 @@ class References:
     def __init__(self) -> None:
         self.known: set[str] = set()
 
-    def has(self, name: str) -> bool:
+    def has_reference(self, name: str) -> bool:
         """Whether a reference is kept."""
         return name in self.known
 
@@ -73,14 +73,14 @@ class Session:
         """Whether the device has a terabyte."""
         return job.set_bytes < 1 << 40
 
-    def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
+    def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
         """Answer."""
         self._act(jobs[0])
         held = np.empty(LENGTH, np.uint8)
         fetch(LENGTH)(0, held)
         self.fetched.append(held)
         self.references.known.add(jobs[0].reference)
-        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
+        return [JobOutcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
             while goes_on[-1]:
                 with listener.accept() as connection:
                     try:
-                        goes_on.append(answering.answer(Line(connection)))
+                        goes_on.append(answering.serve_connection(Channel(connection)))
                     except (EOFError, OSError, MeasuringError):
                         goes_on.append(goes_on[-1] and not stopping)
 
@@ -109,7 +109,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     until = time.monotonic() + 5
     while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
         with suppress(MeasuringError):
-            client.connected(address, time.monotonic() + 0.02).close()
+            client.connect(address, time.monotonic() + 0.02).close()
         thread.join(0.01)
     assert not thread.is_alive()
 

@@ -26,17 +26,19 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 def test_every_kernel_has_cases() -> None:
     """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
-    names = {str(kernel) for sweep in registry.current().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])}
-    assert names == set(registry.current().kernels())
+    names = {
+        str(kernel) for sweep in registry.current_suite().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])
+    }
+    assert names == set(registry.current_suite().kernels())
     dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
-    assert dtypes == registry.current().dtypes
+    assert dtypes == registry.current_suite().dtypes
     timed = bias.timed_by_suite()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
     assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
 
 
-@pytest.mark.parametrize("kernel", registry.current().kernels())
+@pytest.mark.parametrize("kernel", registry.current_suite().kernels())
 def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verified first, then as often as it is to be profiled, on the same buffers, under the name that Nsight says."""
     launch = launches(kernel, SMALL)[0]
@@ -58,12 +60,12 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         nsight.launch_all([launch], 3)
         assert not [each for address, each in gpu.allocations.items() if address not in gpu.variables]
     assert profiled == profiled[:1] * 3
-    assert nsight._function(source_name(profiled[0][0])) == nsight._function(registry.kernel(kernel).entry)
+    assert nsight._function(source_name(profiled[0][0])) == nsight._function(registry.find_kernel(kernel).entry)
 
 
 def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is profiled of a kernel whose output is wrong."""
-    monkeypatch.setattr(registry.kernel("gather"), "reference", lambda input, index: input)
+    monkeypatch.setattr(registry.find_kernel("gather"), "reference", lambda input, index: input)
     with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
         nsight.launch_all(launches("gather", SMALL)[:1], 1)
 
@@ -150,7 +152,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytes
     words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
     monkeypatch.setenv("PATH", "/nowhere")
     for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):
-        monkeypatch.setattr(machine, "gpu", lambda gpu=gpu: gpu)
+        monkeypatch.setattr(machine, "find_gpu", lambda gpu=gpu: gpu)
         assert bias.main(words) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -84,7 +84,7 @@ def test_no_folder(folder: Path) -> None:
     assert "\n" not in line
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
-    assert vars(run.machine_of({"machine": "m"}, None)) == machine.stable("m", None)
+    assert vars(run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
     with run.scratch_folder() as own:
         assert (os.environ["HOME"] == str(own)) == has_none
     assert not list(Path.cwd().iterdir())
@@ -113,7 +113,7 @@ def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool
 @pytest.mark.parametrize("folder", ["file"], indirect=True)
 def test_cubin(folder: Path) -> None:
     """A kernel is compiled nevertheless."""
-    assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").resources.registers > 0
+    assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").resources.registers > 0
 
 
 @pytest.mark.parametrize(("folder", "left"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
@@ -125,10 +125,10 @@ def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) 
 
     told: list[str] = []
     monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(compiler, "choose", lambda _: None)
-    monkeypatch.setattr(machine, "gpu", begin)
+    monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
+    monkeypatch.setattr(machine, "find_gpu", begin)
     with room(left), pytest.raises(InterruptedError):
-        run.run(SimpleNamespace(results_dir="results"), {})
+        run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

@@ -73,7 +73,7 @@ def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, mo
     """Every call has a time limit, and what it says need not be text."""
     monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: through_pycuda)
     with pytest.raises(CompileError, match=f"^{text}"):
-        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+        KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
     child = fake.parent / "child"
     if child.exists():
@@ -126,7 +126,7 @@ def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for matrix, expected in (({"x": ["1"]}, {"req": {"x": ["1"]}}), ({"env": {"A": ["1"]}}, {"env": {"A": ["1"]}})):
         conf = SimpleNamespace(matrix=matrix)
         with pytest.raises(UserError, match="there is no nvcc") if is_named else nullcontext():
-            runner_compiler.choose(conf)
+            runner_compiler.choose_compiler(conf)
             assert conf.matrix == {**expected, "env_nobuild": {}}
 
 

@@ -54,7 +54,7 @@ def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
     LookupError
         There is none: a new kernel needs a shape above.
     """
-    known, dtypes = registry.kernel(kernel), sorted(registry.current().dtypes[kernel])
+    known, dtypes = registry.find_kernel(kernel), sorted(registry.current_suite().dtypes[kernel])
     every = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
     mine = [each for each in every if set(each.arguments) == set(known.parameters) and _is_short(each)]
     if not mine:
@@ -64,10 +64,10 @@ def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
 
 def of_all_kernels(texts: Iterable[str]) -> list[Launch]:
     """Return the launches of all kernels of the suite. Raises as `launches`."""
-    return [launch for kernel in registry.current().kernels() for launch in launches(kernel, texts)]
+    return [launch for kernel in registry.current_suite().kernels() for launch in launches(kernel, texts)]
 
 
 def _is_short(launch: Launch) -> bool:
-    kernel, arguments = registry.kernel(launch.kernel), launch.arguments
-    shape = kernel.geometry(launch.dtype, **arguments)
+    kernel, arguments = registry.find_kernel(launch.kernel), launch.arguments
+    shape = kernel.compute_geometry(launch.dtype, **arguments)
     return kernel.useful_bytes(launch.dtype, **arguments) <= MOST_A_THREAD * math.prod(shape.grid + shape.block)

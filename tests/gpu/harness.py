@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from kernelwatch.instrument import inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.tolerance import Near
+from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch, load_function
-from kernelwatch.kernel.arguments import ArrayArgument, filled, laid_out
+from kernelwatch.kernel.arguments import ArrayArgument, insert_addresses, pack_arguments
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import registry
 
@@ -35,17 +35,23 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
     """
     import pycuda.driver as cuda
 
-    arch, bound = load_function.current_arch(), kernel.bound(dtype, **arguments)
+    arch, bound = load_function.current_arch(), kernel.bind_arguments(dtype, **arguments)
     named = [each for each in bound if isinstance(each, ArrayArgument)]
-    before = {each.name: inputs.content(each) for each in named}
+    before = {each.name: inputs.make_content(each) for each in named}
     is_near = any(each.ulp is not None for each in named)
-    expected = iter(kernel.expected({name: each.copy() for name, each in before.items()}, arguments, is_near=is_near))
+    expected = iter(
+        kernel.compute_expected({name: each.copy() for name, each in before.items()}, arguments, is_near=is_near)
+    )
     held = {each.name: cuda.to_device(_guarded(before[each.name], each)) for each in named}
-    shape = kernel.geometry(dtype, load_function.context().get_device().multiprocessor_count, **arguments)
-    packed, places = laid_out(bound, kernel.taken(dtype, flags, arch=arch))
+    shape = kernel.compute_geometry(
+        dtype, load_function.current_context().get_device().multiprocessor_count, **arguments
+    )
+    packed, places = pack_arguments(bound, kernel.parameter_layout(dtype, flags, arch=arch))
     addresses = [int(held[each.name]) + GUARD * each.is_written for each in named]
     function = _function(kernel, dtype, flags, len(packed), shape.dynamic_shared)
-    function._launch_kernel(shape.grid, shape.block, filled(packed, places, addresses), shape.dynamic_shared, None)
+    function._launch_kernel(
+        shape.grid, shape.block, insert_addresses(packed, places, addresses), shape.dynamic_shared, None
+    )
     for each in named:
         source = _guarded(before[each.name], each)
         found = cuda.from_device(held[each.name], source.shape, np.uint8)
@@ -54,7 +60,7 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
         if each.is_written and not (found[:GUARD] == POISON).all():
             raise tolerance.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
         if each.is_written:
-            near = None if each.ulp is None else Near(each.dtype.name, each.ulp)
+            near = None if each.ulp is None else UlpTolerance(each.dtype.name, each.ulp)
             check_host(kernel.name, next(expected), each.dtype, found[GUARD:], near)
 
 
@@ -62,9 +68,9 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
 def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) -> Any:
     import pycuda.driver as cuda
 
-    cubin = kernel.cubin(dtype, flags, arch=load_function.current_arch())
+    cubin = kernel.compile_cubin(dtype, flags, arch=load_function.current_arch())
     atexit.register(_function.cache_clear)  # modules go before their context
-    return load_function.prepared(cuda, cubin.data, cubin.entry, f"{length}s", shared)
+    return load_function.prepare_function(cuda, cubin.data, cubin.entry, f"{length}s", shared)
 
 
 def _guarded(content: NDArray[Any], one: ArrayArgument) -> NDArray[np.uint8]:
@@ -74,7 +80,7 @@ def _guarded(content: NDArray[Any], one: ArrayArgument) -> NDArray[np.uint8]:
 
 
 def check_host(
-    name: str, expected: NDArray[Any], dtype: np.dtype[Any], found: NDArray[np.uint8], near: Near | None
+    name: str, expected: NDArray[Any], dtype: np.dtype[Any], found: NDArray[np.uint8], near: UlpTolerance | None
 ) -> None:
     """Compare the bytes `found`, the output and then a guard, with `expected`."""
 
@@ -82,14 +88,14 @@ def check_host(
         into[:] = found[start : start + len(into)]
 
     if near is not None:
-        tolerance.check_near(name, expected, GUARD, read, near)
+        tolerance.check_within_tolerance(name, expected, GUARD, read, near)
         return
     bits, size = np.ascontiguousarray(expected, dtype).reshape(-1).view(np.uint8), dtype.itemsize
     for byte in np.flatnonzero(bits != found[: len(bits)])[:1]:
         at = byte // size * size
         where = [int(axis) for axis in np.unravel_index(byte // size, expected.shape)]
         values = (each[at : at + size].tobytes() for each in (found, bits))
-        raise tolerance.WrongOutputError(tolerance.differs(name, where, *values))
+        raise tolerance.WrongOutputError(tolerance.format_difference(name, where, *values))
     tolerance.check_guard(name, len(bits), GUARD, read)
 
 
@@ -97,7 +103,7 @@ def main() -> None:
     """Run the launches, and say how many."""
     for text in sys.argv[1:]:
         launch = Launch.parse(text)
-        run_and_check(registry.kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)
+        run_and_check(registry.find_kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)
     print(f"{len(sys.argv) - 1} launches")
 
 

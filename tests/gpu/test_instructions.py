@@ -22,7 +22,7 @@ COUNT = 1024
 def _launch(text: str, threads: int, arrays: list[Array]) -> None:
     import pycuda.driver as cuda
 
-    load_function.context()
+    load_function.current_context()
     function = cuda.module_from_buffer(text.encode()).get_function("snippet")
     function(*map(cuda.InOut, arrays), grid=(1, 1), block=(threads, 1, 1))
 

@@ -41,12 +41,12 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("flags", FLAG_SETS)
-@pytest.mark.parametrize("name", registry.current().kernels())
+@pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_awkward_shapes(name: str, flags: str) -> None:
     """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
     mine = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (*mine, *((each.dtype, each.arguments) for each in launches(name, SMALL))):
-        run_and_check(registry.kernel(name), dtype, flags, **arguments)
+        run_and_check(registry.find_kernel(name), dtype, flags, **arguments)
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)

@@ -17,7 +17,7 @@ def test_product(product: Product) -> None:
     """The same registers go in; the chip sums fewer bits than float64 has."""
     import pycuda.driver as cuda
 
-    load_function.context()
+    load_function.current_context()
     registers, _ = product.inputs()
     here = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
     there = here.copy()
@@ -38,7 +38,7 @@ def test_quad_pairs(layouts: str, kind: str) -> None:
     """The chip puts each element of the four products of ``m8n8k4`` where the formulas do."""
     import pycuda.driver as cuda
 
-    load_function.context()
+    load_function.current_context()
     text, registers, wanted = quad_pairs(layouts, kind)
     out = np.zeros_like(wanted)
     kernel = cuda.module_from_buffer(text.encode()).get_function("snippet")

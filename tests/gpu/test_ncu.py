@@ -58,7 +58,7 @@ def allowed(name: str, ours: int, launch: Launch) -> tuple[float, float]:
         return ours, ours
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
         return 1, ours
-    if registry.kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
+    if registry.find_kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
         return ours, float("inf")
     return (0.95 * ours, 1.08 * ours) if "load" in name else (ours, ours)
 

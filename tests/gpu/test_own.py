@@ -12,7 +12,7 @@ import pytest
 from kernelwatch import Kernel
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import server, session
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ArrayArgument
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
     """What a measuring process says of the device."""
-    with server.running() as facts:
+    with server.start_server() as facts:
         yield facts
 
 
-def _measured(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Outcome:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
-    return session.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
+def _measured(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> JobOutcome:
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return session.measure_launch(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -48,7 +48,7 @@ def test_timed_verified_refused(
     outcomes = [_measured(right, case, monkeypatch, isolated=isolated) for isolated in (False, True)]
     row, alone, copy = map(np.median, (outcomes[0].samples, outcomes[1].samples, outcomes[0].copies))
     useful = right.useful_bytes(case.dtype, **case.extents)
-    arrays = [each for each in right.bound(case.dtype, **case.extents) if isinstance(each, ArrayArgument)]
+    arrays = [each for each in right.bind_arguments(case.dtype, **case.extents) if isinstance(each, ArrayArgument)]
     written = sum(each.nbytes for each in arrays if each.is_written)
     kept = min(written, facts["l2_bytes"]) * copy / useful
     print(f"TIMED {name:60} {row * 1e6:9.2f} us {alone * 1e6:9.2f} us alone, {kept * 1e6:.2f} us to write back")

@@ -14,7 +14,7 @@ from kernelwatch.benchmarks import timed
 from kernelwatch.benchmarks.timed import Timed
 from kernelwatch.instrument import server, session, stopping_rule
 from kernelwatch.instrument.client import MeasuringError
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Kernel, Launch
 from kernelwatch.suite import registry
@@ -24,10 +24,10 @@ from tests.wrong_kernels import FAULTY, WRITING, WRONG
 pytestmark = pytest.mark.gpu
 
 
-def _of(timed_class: type[Timed], params: tuple[object, ...]) -> Outcome:
+def _of(timed_class: type[Timed], params: tuple[object, ...]) -> JobOutcome:
     """Measure a configuration of a class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
-    return session.outcome(timed.described(timed_class.sweep, timed_class.sweep.launch(point)))
+    return session.measure_description(timed.described(timed_class.sweep, timed_class.sweep.launch(point)))
 
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
@@ -39,13 +39,13 @@ LIMIT = 3.0
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
     """A measuring process."""
-    with server.running(limit=LIMIT):
+    with server.start_server(limit=LIMIT):
         yield
 
 
 def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
-    return session.measured(Launch(kernel.name, arguments=arguments))
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return session.measure_launch(Launch(kernel.name, arguments=arguments))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_a_fault_costs_one_configuration(
     """What ends a context or does not end says so; the next process measures what comes next."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measured(kernel, arguments, patched)
-    assert session.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
+    assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
 def test_samples_are_taken(timed_class: type[Timed]) -> None:
     """As many positive times as are asked for, each with a copy's beside it."""
     found = _of(timed_class, TILE)
-    assert stopping_rule.FEWEST <= len(found.samples) == len(found.copies) <= stopping_rule.MOST
+    assert stopping_rule.MIN_SAMPLES <= len(found.samples) == len(found.copies) <= stopping_rule.MAX_SAMPLES
     assert all(1e-7 < seconds < 1e-3 for seconds in (*found.samples, *found.copies))
 
 
@@ -96,7 +96,7 @@ def test_the_ratio_needs_no_timed_benchmark_before() -> None:
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
-    assert stopping_rule.FEWEST <= len(ratios) <= stopping_rule.MOST
+    assert stopping_rule.MIN_SAMPLES <= len(ratios) <= stopping_rule.MAX_SAMPLES
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
 

@@ -45,7 +45,7 @@ def test_every_small_transpose(kernel: str) -> None:
     for rows, columns in (*one_way, *((columns, rows) for rows, columns in one_way)):
         given = source[: rows * columns].reshape(rows, columns)
         output = np.zeros((columns, rows), np.float32)
-        geometry = spec.geometry("float32", rows=rows, columns=columns)
+        geometry = spec.compute_geometry("float32", rows=rows, columns=columns)
         args: list[Argument] = [output, given.copy(), np.int64(rows), np.int64(columns)]
         counters = run(text, kernel, geometry.grid, geometry.block, args, races="error")
         assert (output == given.T).all(), (rows, columns)
@@ -112,7 +112,7 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The executor names the line and the argument: the last one before the numbers."""
-    last = len(kernel.arrays(**arguments)) - 1
+    last = len(kernel.array_shapes(**arguments)) - 1
     written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         transactions.count(kernel, "float32", **arguments)

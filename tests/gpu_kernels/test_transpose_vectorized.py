@@ -55,7 +55,7 @@ def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: 
     whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
-    geometry = catalog.KERNELS[NAME].geometry(dtype, rows=rows, columns=columns)
+    geometry = catalog.KERNELS[NAME].compute_geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
     run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)

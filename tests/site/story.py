@@ -96,7 +96,7 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
         made = _suite()
-        patch.setattr(registry, "current", lambda: made)
+        patch.setattr(registry, "current_suite", lambda: made)
         patch.setattr(settings, "package", lambda: "")
         patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))

@@ -25,7 +25,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "count", pytest.fail)
     for results in (ROOT / "results", tmp_path):
         shown = {source["kernel"]: source for source in transactions.sources(results)}
-        assert set(shown) == set(registry.current().kernels())
+        assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
             expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
             assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (

@@ -128,7 +128,7 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
         dataclasses.replace(getattr(track_counted, name).sweep, axes={**axes, **common}) for name, axes in small.items()
     ]
     monkeypatch.setattr(
-        registry, "current", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
+        registry, "current_suite", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
     )
     found = track_counted.Add().setup_cache()
     assert found == outcomes(sweep.launch(point) for sweep in sweeps for point in sweep.points())

@@ -13,9 +13,9 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import Launch, expressions
-from kernelwatch.kernel.arguments import Taken
+from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
-from kernelwatch.kernel.sources import Module
+from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
@@ -152,15 +152,15 @@ def test_counted_and_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_what_an_entry_point_takes(parameter: str, taken: Taken | None) -> None:
+def test_what_an_entry_point_takes(parameter: str, taken: ParameterLayout | None) -> None:
     """Whether others may launch it or not, and whatever a pointer points to; what cannot be read is named."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if taken is None else nullcontext():
-        assert Module(text, "one").parameters() == [(4, 4, np.dtype("u4")), taken]
+        assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), taken]
 
 
 def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:
-    found = expressions.called(right, known)
+    found = expressions.call_with_known(right, known)
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -231,7 +231,7 @@ def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
         kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
-        monkeypatch.setattr(registry, "kernel", lambda _, kernel=kernel: kernel)
+        monkeypatch.setattr(registry, "find_kernel", lambda _, kernel=kernel: kernel)
         keys.append(source_lines.key(Launch("copy", "float32", "-O3", {"n": n})))
     assert len({*keys}) == len(keys)
 
@@ -245,7 +245,7 @@ def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
     made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
-    monkeypatch.setattr(registry, "current", lambda: made)
+    monkeypatch.setattr(registry, "current_suite", lambda: made)
     assert not list(source_lines.missing(tmp_path, {"Other"}))
     (found,) = source_lines.missing(tmp_path, {"Copy"})
     assert [line for line in found["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]

@@ -63,8 +63,8 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     """A worker a GPU, or a slice of one, that this process may use; the cores are shared out; none means names."""
     from kernelwatch.fleet import workers
 
-    monkeypatch.setattr(machine, "nvml", object)
-    monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X") if found else None)
+    monkeypatch.setattr(machine, "nvml_handle", object)
+    monkeypatch.setattr(machine, "find_gpu", lambda: SimpleNamespace(name="GPU X") if found else None)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 2)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda place: "ab"[place])
     monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda handle: f"GPU-{handle}")
@@ -311,7 +311,7 @@ def test_refused(words: list[str], more: list[str], said: str, tmp_path: Path) -
         (command.main if name == "fleet" else command.serve)([*rest, *more])
 
 
-@pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
+@pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
 def test_other_hosts(tmp_path: Path) -> None:
     """The documented commands; workers wait for a scheduler, and end when it has gone."""
     from kernelwatch.fleet import workers

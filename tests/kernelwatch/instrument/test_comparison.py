@@ -15,8 +15,8 @@ from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.protocol import Job
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import Arrangement
-from kernelwatch.instrument.tolerance import Near, WrongOutputError
+from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import measured
@@ -41,7 +41,7 @@ def test_wrong_kernels_are_rejected(
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
-        session.references.forget()
+        session.references.release()
     with pytest.raises(WrongOutputError, match=message):
         measured(gpu, Launch(kernel.name, arguments=arguments), session)
 
@@ -96,14 +96,14 @@ def test_a_flipped_bit_is_found(
     """Anywhere: in the first buffer or the last, in outputs, inputs and guards, in any repeat of a block."""
     session = Session()
     if is_in_pieces:
-        monkeypatch.setattr(check_output, "_PIECE", 4096)
+        monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
         monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
-        monkeypatch.setattr(inputs, "_tiled", {})
-        inputs.block.cache_clear()
-        session.references.forget()
-    once, index = Arrangement.launch_once, 0
+        monkeypatch.setattr(inputs, "_tiled_blocks", {})
+        inputs.input_block.cache_clear()
+        session.references.release()
+    once, index = JobBuffers.launch_on_all_sets, 0
 
-    def flip(self: Arrangement, job: Job) -> None:
+    def flip(self: JobBuffers, job: Job) -> None:
         nonlocal index
         once(self, job)
         array = next(each for each in job.arrays if each.name == name)
@@ -111,10 +111,10 @@ def test_a_flipped_bit_is_found(
         byte = array.nbytes + place - END if place >= END else place % array.nbytes
         gpu.view(self.rotation.address(array, index))[byte] ^= 64
 
-    monkeypatch.setattr(Arrangement, "launch_once", flip)
+    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as found:
         measured(gpu, Launch.parse(text), session)
-    inputs.block.cache_clear()
+    inputs.input_block.cache_clear()
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(found.value)
     assert said in str(found.value)
 
@@ -162,13 +162,13 @@ def _checked(values: NDArray[Any], reference: NDArray[Any], ulp: float, message:
         into[:] = raw[start : start + len(into)]
 
     with pytest.raises(WrongOutputError, match=message) if message else nullcontext():
-        tolerance.check_near("case", reference, GUARD, read, Near("float16", ulp))
+        tolerance.check_within_tolerance("case", reference, GUARD, read, UlpTolerance("float16", ulp))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
 def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is read at a time, the first element that differs is named, and then what lies behind."""
-    monkeypatch.setattr(tolerance, "_CHUNK", chunk)
+    monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
     wrong[5, 3] += 1

@@ -44,18 +44,24 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 def test_job(field: str) -> None:
     """Each field, one at a time; one that is new must be sorted into one of the two tables."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
-    assert (fingerprint.job(changed, "c") != fingerprint.job(served.job(), "c")) == (field in CHANGES)
+    assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_are_found_again() -> None:
     """The order of facts is no matter, and what is stored of a job, of an array and of a kernel as reference stays."""
-    assert fingerprint.of({"a": 1, "b": b"x"}, [2]) == fingerprint.of({"b": b"x", "a": 1}, [2]) == "f34f3043e6027493"
-    assert fingerprint.job(served.job(), "c") == "b5accd88cf0190d2"
-    assert fingerprint.job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
+    assert (
+        fingerprint.hash_facts({"a": 1, "b": b"x"}, [2])
+        == fingerprint.hash_facts({"b": b"x", "a": 1}, [2])
+        == "f34f3043e6027493"
+    )
+    assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
+    assert fingerprint.hash_job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
     given = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
-    bound = [each for name, extents in given.items() for each in catalog.KERNELS[name].bound("float16", **extents)]
+    bound = [
+        each for name, extents in given.items() for each in catalog.KERNELS[name].bind_arguments("float16", **extents)
+    ]
     arrays = [each for each in bound if isinstance(each, ArrayArgument)]
-    assert fingerprint.of([build_job._array(each) for each in arrays]) == "05e7ab7bb0667d9f"
+    assert fingerprint.hash_facts([build_job._device_array(each) for each in arrays]) == "05e7ab7bb0667d9f"
 
 
 #: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
@@ -77,18 +83,18 @@ GPU = {
 
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
-    known = fingerprint.conditions(GPU)
-    changed = [fact for fact in GPU if fingerprint.conditions({**GPU, fact: 1}) != known]
+    known = fingerprint.hash_conditions(GPU)
+    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != known]
     assert changed == list(GPU)[:-2]
-    assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
+    assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
 
 def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another instrument nothing is equal: no time, and no count."""
-    launch = registry.current().counted[0].launch(next(iter(registry.current().counted[0].points())))
-    known = fingerprint.conditions(GPU), transactions.fingerprints([launch])
+    launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
+    known = fingerprint.hash_conditions(GPU), transactions.fingerprints([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
-    assert fingerprint.conditions(GPU) != known[0]
+    assert fingerprint.hash_conditions(GPU) != known[0]
     assert transactions.fingerprints([launch]).keys() == known[1].keys() == {str(launch)}
     assert transactions.fingerprints([launch]) != known[1]
 
@@ -128,14 +134,14 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for more in ("", "# another\n"):
         for module in [each for each in sys.modules if each.partition(".")[0] == name]:
             del sys.modules[module]
-        fingerprint._file.cache_clear()
-        fingerprint._imported.cache_clear()
+        fingerprint._module_file.cache_clear()
+        fingerprint.list_imports.cache_clear()
         (tmp_path / name).mkdir(exist_ok=True)
         for each, text in PACKAGE.items():
             (tmp_path / name / each).write_text(text.replace("{name}", name) + more * (each == file))
         rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(registry, "folder", lambda: tmp_path / name)
-        prints.append({each: fingerprint.function(getattr(rows, each)) for each in EVERY})
+        monkeypatch.setattr(registry, "measured_folder", lambda: tmp_path / name)
+        prints.append({each: fingerprint.hash_function(getattr(rows, each)) for each in EVERY})
     changed = {each for each in EVERY if prints[0][each] != prints[1][each]}
     assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
 
@@ -144,13 +150,15 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a function of no module, of a built-in one, or of a script, nothing says what it depends on."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
-    assert fingerprint.sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
+    assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
-    assert {tuple(fingerprint.sources(each.reference) or ()) for each in catalog.KERNELS.values()} == {("references",)}
-    assert "references" in (fingerprint.sources(test_references_are_followed) or {})
+    assert {tuple(fingerprint.find_sources(each.reference) or ()) for each in catalog.KERNELS.values()} == {
+        ("references",)
+    }
+    assert "references" in (fingerprint.find_sources(test_references_are_followed) or {})
 
 
 PTX = """//
@@ -203,8 +211,8 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
     """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
-    assert (fingerprint.ptx(changed, "one") == fingerprint.ptx(text, "one")) == is_same
-    assert fingerprint.ptx(changed, "one") != fingerprint.ptx(changed, "two")
+    assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same
+    assert fingerprint.hash_ptx(changed, "one") != fingerprint.hash_ptx(changed, "two")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +222,7 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr(registry, "folder", lambda: tmp_path)
+    monkeypatch.setattr(registry, "measured_folder", lambda: tmp_path)
     digests = set()
     for text in ("one", "other"):
         (tmp_path / file).write_text(text)

@@ -88,10 +88,10 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gpu(silent: str, nvml: FakeNvml) -> None:
     """Name, architecture and theoretical peak, 2 x 3201 MHz x 6016 bits / 8, unless the GPU does not tell these."""
     nvml.answers |= {silent: None}
-    gpu = machine.gpu()
+    gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
     assert machine.default_name(gpu) == "nvidia-h200"
-    assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
+    assert machine.stable_facts("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_held_back(
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
         "GetComputeRunningProcesses": None if processes is None else [None] * processes,
     }
-    watch = throttling.watch()
+    watch = throttling.watch_gpu()
     assert watch is not None
-    assert watch.held_back() == expected
+    assert watch.find_reasons() == expected
 
 
 @pytest.mark.usefixtures("nvml")
@@ -128,14 +128,14 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     """What the suite's times launch, and nothing else; an error is told."""
     built: list[tuple[str, ...]] = []
 
-    def fails(wanted: list[prebuild.Configuration]) -> list[Exception]:
+    def fails(wanted: list[prebuild.CubinKey]) -> list[Exception]:
         built.extend(wanted)
         return [ValueError("no")] * len(wanted)
 
-    monkeypatch.setattr(prebuild, "compiled", fails)
-    monkeypatch.setattr(helper_kernels, "prebuild", lambda arch: built.append((arch,)))
-    prebuild.for_device()
-    launches = (sweep.launch(point) for sweep in registry.current().timed for point in sweep.points())
+    monkeypatch.setattr(prebuild, "compile_cubins", fails)
+    monkeypatch.setattr(helper_kernels, "compile_tools", lambda arch: built.append((arch,)))
+    prebuild.compile_for_device()
+    launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
     assert {*built} == {(each.kernel, each.dtype, each.flags, "sm_90") for each in launches} | {("sm_90",)}
     assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
 
@@ -143,11 +143,11 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 @pytest.mark.usefixtures("no_driver")
 def test_no_gpu() -> None:
     """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
-    assert (machine.gpu(), throttling.watch()) == (None, None)
-    assert machine.volatile() == {}
+    assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
+    assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
-    assert machine.stable("x", None)["gpu"] == "none"
-    prebuild.for_device()
+    assert machine.stable_facts("x", None)["gpu"] == "none"
+    prebuild.compile_for_device()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("../../<b>x</b>", "b-x-b"), ("A100-SXM4-80GB", "a100-sxm4-80gb")])
@@ -160,7 +160,7 @@ def test_volatile(nvml: FakeNvml) -> None:
     """Clocks, limits and throttle reasons are read; what the GPU does not tell is None."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
-    assert machine.volatile() == {
+    assert machine.volatile_facts() == {
         "driver": "580.1",
         "cuda": 13000,
         "uuid": "GPU-1",
@@ -187,7 +187,7 @@ def test_visible_device(visible: str | None, asked: object, nvml: FakeNvml, monk
     """The first of CUDA_VISIBLE_DEVICES is meant; what CUDA does not see names no machine."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert (machine.nvml() is None) == (asked is None)
+    assert (machine.nvml_handle() is None) == (asked is None)
     assert nvml.asked == ([] if asked is None else [asked])
 
 
@@ -253,4 +253,4 @@ def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monke
     monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find), *sys.meta_path])
     monkeypatch.setattr(nvcc_call, "pycuda_problem", nvcc_call.pycuda_problem.__wrapped__)
     with pytest.raises(NoDeviceError, match=problem):
-        load_function.context()
+        load_function.current_context()

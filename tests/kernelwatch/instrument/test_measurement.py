@@ -16,7 +16,7 @@ from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import build_job, graph_replay, memory, timed_job
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
@@ -27,10 +27,10 @@ from tests.own_kernels import CASES
 
 def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     """A sample is the mean of its launches: also of those that took longer."""
-    took = [1e-6] * (graph_replay.LAUNCHES - 1) + [(1 + graph_replay.LAUNCHES) * 1e-6]
+    took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     found, _, _ = measured(gpu, LARGE, isolated=True)
-    assert found.samples == pytest.approx([2e-6 + graph_replay.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
+    assert found.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_samples_until_they_suffice(
     class Watch:
         asked = itertools.count()
 
-        def held_back(self) -> list[str]:
+        def find_reasons(self) -> list[str]:
             return ["hot"] if next(self.asked) in held else []
 
     class Scattered:
         def __init__(self, *_: Any) -> None:
             self.replays = itertools.count(-1)  # one brings the graph onto the device
 
-        def sample(self) -> float:
+        def take_sample(self) -> float:
             return 30e-6 * (1 + scatter[next(self.replays) % len(scatter)])
 
-    monkeypatch.setattr(timed_job, "back_to_back", Scattered)
+    monkeypatch.setattr(timed_job, "make_back_to_back", Scattered)
     found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
     assert (len(found.samples), len(found.copies), found.held_back) == (taken, taken, reasons)
 
@@ -83,15 +83,15 @@ def test_samples_until_they_suffice(
 def test_verify(launch: Launch, gpu: FakeGpu) -> None:
     """What was timed in turns with another is verified without being timed; nothing is left of it."""
     session = Session()
-    described = build_job.of(launch, samples=3)
-    session.verify(described.job(READY), fetching(described))
+    described = build_job.describe_launch(launch, samples=3)
+    session.verify(described.make_job(READY), fetching(described))
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
-    session.close()
+    session.release_buffers()
     assert list(gpu.allocations) == [int(session.references._pool)]
     with pytest.raises(WrongOutputError):
         session.verify(
-            msgspec.structs.replace(described.job(READY), reference="another"),
-            lambda length: memory.reader(np.full(length, POISON, np.uint8)),
+            msgspec.structs.replace(described.make_job(READY), reference="another"),
+            lambda length: memory.make_reader(np.full(length, POISON, np.uint8)),
         )
 
 
@@ -104,7 +104,7 @@ def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu
 
 
 def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launch:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     return Launch(kernel.name, CASES[name].dtype, arguments=CASES[name].small)
 
 
@@ -119,7 +119,7 @@ def test_kernels_of_anybodys(
     found, _, asked = measured(own_gpu, launch, session, **how)
     assert found.samples == pytest.approx([SECONDS] * 3, rel=0.1)
     assert len(asked) <= 1
-    session.close()
+    session.release_buffers()
     assert set(own_gpu.allocations) - set(own_gpu.variables) == {int(session.references._pool)}
 
 
@@ -134,14 +134,14 @@ def test_wrong_kernels_of_anybodys(
         measured(own_gpu, launch)
     wrong.reference = None
     assert measured(own_gpu, launch)[0].samples
-    once = Arrangement.launch_once
+    once = JobBuffers.launch_on_all_sets
 
-    def behind(self: Arrangement, job: Any) -> None:
+    def behind(self: JobBuffers, job: Any) -> None:
         once(self, job)
         written = next(each for each in job.arrays if each.is_written)
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
-    monkeypatch.setattr(Arrangement, "launch_once", behind)
+    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", behind)
     with pytest.raises(WrongOutputError, match="behind the end of its output, first 0 bytes on"):
         measured(own_gpu, launch)
 

@@ -19,17 +19,17 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import client, machine, server
-from kernelwatch.instrument.client import Line, MeasuringError
+from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.memory import Fetch
-from kernelwatch.instrument.protocol import Again, Job, Outcome
-from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, WrittenAhead
+from kernelwatch.instrument.memory import FetchReference
+from kernelwatch.instrument.protocol import Job, JobOutcome, Restart
+from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
 
 
-def _asked(address: str, sent: Job, reference: Reference = REFERENCE) -> Outcome:
-    return client.ask(address, lambda _: sent, reference)
+def _asked(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
+    return client.request_outcome(address, lambda _: sent, reference)
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_problems(raised: Exception, expected: type[Exception], message: str, tm
 
 def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit's job is for the next process."""
-    monkeypatch.setattr(client, "BEGIN", 0.3)
+    monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with served(Session(), tmp_path) as address:
         _asked(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
@@ -90,7 +90,7 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
 def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
-    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
+    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
         _asked(address, job(), Reference(length, sevens))
 
 
@@ -104,13 +104,13 @@ def test_what_is_no_job(tmp_path: Path) -> None:
 
 def test_memory_stays_mapped() -> None:
     """That of the processes that wrote last."""
-    one, other = map(Line, multiprocessing.Pipe())
-    memories = [ReferenceMemory() for _ in range(client._MAPPED + 1)]
+    one, other = map(Channel, multiprocessing.Pipe())
+    memories = [ReferenceMemory() for _ in range(client._MAX_MAPPED + 1)]
     known: dict[int, Bytes] = {}
     for memory in (*memories[:-1], memories[0], memories[-1]):
-        one.write(memory.write(REFERENCE))
+        one.send_handle(memory.write(REFERENCE))
         found = np.empty(LENGTH, np.uint8)
-        other.written(LENGTH, 5.0, known)(0, found)
+        other.receive_reference(LENGTH, 5.0, known)(0, found)
         assert (found == 7).all()
     assert list(known) == [os.fstat(each.handle).st_ino for each in (*memories[2:-1], memories[0], memories[-1])]
 
@@ -129,12 +129,12 @@ def test_references_written_ahead(room: int, later: str, written: str, monkeypat
         into[:] = ord(name)
 
     known = {name: Reference(LENGTH, partial(fill, name)) for name in "abcx"}
-    ahead = WrittenAhead()
+    ahead = ReferenceWriter()
     ahead.look_ahead("x", [(name, known[name]) for name in later])
     ahead._threads.shutdown()
     assert sorted(made) == list(written)
     for name in "abx":
-        assert ahead._now not in ahead._free, "it would be overwritten"
+        assert ahead._current not in ahead._free, "it would be overwritten"
         assert os.pread(ahead.write(known[name]), LENGTH, 0) == name.encode() * LENGTH
     assert sorted(made) == list("abx")
 
@@ -151,13 +151,13 @@ def test_in_turns(tmp_path: Path) -> None:
     done: list[str] = []
 
     class InTurns(Session):
-        def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
+        def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
             done.append(" and ".join(f"{each.package_digest}'s {each.name}" for each in jobs))
             fetch(LENGTH)
             turn = len(done) - 1 - done.count("theirs's verified")
-            return [Outcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
+            return [JobOutcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
 
-        def verify(self, job: Job, fetch: Fetch) -> None:
+        def verify(self, job: Job, fetch: FetchReference) -> None:
             done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
@@ -190,12 +190,12 @@ def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> Non
     ours, theirs = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, each in enumerate((ours, theirs)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
-    companions = server.Companions(tmp_path)
-    assert companions.of(ours) == ([theirs] if known else [])
-    assert companions.of(job(package_digest="a third")) == []
-    assert companions.commits(ours) == {"ours", "theirs"}
-    assert companions.commits(job(package_digest="a third")) == {"a third"}
-    assert server.Companions(None).of(ours) == []
+    companions = server.InterleavedJobs(tmp_path)
+    assert companions.find_same_jobs(ours) == ([theirs] if known else [])
+    assert companions.find_same_jobs(job(package_digest="a third")) == []
+    assert companions.find_packages(ours) == {"ours", "theirs"}
+    assert companions.find_packages(job(package_digest="a third")) == {"a third"}
+    assert server.InterleavedJobs(None).find_same_jobs(ours) == []
 
 
 def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,7 @@ def test_what_expires_as_a_job_ends() -> None:
         goes_on.wait(5)
         ended.set()
 
-    with server._at_most(0.001, expired):
+    with server._limit_time(0.001, expired):
         assert begun.wait(5)
         threading.Timer(0.1, goes_on.set).start()
     assert ended.is_set()
@@ -232,17 +232,17 @@ def test_what_expires_as_a_job_ends() -> None:
 def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
     one, other = multiprocessing.Pipe()
-    line = Line(one)
+    line = Channel(one)
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
-    line._writing.acquire()
-    server.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
+    line._send_lock.acquire()
+    server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
     assert (exits, other.poll(0.01)) == ([1], False)
-    threading.Timer(0.1, line._writing.release).start()
+    threading.Timer(0.1, line._send_lock.release).start()
     begin = time.monotonic()
-    line.send(Again())
+    line.send(Restart())
     assert time.monotonic() - begin >= 0.1
-    assert msgspec.json.decode(other.recv_bytes(), type=Again) == Again()
+    assert msgspec.json.decode(other.recv_bytes(), type=Restart) == Restart()
 
 
 #: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
@@ -252,7 +252,7 @@ FALLS_OFF = """\
     from pathlib import Path
     from types import SimpleNamespace
     sys.path.insert(0, {root!r})
-    from kernelwatch.instrument import measuring
+    from kernelwatch.instrument import server as measuring
     from tests import served
 
     fallen, jobs = Path({fallen!r}), []
@@ -268,7 +268,7 @@ FALLS_OFF = """\
             raise NotImplementedError("no usable CUDA device: GPU is lost")
         return served.Session(act)
 
-    measuring.device = SimpleNamespace(ready=lambda conditions: served.READY, l2_bytes=lambda: 1)
+    measuring.device = SimpleNamespace(describe_device=lambda conditions: served.READY, l2_bytes=lambda: 1)
     class Server(measuring.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))
@@ -289,9 +289,9 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with server.running(limit=7.5) as facts:
+    with server.start_server(limit=7.5) as facts:
         address = os.environ[client.ADDRESS]
         assert _asked(address, job()).samples == (1.0, 2.0)
         assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
@@ -309,8 +309,8 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder goes, so that nobody waits for it."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    with server.running() as facts:
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
+    with server.start_server() as facts:
         assert facts == {}
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             _asked(os.environ[client.ADDRESS], job())
@@ -318,7 +318,7 @@ def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU there is nothing to measure with."""
-    monkeypatch.setattr(machine, "nvml", lambda: None)
-    with server.running() as facts:
+    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
+    with server.start_server() as facts:
         assert facts == {}
         assert client.ADDRESS not in os.environ

@@ -9,10 +9,10 @@ import pytest
 
 from gpu_kernels import catalog
 from kernelwatch.instrument import buffers, memory
-from kernelwatch.instrument.memory import Arena, References
+from kernelwatch.instrument.memory import Arena, ReferenceStore
 from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import dtype_of
+from kernelwatch.kernel.arguments import to_dtype
 from kernelwatch.suite import registry
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
@@ -42,12 +42,12 @@ def test_a_small_device_has_none(gpu: FakeGpu) -> None:
 
 def test_it_holds_every_job_of_the_suite() -> None:
     """All sets of all timed configurations, on an H200, whose L2 cache is the largest."""
-    for sweep in registry.current().timed:
+    for sweep in registry.current_suite().timed:
         for launch in map(sweep.launch, sweep.points()):
-            arrays = catalog.KERNELS[launch.kernel].arrays(**launch.arguments)
-            one = [math.prod(shape) * dtype_of(launch.dtype).itemsize for shape in arrays]
-            sets = buffers.sets_for(sum(one), H200_L2)
-            assert sum(sets * buffers.pitch(each) + PAGE for each in one) <= memory.SIZE, launch
+            arrays = catalog.KERNELS[launch.kernel].array_shapes(**launch.arguments)
+            one = [math.prod(shape) * to_dtype(launch.dtype).itemsize for shape in arrays]
+            sets = buffers.count_sets(sum(one), H200_L2)
+            assert sum(sets * buffers.padded_length(each) + PAGE for each in one) <= memory.ARENA_BYTES, launch
 
 
 def test_a_session_measures_in_it(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_a_session_measures_in_it(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch)
     One that needs its memory gets that; one that would not fit even so leaves it as it is.
     """
     monkeypatch.setattr(memory, "Arena", lambda: Arena(2 * PAGE))
-    monkeypatch.setattr(memory, "References", lambda _: References(1 << 20))
+    monkeypatch.setattr(memory, "ReferenceStore", lambda _: ReferenceStore(1 << 20))
     session = Session()
     pool = session._arena._pool
 
@@ -92,23 +92,23 @@ def test_references_are_made_once(gpu: FakeGpu) -> None:
 
 def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the host those used last are kept."""
-    monkeypatch.setattr(memory, "_KEPT", 8)
-    known = References()
+    monkeypatch.setattr(memory, "_HOST_BYTES", 8)
+    known = ReferenceStore()
     for name in "abac":
-        known.host(name, 4, lambda length: memory.reader(np.zeros(length, np.uint8)))
-    assert [known.has(name) for name in "abc"] == [True, False, True]
+        known.load_on_host(name, 4, lambda length: memory.make_reader(np.zeros(length, np.uint8)))
+    assert [known.has_reference(name) for name in "abc"] == [True, False, True]
 
 
 def test_references_on_the_device(gpu: FakeGpu) -> None:
     """They lie one behind the other until they fill the pool; what is longer than that is not kept."""
-    known = References(1000)
+    known = ReferenceStore(1000)
 
     def kept(name: str, length: int) -> bytes | None:
-        read = memory.reader(np.full(length, ord(name), np.uint8))
-        address = known.device(name, length, lambda _: read)
+        read = memory.make_reader(np.full(length, ord(name), np.uint8))
+        address = known.load_on_device(name, length, lambda _: read)
         return None if address is None else gpu.view(address)[:length].tobytes()
 
     assert [kept(name, 400) for name in "aba"] == [b"a" * 400, b"b" * 400, b"a" * 400]
-    assert [known.has(name) for name in "ab"] == [True, True]
+    assert [known.has_reference(name) for name in "ab"] == [True, True]
     assert (kept("c", 400), kept("d", 1001)) == (b"c" * 400, None)
-    assert [known.has(name) for name in "abcd"] == [False, False, True, False]
+    assert [known.has_reference(name) for name in "abcd"] == [False, False, True, False]

@@ -32,8 +32,8 @@ from kernelwatch.runner import (
     run,
 )
 from kernelwatch.runner.commit_process import PackageError
-from kernelwatch.runner.commit_run import Commit
-from kernelwatch.runner.protocol import Configuration, Difference, Discovery, Line, Step, Task
+from kernelwatch.runner.commit_run import CommitMeasurement
+from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import folders, record
 
@@ -57,11 +57,11 @@ class Child:
     def __init__(self, *said: Any, suite: list[dict[str, Any]] = SUITE, problem: str = "") -> None:
         self.said, self.discovery, self.problem = said, Discovery(suite, GROUPS), problem
 
-    def ask(self, task: Task) -> None:
+    def send_task(self, task: Task) -> None:
         """Keep it."""
         self.task = task
 
-    def messages(self) -> Any:
+    def iter_messages(self) -> Any:
         """What was given."""
         return iter(self.said)
 
@@ -71,30 +71,30 @@ def measured(child: Child, folder: Path, regex: str = "", is_head: bool = False,
     results = Results({"machine": "m"}, {}, "c" * 40, 0, "3", "py3", {})
     benchmarks = Benchmarks(CONF, SUITE, regex=regex or None)
     kept = RunRecord("c" * 40)
-    Commit(results, benchmarks, GROUPS, options, folder, kept, is_head).measure(nullcontext(child))  # type: ignore[arg-type]
+    CommitMeasurement(results, benchmarks, GROUPS, options, folder, kept, is_head).measure(nullcontext(child))  # type: ignore[arg-type]
     results.save(str(folder))
     (path,) = folder.glob("m/*.json")
     found = json.loads(path.read_bytes())
     return {
         name: {**dict(zip(found["result_columns"], row, strict=False)), "errcode": results.errcode[name]}
         for name, row in found["results"].items()
-    }, kept.lines()
+    }, kept.collect_lines()
 
 
-def _one(group: str, place: int, **told: Any) -> Configuration:
-    return Configuration(group=group, place=place, params="xyz"[place], **told)
+def _one(group: str, place: int, **told: Any) -> RunConfiguration:
+    return RunConfiguration(group=group, place=place, params="xyz"[place], **told)
 
 
 SAMPLES = [1.23456789012, 3.0]
 SAID = (
     Difference("time_a.A(x)", 1.25),
     Difference("time_a.A(y)", None),
-    Step("time_a.A", 0),
+    RoundStart("time_a.A", 0),
     _one("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, rounds=[1, 1]),
     _one("time_a.A", 1, skipped="no kernel"),
     _one("track_counted.A", 0, numbers={COUNT: 4.0}),
     _one("track_counted.A", 1, failed="a.cu(5): error: no"),
-    Line({"key": "k"}),
+    SourceLine({"key": "k"}),
 )
 
 
@@ -115,10 +115,10 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert told[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
     assert "selected" not in lines[record.FILE][0]
     assert lines[record.LINES_FILE] == [{"key": "k"}]
-    same = "whose machine code and conditions are the same"
+    why = "although its machine code and conditions are the same"
     assert warned == [
-        f"everything is measured: time_a.A(x), {same}, is 1.2500 times the stored number",
-        f"everything is measured: time_a.A(y), {same}, could not be measured",
+        f"no stored number is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
+        f"no stored number is reused: time_a.A(y) cannot be measured, {why}",
     ]
     assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 
@@ -187,10 +187,10 @@ class Repo:
         """Do nothing."""
 
 
-def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> run.Run:
+def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> run.SuiteRun:
     conf: Any = SimpleNamespace(branches=branches, launch_method="spawn")
     machine: Any = SimpleNamespace(machine="m")
-    return run.Run(conf, Repo(), machine, options or {}, Path(), Path(), {})
+    return run.SuiteRun(conf, Repo(), machine, options or {}, Path(), Path(), {})
 
 
 #: Commits whose package cannot be imported -> the one whose benchmarks count, and all whose processes began.
@@ -209,28 +209,28 @@ def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageError(f"no {known[3]}")
         yield Child()
 
-    monkeypatch.setattr(commit_process, "begun", begin)
+    monkeypatch.setattr(commit_process, "start_process", begin)
     one, environment = _run(), SimpleNamespace(name="e")
     if broken not in BROKEN:
         with pytest.raises(UserError) as raised:
-            one._discover(["c", "b"], environment)
+            one._discover_benchmarks(["c", "b"], environment)
         assert str(raised.value) == "no c (at c)\nno tip (at tip)\nno b (at b)"
         return
     commit, expected = BROKEN[broken]
-    discovery = one._discover(["c", "b"], environment)
+    discovery = one._discover_benchmarks(["c", "b"], environment)
     assert " ".join(begun) == expected
     for is_first in (True, False):
-        with one._child(environment, commit) as child:
+        with one._enter_process(environment, commit) as child:
             assert (child.discovery is discovery) is is_first
 
 
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
 def test_another_process(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that discovered benchmarks is of one environment and one commit."""
-    monkeypatch.setattr(commit_process, "begun", lambda *_: nullcontext("another"))
+    monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
     one = _run()
-    one.begun = ("e", "c", Child())  # type: ignore[assignment]
-    with one._child(SimpleNamespace(name=name), commit) as child:
+    one.discovered = ("e", "c", Child())  # type: ignore[assignment]
+    with one._enter_process(SimpleNamespace(name=name), commit) as child:
         assert child == "another"  # type: ignore[comparison-overlap]
 
 
@@ -247,7 +247,7 @@ def test_plain(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "run_benchmarks", lambda *_, **how: called.append(how))
     one = _run({"quick": True, "show_stderr": True, "attribute": {"a": 1}})
     environment = SimpleNamespace(create=lambda: None, install_project=install)
-    one._plain(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
+    one._run_plain(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
     assert one.has_failed is fails
     expected = {"quick": True, "show_stderr": True, "record_samples": False, "append_samples": False}
     of_asv = {"extra_params": {"a": 1}, "launch_method": "spawn"}
@@ -261,9 +261,9 @@ def test_machine(named: str, told: dict[str, str], tmp_path: Path) -> None:
     """The one that is named, or else called after its GPU; what asv has been told of it counts."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
-    found = vars(run.machine_of({"machine": named or None, "_machine_file": str(file)}, None))
+    found = vars(run.load_machine({"machine": named or None, "_machine_file": str(file)}, None))
     name = named or machine.default_name(None)
-    assert (found["machine"], found["ram"]) == (name, told.get("ram", machine.stable(name, None)["ram"]))
+    assert (found["machine"], found["ram"]) == (name, told.get("ram", machine.stable_facts(name, None)["ram"]))
 
 
 #: Whether there is a GPU, what asv was asked, and how many commits -> whether they are measured in turns.
@@ -287,25 +287,25 @@ def test_commits_in_turns(
 
     @contextmanager
     def begin(*known: Any) -> Any:
-        yield SimpleNamespace(describe=lambda place: describe(known[3], place))
+        yield SimpleNamespace(write_jobs=lambda place: describe(known[3], place))
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    monkeypatch.setattr(compiler, "choose", lambda _: None)
-    monkeypatch.setattr(machine, "gpu", lambda: device)
+    monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
+    monkeypatch.setattr(machine, "find_gpu", lambda: device)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
     monkeypatch.setattr(run, "get_repo", lambda _: Repo())
-    monkeypatch.setattr(revision_range, "selected", lambda *_: [f"c{place}" for place in range(count)])
+    monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{place}" for place in range(count)])
     monkeypatch.setattr(folders, "alone", lambda _: nullcontext())
-    monkeypatch.setattr(run, "_measuring", lambda _: nullcontext({}))
-    monkeypatch.setattr(commit_process, "begun", begin)
-    monkeypatch.setattr(run.Run, "measure", lambda one, *_: one.options["interleave_rounds"])
+    monkeypatch.setattr(run, "_start_measuring", lambda _: nullcontext({}))
+    monkeypatch.setattr(commit_process, "start_process", begin)
+    monkeypatch.setattr(run.SuiteRun, "measure", lambda one, *_: one.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
     with (
         pytest.raises(UserError, match="c2 cannot be measured in turns: it has no package")
         if count > 2
         else nullcontext()
     ):
-        assert run.run(conf, options) == in_turns
+        assert run.run_suite(conf, options) == in_turns
     assert described == [(f"c{place}", place) for place in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 
@@ -336,9 +336,9 @@ def test_which_python(
 
     if can_be_built:
         (tmp_path / "setup.py").touch()
-    monkeypatch.setattr(commit_process, "_needed", set())
+    monkeypatch.setattr(commit_process, "_installed_environments", set())
     monkeypatch.setattr(commit_process, "ROOT", tmp_path)
-    monkeypatch.setattr(commit_process, "_process", begin)
+    monkeypatch.setattr(commit_process, "_open_process", begin)
     monkeypatch.setattr("kernelwatch.store.commit_checkout.unpacked", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "mine")
     environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
@@ -348,7 +348,7 @@ def test_which_python(
         is_refused = is_missing and not can_be_built
         with (
             pytest.raises(PackageError) if is_refused else nullcontext(),
-            commit_process.begun(CONF, environment, None, "c", tmp_path),
+            commit_process.start_process(CONF, environment, None, "c", tmp_path),
         ):
             pass
     assert [one for one, _ in begun] == python
@@ -361,15 +361,15 @@ def test_what_counts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As for want of memory: the commit's process says so, behind what it has measured."""
     monkeypatch.setattr(measure_times, "send_all", lambda task, send, address, begin: begin())
     monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
-    with pytest.raises(RuntimeError, match="what counts and compiles ended with -9"):
-        commit_worker._work(Task(turn=0), None)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="the process that counts and compiles ended with -9"):
+        commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
 
 
 #: What the process of a commit does -> the error as it begins, or else what is said of its end.
 ENDS: dict[str, tuple[str, str, str]] = {
     "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
-    "it breaks off in silence": ("sys.exit(3)", "its process broke off", ""),
+    "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
     "all is well": ("begin()", "", ""),
     "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with 3: b"),
     "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with -9: "),
@@ -397,5 +397,5 @@ def test_ends(does: str, error: str, said: str, tmp_path: Path) -> None:
     ):
         child = commit_process.CommitProcess(begun, tmp_path / "log")
         with pytest.raises(PackageError, match=f"^the commit's process {said}$") if said else nullcontext():
-            child.describe(5)
+            child.write_jobs(5)
         assert child.problem == (said and f"the commit's process {said}")

@@ -80,7 +80,7 @@ def test_ranges(
     conf = SimpleNamespace(branches=more.get("branches", ["main"]))
     is_error = isinstance(expected, str)
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
-        found = revision_range.selected(conf, repo, {"range_spec": range_spec, **more}, results)
+        found = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **more}, results)
         assert [every.index(each) for each in found] == expected
     assert told == ["Unknown commit hash no-such in input file"] * (asked == "HASHFILE:FILE")
 
@@ -115,4 +115,7 @@ def test_left_out(
     known = Benchmarks.load(conf)
     known[COUNT]["version"] = "2"
     commit = "c" * 8 + letter * 32
-    assert revision_range.left_out(tmp_path / "results", "gpu", commit, environment, known, options) == expected
+    assert (
+        revision_range.find_benchmarks_to_skip(tmp_path / "results", "gpu", commit, environment, known, options)
+        == expected
+    )

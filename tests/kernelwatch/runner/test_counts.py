@@ -13,7 +13,7 @@ from kernelwatch.benchmarks import base
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
-from kernelwatch.runner.protocol import Configuration, Entry, Task
+from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.store import record
 from kernelwatch.suite import registry
 
@@ -29,12 +29,12 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **places: li
     return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
-def _told(task: Task) -> tuple[list[Configuration], list[Any]]:
+def _told(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
     """What is said of each configuration, and all else."""
     said: list[Any] = []
     measure_counts.send_all(task, said.append)  # type: ignore[arg-type]
-    ones = [each for each in said if isinstance(each, Configuration)]
-    return ones, [each for each in said if not isinstance(each, Configuration)]
+    ones = [each for each in said if isinstance(each, RunConfiguration)]
+    return ones, [each for each in said if not isinstance(each, RunConfiguration)]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_reuse(executed: list[str]) -> None:
     assert len(executed) == 6
     assert [one.numbers[SECTORS] for one in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
     assert {one.params.rpartition(", ")[0] for one in first} == {"float32, 0", "float32, 1"}
-    entries = {one.fingerprint: Entry("c0", dict(one.numbers)) for one in first}
+    entries = {one.fingerprint: StoredNumbers("c0", dict(one.numbers)) for one in first}
 
     def again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         executed.clear()
@@ -80,7 +80,7 @@ def test_reuse(executed: list[str]) -> None:
 
 def test_compiled() -> None:
     """What the compiler reported of what is wanted, its machine code, and what the suite or the compiler lacks."""
-    sweep = registry.current().compiled
+    sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     wanted = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
     places = [
@@ -151,7 +151,7 @@ def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch:
 )
 def test_ratio(now: dict[str, float], before: dict[str, float], expected: float | None) -> None:
     """The number that differs most; what was nothing and is something differs, and one that is missing is no ratio."""
-    assert measure_counts._ratio(now, before) == expected
+    assert measure_counts._worst_ratio(now, before) == expected
 
 
 def test_what_is_found() -> None:

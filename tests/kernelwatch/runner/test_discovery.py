@@ -15,7 +15,7 @@ from asv_runner.discovery import disc_benchmarks
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import prebuild
-from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.store import commit_checkout
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
@@ -35,7 +35,7 @@ def test_all_and_no_others(found: dict[str, Any]) -> None:
     axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
     assert axes == {
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
-        for name, (_, sweep) in registry.current().benchmarks.items()
+        for name, (_, sweep) in registry.current_suite().benchmarks.items()
     }
 
 
@@ -53,7 +53,7 @@ def test_each_says_what_it_is(found: dict[str, Any]) -> None:
         assert benchmark.unit != "unit", name
         assert benchmark.setup_cache_timeout == prebuild.TIMEOUT
         if benchmark.type == "time":
-            assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, FEWEST), name
+            assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, MIN_SAMPLES), name
     assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
 
 

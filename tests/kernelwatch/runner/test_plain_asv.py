@@ -81,10 +81,10 @@ def test_classes_do_without_asv() -> None:
 @pytest.fixture
 def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """The device, in this process."""
-    monkeypatch.setattr(machine, "nvml", lambda: None)
-    session._session.cache_clear()
+    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
+    session._process_session.cache_clear()
     yield gpu
-    session._session.cache_clear()
+    session._process_session.cache_clear()
 
 
 class SmallRatios(kw.Control):
@@ -96,7 +96,9 @@ class SmallRatios(kw.Control):
 @pytest.mark.usefixtures("here")
 def test_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As asv's loop calls it: `setup` before each sample, two readings of the timer, and no more than there are."""
-    monkeypatch.setattr(stopping_rule, "FEWEST", stopping_rule.FEWEST + 2)  # the instrument says how many there are
+    monkeypatch.setattr(
+        stopping_rule, "MIN_SAMPLES", stopping_rule.MIN_SAMPLES + 2
+    )  # the instrument says how many there are
     one = Small()
     samples = []
     one.setup("right", 64)
@@ -127,7 +129,7 @@ def test_no_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def require() -> None:
         raise NotImplementedError("there is no CUDA driver")
 
-    monkeypatch.setattr(device, "context", require)
+    monkeypatch.setattr(device, "process_context", require)
     with pytest.raises(NotImplementedError, match="there is no CUDA driver"):
         Small().setup("right", 64)
     assert not gpu.launched

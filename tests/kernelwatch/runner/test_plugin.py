@@ -35,9 +35,9 @@ def members():
                     for inner, one in vars(value).items():
                         yield f"{name}:{key}.{inner}", one
 before = dict(members())
-from kernelwatch.runner import plugin
+from kernelwatch.runner import asv_plugin
 from kernelwatch.show.site import publisher
-plugin.setup(); plugin.setup()
+asv_plugin.setup(); asv_plugin.setup()
 changed = [name for name, value in members() if before.get(name) is not value]
 print(*sorted(name for name in changed if callable(getattr(dict(members())[name], "__func__", dict(members())[name]))))
 """
@@ -63,7 +63,7 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
     told: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(asv_plugin, "NEEDS", {where: names})
+    monkeypatch.setattr(asv_plugin, "REQUIRED_PARAMETERS", {where: names})
     monkeypatch.setattr(asv_plugin, "Run", run)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     before = run.run
@@ -96,7 +96,7 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         taken.append(options)
         return 7
 
-    monkeypatch.setattr(run, "run", runner)
+    monkeypatch.setattr(run, "run_suite", runner)
     told: list[str] = []
     monkeypatch.setattr(log, "info", told.append)
 
@@ -112,7 +112,7 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         assert cls is SimpleNamespace
         return 3
 
-    replaced = asv_plugin.replaced(plain)
+    replaced = asv_plugin.wrap_run(plain)
     conf = SimpleNamespace(environment_type=asked.get("environment_type", "virtualenv"))
     asked = {name: value for name, value in asked.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if why else 7)
@@ -127,6 +127,6 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert publisher.main(()) == 2
     assert re.search("^kernelwatch.show.site.publisher: git rev-parse .* not a git repository", capsys.readouterr().err)
     monkeypatch.setattr(project_root, "ROOT", tmp_path)
-    replaced = asv_plugin.replaced(lambda cls, conf: 3)
+    replaced = asv_plugin.wrap_run(lambda cls, conf: 3)
     with pytest.raises(UserError, match="not a git repository"):
         replaced(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))

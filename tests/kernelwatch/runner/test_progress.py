@@ -10,7 +10,7 @@ from asv.console import log
 
 from kernelwatch.error_text import first_error
 from kernelwatch.runner.progress import Progress
-from kernelwatch.runner.protocol import Configuration
+from kernelwatch.runner.protocol import RunConfiguration
 
 #: What is said of a failure -> its line.
 ERRORS = {
@@ -28,8 +28,8 @@ def test_first_error(text: str) -> None:
     assert first_error(text) == ERRORS[text]
 
 
-def _one(place: int, skipped: str = "", failed: str = "") -> Configuration:
-    return Configuration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
+def _one(place: int, skipped: str = "", failed: str = "") -> RunConfiguration:
+    return RunConfiguration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
 
 
 def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,15 +43,15 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     names = ["time_a.A.time_x", "track_control.A.track_copy_ratio"]
     seen = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
     now[0] = 10
-    seen.begin("time_a.A", 0)
+    seen.begin_rounds("time_a.A", 0)
     for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
         now[0] += 10
-        seen.note(_one(place, skipped, failed))
+        seen.note_configuration(_one(place, skipped, failed))
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"
     assert told == ["time_a.A(2) FAILED\nno: 0.5"]
-    seen.end()
+    seen.print_summary()
     assert told[1:] == [
         "time_a: 1 measured, 1 n/a, 2 FAILED",
         "track_control: 1 measured, 1 n/a, 2 FAILED",

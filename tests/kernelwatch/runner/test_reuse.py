@@ -15,7 +15,7 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch.runner import commit_run, reuse
-from kernelwatch.runner.protocol import Configuration, Difference, Entry, Task
+from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
@@ -24,7 +24,7 @@ from kernelwatch.suite import registry
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
-TIME, RATIO = registry.current().together[NAME]
+TIME, RATIO = registry.current_suite().benchmarks_by_class[NAME]
 CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
@@ -35,17 +35,17 @@ ENVIRONMENT = "virtualenv-py3"
 MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00+00:00"}
 
 
-def _ones(count: int) -> list[Configuration]:
+def _ones(count: int) -> list[RunConfiguration]:
     """Configurations of a class, the last of which has no fingerprint."""
     prints = [*(f"f{place}" for place in range(count - 1)), ""]
     return [
-        Configuration(group="time_a.A", place=place, params=str(place), fingerprint=each)
+        RunConfiguration(group="time_a.A", place=place, params=str(place), fingerprint=each)
         for place, each in enumerate(prints)
     ]
 
 
 def _known(places: Sequence[int]) -> Task:
-    return Task(stored={"time_a.A": {f"f{place}": Entry(f"c{place}", {"b": place}) for place in places}})
+    return Task(stored={"time_a.A": {f"f{place}": StoredNumbers(f"c{place}", {"b": place}) for place in places}})
 
 
 @pytest.mark.parametrize(("known", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
@@ -55,10 +55,10 @@ def test_share(known: Sequence[int], checks: int) -> None:
     measured: list[str] = []
 
     def measure(checks: Sequence[Check]) -> list[float | None]:
-        measured.extend(check.one.params for check in checks)
+        measured.extend(check.configuration.params for check in checks)
         return [1.0] * len(checks)
 
-    assert reuse.decide(ones, _known(known), measure) == []
+    assert reuse.reuse_stored(ones, _known(known), measure) == []
     reused = {one.params: one for one in ones if one.reused}
     assert len(measured) == checks
     assert {*reused, *measured} == {str(place) for place in known}
@@ -75,7 +75,7 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
     for entry in known.stored["time_a.A"].values():
         entry.threshold = threshold
     known.commit = "c5"
-    differences = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
+    differences = reuse.reuse_stored(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
     assert differences == [Difference("time_a.A(0)", ratio)] * differs
     assert sum(bool(one.numbers) for one in ones) == (0 if differs else 116)
     assert sum(bool(one.reused) for one in ones) == (0 if differs else 115), "those of c5 are its own"
@@ -94,9 +94,11 @@ def test_each_is_measured_again(count: int) -> None:
     assert runs <= 50
     for run in range(1, runs + 1):
         assert 0 in run_of.values()
-        ones = {place: Configuration(group="A", place=place, params="") for place in run_of}
-        chosen = reuse.chosen([Check(ones[place], Entry("c", {}, run=found)) for place, found in run_of.items()])
-        places = [check.one.place for check in chosen]
+        ones = {place: RunConfiguration(group="A", place=place, params="") for place in run_of}
+        chosen = reuse.choose_checks(
+            [Check(ones[place], StoredNumbers("c", {}, run=found)) for place, found in run_of.items()]
+        )
+        places = [check.configuration.place for check in chosen]
         assert run == runs or places == list(range(places[0], places[0] + len(places)))
         run_of |= dict.fromkeys(places, run)
     assert 0 not in run_of.values()
@@ -134,16 +136,16 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
             text.write(json.dumps(each) + "\n")
 
 
-Entries = Callable[..., dict[str, Entry]]
+Entries = Callable[..., dict[str, StoredNumbers]]
 
 
 @pytest.fixture
 def entries(tmp_path: Path) -> Entries:
     """What a run of NEW is told."""
 
-    def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, Entry]:
+    def found(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, StoredNumbers]:
         groups = groups or {NAME: [TIME, RATIO]}
-        (of_group,) = reuse.known(tmp_path / "gpu", ENVIRONMENT, commit, groups, {NAME: 2}).values()
+        (of_group,) = reuse.load_reusable(tmp_path / "gpu", ENVIRONMENT, commit, groups, {NAME: 2}).values()
         return of_group
 
     return found
@@ -156,9 +158,9 @@ def _key(case: str) -> str:
 def test_entries(tmp_path: Path, entries: Entries) -> None:
     """Both configurations, with samples, ratios and a threshold; those of the newest run with that fingerprint."""
     _store(tmp_path)
-    one = Entry(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
+    one = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == dict.fromkeys(map(_key, CASES), one)
-    alone = Entry(OLD, {TIME: [2.0] * 20}, 0.01)
+    alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, 0.01)
     assert entries(groups={NAME: [TIME]}) == dict.fromkeys(map(_key, CASES), alone)
     _store(tmp_path, "d" * 40, measured=["two"])
     found = {key: (entry.commit, entry.run) for key, entry in entries().items()}
@@ -196,7 +198,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
-    assert entries(groups={group: [name]}) == {"print": Entry(NEW, {name: 4.0})}
+    assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
 
@@ -205,13 +207,13 @@ def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path
     """What it measured of one commit it takes for the next; not of a slow GPU."""
     _store(tmp_path, measured=[])
     kept = RunRecord(OLD)
-    kept.begin(TIME, BEGAN)
+    kept.begin_benchmark(TIME, BEGAN)
     for place, case in enumerate(CASES):
-        one = Configuration(group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10])
+        one = RunConfiguration(group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10])
         one.numbers, one.held_back = {TIME: [2.0] * 20}, held_back[: 1 - place]
-        kept.heard.append((one, [TIME]))
+        kept.configurations.append((one, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
-        {**documents(tmp_path)[OLD[:8]], "results": {}}, kept.lines()
+        {**documents(tmp_path)[OLD[:8]], "results": {}}, kept.collect_lines()
     )
     assert set(entries()) == {_key(case) for case in expected}
 
@@ -236,7 +238,7 @@ def test_may_reuse(options: dict[str, Any], variable: str, expected: bool, monke
 def test_record(tmp_path: Path) -> None:
     """Whose the numbers are, samples of each round, machine code, and why there are none; as it is read again."""
     kept = RunRecord(NEW, {"slice": "1g"})
-    kept.begin(TIME, BEGAN, ["'p1'"])
+    kept.begin_benchmark(TIME, BEGAN, ["'p1'"])
     cubin = ("a" * 64, "k float32 -O3", "sm_90")
     told: list[dict[str, Any]] = [
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
@@ -247,9 +249,9 @@ def test_record(tmp_path: Path) -> None:
     ]
     told[2]["machine_code"] = (*cubin[:2], "sm_80")
     for place, each in enumerate(told):
-        kept.heard.append((Configuration(group=NAME, place=place, params=f"p, {place}", **each), [TIME]))
-    folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, kept.lines())
-    (found,), (older, newer), (line,), _ = (record.read(tmp_path, "gpu", file) for file in kept.lines())
+        kept.configurations.append((RunConfiguration(group=NAME, place=place, params=f"p, {place}", **each), [TIME]))
+    folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, kept.collect_lines())
+    (found,), (older, newer), (line,), _ = (record.read(tmp_path, "gpu", file) for file in kept.collect_lines())
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (found["run"], found["started"], found["ended"])
     assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)

@@ -13,12 +13,12 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.protocol import Job, Outcome
+from kernelwatch.instrument.protocol import Job, JobOutcome
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.runner import measure_counts, measure_times
-from kernelwatch.runner.protocol import Configuration, Difference, Entry, Step, Task
+from kernelwatch.runner.protocol import Difference, RoundStart, RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
@@ -69,16 +69,16 @@ class Compiled(kw.Compiled):
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """The device, and a suite of these kernels."""
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
-    monkeypatch.setattr(registry, "_handed", [small])
-    monkeypatch.setattr(machine, "gpu", lambda: None)  # nothing is compiled ahead
-    registry.current.cache_clear()
+    monkeypatch.setattr(registry, "_registered", [small])
+    monkeypatch.setattr(machine, "find_gpu", lambda: None)  # nothing is compiled ahead
+    registry.current_suite.cache_clear()
     with on_fake_gpu.fake_gpu(monkeypatch) as found:
         found.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
         yield found
-    registry.current.cache_clear()
+    registry.current_suite.cache_clear()
 
 
-Told = Callable[..., tuple[list[Configuration], list[Any]]]
+Told = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(
-        stored: dict[str, Entry] | None = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **more: Any
+        stored: dict[str, StoredNumbers] | None = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **more: Any
     ) -> Any:
         del gpu.launched[:]
         places = more.get("places", [0, 1, 2, 3])
@@ -95,8 +95,8 @@ def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
         said: list[Any] = []
         with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
             measure_times.send_all(task, said.append, address)  # type: ignore[arg-type]
-        ones = sorted((one for one in said if isinstance(one, Configuration)), key=lambda one: one.place)
-        return ones, [one for one in said if not isinstance(one, Configuration)]
+        ones = sorted((one for one in said if isinstance(one, RunConfiguration)), key=lambda one: one.place)
+        return ones, [one for one in said if not isinstance(one, RunConfiguration)]
 
     return ask
 
@@ -106,23 +106,23 @@ def test_rounds(told: Told) -> None:
     ones, others = told()
     right, also_right, wrong, missing = ones
     for one in (right, also_right):
-        assert one.rounds == [FEWEST, FEWEST]
-        assert one.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * FEWEST)
-        assert one.numbers[RATIO] == pytest.approx([on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * FEWEST)
+        assert one.rounds == [MIN_SAMPLES, MIN_SAMPLES]
+        assert one.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * MIN_SAMPLES)
+        assert one.numbers[RATIO] == pytest.approx([on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * MIN_SAMPLES)
         assert one.machine_code[1:] == (f"{one.params.partition(',')[0]} float32 -Xptxas -O3", "sm_90")
     assert right.fingerprint != also_right.fingerprint
     assert wrong.failed.startswith("WrongOutputError: wrong n=64")
     assert "kernel 'missing' is not known" in missing.skipped
     assert not wrong.numbers
     assert not missing.numbers
-    assert [type(each) for each in others] == [Step] * 5, "what failed is not tried again"
+    assert [type(each) for each in others] == [RoundStart] * 5, "what failed is not tried again"
 
 
 @pytest.mark.parametrize("wanted", [TIME, RATIO])
 def test_only_what_is_wanted(wanted: str, told: Told) -> None:
     """One round of one benchmark of one configuration."""
     (one,), others = told(rounds=1, benchmarks=(wanted,), places=[1])
-    assert (set(one.numbers), one.rounds, one.place) == ({wanted}, [FEWEST], 1)
+    assert (set(one.numbers), one.rounds, one.place) == ({wanted}, [MIN_SAMPLES], 1)
     assert len(others) == 1
 
 
@@ -131,9 +131,10 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
     """Of two stored times one is measured all the same, twice if need be; if it differs or fails, none is reused."""
     first, _ = told(places=[0, 1])
     entries = {
-        one.fingerprint: Entry("c0", {TIME: [*one.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05) for one in first
+        one.fingerprint: StoredNumbers("c0", {TIME: [*one.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05)
+        for one in first
     }
-    factors, measured = iter(looks), measure_times.Times._measured
+    factors, measured = iter(looks), measure_times.TimeMeasurement._ask_for_outcome
 
     def look(*asked: Any) -> Any:
         found, factor = measured(*asked), next(factors, 1.0)
@@ -141,14 +142,14 @@ def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.
             raise WrongOutputError("it is wrong now")
         return msgspec.structs.replace(found, samples=tuple(each * factor for each in found.samples))
 
-    monkeypatch.setattr(measure_times.Times, "_measured", look)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", look)
     again, others = told(entries, places=[0, 1])
     differences = [each for each in others if isinstance(each, Difference)]
     assert len(differences) == (not reused)
     assert all(each.ratio is None or each.ratio == pytest.approx(looks[1]) for each in differences)
     taken = [one for one in again if one.reused]
     assert [(one.reused, one.rounds, len(one.numbers[TIME])) for one in taken] == [("c0", [6, 5], 11)] * reused
-    assert all(one.rounds == [FEWEST, FEWEST] for one in again if not one.reused)
+    assert all(one.rounds == [MIN_SAMPLES, MIN_SAMPLES] for one in again if not one.reused)
 
 
 @pytest.mark.usefixtures("gpu")
@@ -156,26 +157,26 @@ def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, ratios and reasons of one round after those of another; what cannot be measured is tried once."""
     outcomes: Iterator[Any] = iter(
         [
-            Outcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+            JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
             NotImplementedError("no room"),
-            Outcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
+            JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
         ]
     )
 
-    def measured(*_: Any) -> Outcome:
+    def measured(*_: Any) -> JobOutcome:
         found = next(outcomes)
         if isinstance(found, Exception):
             raise found
-        assert isinstance(found, Outcome)
+        assert isinstance(found, JobOutcome)
         return found
 
-    monkeypatch.setattr(measure_times.Times, "_measured", measured)
-    monkeypatch.setattr(measure_times.Times, "_identify", lambda *_: None)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", measured)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
     said: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
-    measuring = measure_times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
-    measuring.measure(measure_counts.configurations(task, registry.Kind.TIMED))
-    other, one = (each for each in said if isinstance(each, Configuration))
+    measuring = measure_times.TimeMeasurement(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
+    measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
+    other, one = (each for each in said if isinstance(each, RunConfiguration))
     assert (other.place, other.skipped, other.numbers) == (1, "no room", {})
     assert (one.held_back, one.rounds) == (["hot", "cap"], [1, 2])
     assert one.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
@@ -191,7 +192,7 @@ def test_no_device(gpu: FakeGpu) -> None:
         def require() -> None:
             raise NotImplementedError("there is no CUDA driver")
 
-        patch.setattr(device, "context", require)
+        patch.setattr(device, "process_context", require)
         measure_times.send_all(task, said.append, None)  # type: ignore[arg-type]
     assert [(one.place, one.skipped) for one in said] == [(place, "there is no CUDA driver") for place in (0, 1)]
 

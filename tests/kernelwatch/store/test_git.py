@@ -19,8 +19,8 @@ from tests.commits import begin, commit
 ASV = """
 import sys
 from asv.plugins.git import Git
-from kernelwatch.runner import plugin
-plugin.setup()
+from kernelwatch.runner import asv_plugin
+asv_plugin.setup()
 repository = Git(sys.argv[1], "mirror")
 print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^"], cwd=sys.argv[1]).count("\\033"))
 """

@@ -32,7 +32,7 @@ def fake_nvcc(folder: Path, body: str) -> Path:
 
 def test_cubin() -> None:
     """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
-    one, two = (KERNELS["transpose_read_write_coalesced"].cubin("float32", arch="sm_90") for _ in range(2))
+    one, two = (KERNELS["transpose_read_write_coalesced"].compile_cubin("float32", arch="sm_90") for _ in range(2))
     assert one == two
     assert one.sha256 == two.sha256
     assert one.data.startswith(b"\x7fELF")
@@ -55,7 +55,7 @@ def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], 
     """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
-        registry.kernel(kernel).cubin(*how, arch=arch)
+        registry.find_kernel(kernel).compile_cubin(*how, arch=arch)
 
 
 def test_requirement_is_the_pinned_one() -> None:
@@ -83,7 +83,7 @@ def test_failing_nvcc(
     body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing") as raised:
-        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+        KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
     told = "gpu_kernels/kernels/offset_copy.cu(8): error: no such thing"
     assert given != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [told, told]
     assert len(list(empty_cache.rglob("*.json"))) == (given == "*.ptx")
@@ -101,7 +101,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
     )
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on .*offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
-            KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+            KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
 
 
 def test_report() -> None:
@@ -126,7 +126,7 @@ ptxas info    : Used 8 registers, used 0 barriers
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
     """Building ahead yields what went wrong, in order, and caches what went right."""
     good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
-    errors = list(prebuild.compiled([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
+    errors = list(prebuild.compile_cubins([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
@@ -138,10 +138,10 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = next(reversed(KERNELS))  # the last, so that the others stay in order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
-    counted = [sweep.launch(point) for sweep in registry.current().counted for point in sweep.points()]
+    counted = [sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()]
     codes = {(each.kernel, each.dtype) for each in counted if each.kernel != gone}
     flags = {each.flags for each in counted}
-    found = prebuild.configurations(["sm_80", "sm_90"])
+    found = prebuild.list_cubins(["sm_80", "sm_90"])
     assert {each[:2] for each in found} == codes
     assert len(found) == len({*found}) == 2 * len(codes) * len(flags)
     assert len([*itertools.groupby(found, lambda each: (*each[:2], each[3]))]) == 2 * len(codes)
@@ -163,7 +163,7 @@ def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def cubin() -> bytes:
     """A copy, compiled for real."""
-    return KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
+    return KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
 
 
 def _place(cubin: bytes, section: str) -> int:

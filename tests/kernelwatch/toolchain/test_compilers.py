@@ -17,7 +17,7 @@ from benchmarks.sweeps import FLAG_SETS, MOVED
 from gpu_kernels import KERNELS
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.kernel import load_function
-from kernelwatch.kernel.launch import words
+from kernelwatch.kernel.launch import split_flags
 from kernelwatch.toolchain import build, cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -33,18 +33,18 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
 def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
     """To the byte; the cubin's report too. PTX names the folder that it was made in."""
     kernel = KERNELS[name]
-    (tmp_path / "kernel.cu").write_text(kernel.at_commit("float32", "sm_90").text, encoding="utf-8")
+    (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 
     def of_nvcc(target: str, *options: str) -> tuple[bytes, str]:
-        given = (*words(flags), *kernel.options(dtype), *options, "-arch", arch, "kernel.cu")
+        given = (*split_flags(flags), *kernel.nvcc_options(dtype), *options, "-arch", arch, "kernel.cu")
         command = [str(nvcc.find_nvcc()), f"--{target}", *given]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         return (tmp_path / f"kernel.{target}").read_bytes(), done.stdout + done.stderr
 
-    made = kernel.cubin(dtype, flags, arch=arch)
+    made = kernel.compile_cubin(dtype, flags, arch=arch)
     data, said = of_nvcc("cubin", "-e", name, "-Xptxas", "-v")
     assert made == build.Cubin(name, data, resources.parse(said, name))
-    one, other = kernel.ptx(dtype, flags, arch=arch), of_nvcc("ptx", "-lineinfo")[0].decode()
+    one, other = kernel.compile_ptx(dtype, flags, arch=arch), of_nvcc("ptx", "-lineinfo")[0].decode()
     assert _anywhere(one) == _anywhere(other)
 
 
@@ -60,7 +60,7 @@ def test_the_longer_step_is_shared(empty_cache: Path) -> None:
         ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_90"),
         ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_80"),
     ):
-        KERNELS[name].cubin(dtype, flags, arch=arch)
+        KERNELS[name].compile_cubin(dtype, flags, arch=arch)
     assert len([*empty_cache.rglob("*.json")]) == 3 + 4
 
 
@@ -69,11 +69,11 @@ def test_the_longer_step_is_shared(empty_cache: Path) -> None:
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """What nvcc takes from the environment makes another entry of the cache, which no run without it finds."""
     kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
-    plain = KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers
+    plain = KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
-    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
+    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
     monkeypatch.delenv(variable)
-    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == plain
+    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == plain
 
 
 def _changed(path: Path, **fields: object) -> None:
@@ -138,8 +138,8 @@ def test_keys_are_unambiguous() -> None:
 #: text and options, and who shares them.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
-        kernel.at_commit("float32", "sm_90").text,
-        tuple(build.without_ptxas((*words(flags), *kernel.options(dtype)))),
+        kernel.load_source("float32", "sm_90").text,
+        tuple(build.without_ptxas((*split_flags(flags), *kernel.nvcc_options(dtype)))),
     ): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
     for dtype, flags in itertools.product(kernel.dtypes or MOVED, FLAG_SETS)
@@ -166,8 +166,8 @@ def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache:
         return directly(nvcc, target, *how)
 
     monkeypatch.setattr(nvcc_call, "directly", assembled)
-    assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
-    assert KERNELS["offset_copy"].ptx("float32", arch="sm_90")
+    assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
+    assert KERNELS["offset_copy"].compile_ptx("float32", arch="sm_90")
 
 
 @pytest.mark.pycuda
@@ -179,6 +179,6 @@ def test_driver_without_a_device() -> None:
         cuda.init()
     except cuda.Error:
         with pytest.raises(NoDeviceError, match=r"the CUDA driver does not start: .*no CUDA-capable device"):
-            load_function.context()
+            load_function.current_context()
     else:
         pytest.skip("there is a device")

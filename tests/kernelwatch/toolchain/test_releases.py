@@ -52,7 +52,7 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
         _is_found(monkeypatch, version)
         conf = Config.load(str(ROOT / "asv.conf.json"))
         conf.matrix = {**matrix, **watched}
-        compiler.choose(conf)
+        compiler.choose_compiler(conf)
         (found,) = environment.get_environments(conf, [])
         assert found.env_vars == ({releases.VARIABLE: name} if name else {})
         more = "-numpy2" if matrix else ""
@@ -61,7 +61,7 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
     assert len(folders) == 1
 
 
-@pytest.mark.parametrize("use", [releases.use, lambda: compiler.choose(None)], ids=["by itself", "a run"])
+@pytest.mark.parametrize("use", [releases.use, lambda: compiler.choose_compiler(None)], ids=["by itself", "a run"])
 @pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
 def test_what_is_no_release(use: Callable[[], object], given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused wherever kernels are compiled, before pip sees it."""

@@ -23,7 +23,7 @@ class Compiled(Benchmark):
 
     def setup_cache(self) -> None:
         """Compile everything once, in parallel."""
-        prebuild.everywhere(list(map(str, self.sweep.axes["arch"])))
+        prebuild.compile_for_archs(list(map(str, self.sweep.axes["arch"])))
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -49,5 +49,5 @@ for _name in registry.RESOURCES:
 
 def cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
     """Return what the compiler made; raise NotImplementedError where the commit or the compiler lacks something."""
-    with skip_reasons.of_unknown_names(kernel, dtype), skip_reasons.of_unknown_archs():
-        return registry.kernel(kernel).cubin(dtype, flags, arch=arch)
+    with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
+        return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

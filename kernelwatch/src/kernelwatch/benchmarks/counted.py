@@ -31,7 +31,7 @@ class Counted(Benchmark):
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of the suite once, in parallel; asv shares the result among the classes."""
-        return outcomes(sweep.launch(point) for sweep in registry.current().counted for point in sweep.points())
+        return outcomes(sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ class Counted(Benchmark):
         """Find a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
         outcome = counted[str(self.sweep.launch(self.point(params)))]
         if outcome.missing:
-            raise NotImplementedError(skip_reasons.because(outcome.missing))
+            raise NotImplementedError(skip_reasons.format_missing(outcome.missing))
         if outcome.failure:
             raise RuntimeError(outcome.failure)
         self.metrics = outcome.metrics

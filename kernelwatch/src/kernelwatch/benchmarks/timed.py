@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import client, prebuild, stopping_rule
-from kernelwatch.instrument.clock import Readings
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.clock import SampleClock
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
 from kernelwatch.suite.sweep import Sweep
@@ -37,19 +37,19 @@ class Timed(Benchmark):
     # here: the instrument does, and it says how many samples there are.
     number = 1
     rounds = 2
-    repeat = stopping_rule.FEWEST
+    repeat = stopping_rule.MIN_SAMPLES
     warmup_time = 0.0
-    timeout = 2 * (client.LIMIT + client.BEGIN)
+    timeout = 2 * (client.JOB_LIMIT + client.START_LIMIT)
 
     in_l2: ClassVar[bool] = False
     isolated: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.timer = Readings()
+        self.timer = SampleClock()
 
     def setup_cache(self) -> None:
         """Compile everything that is timed, in parallel."""
-        prebuild.for_device()
+        prebuild.compile_for_device()
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -111,27 +111,27 @@ class Control(Benchmark):
         return {"samples": self.ratios, "number": 1}
 
 
-def ratios(*outcomes: Outcome) -> list[float]:
+def ratios(*outcomes: JobOutcome) -> list[float]:
     """Return the samples of some measurements, each over the copy just before."""
     pairs = (pair for each in outcomes for pair in zip(each.samples, each.copies, strict=True))
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
-def _outcome(sweep: Sweep, params: Mapping[str, Any]) -> Outcome:
+def _outcome(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
     """Measure in this process, as plain asv's have to."""
     from kernelwatch.instrument import session  # noqa: PLC0415 -- who counts and compiles does without
 
-    return session.outcome(described(sweep, sweep.launch(params)))
+    return session.measure_description(described(sweep, sweep.launch(params)))
 
 
-def described(sweep: Sweep, launch: Launch) -> build_job.Description:
+def described(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
     """Return the description of a sweep's launch for the measuring process. Raises as `jobs.of`."""
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
     how = {
-        "samples": stopping_rule.FEWEST,
-        "most": stopping_rule.MOST,
+        "samples": stopping_rule.MIN_SAMPLES,
+        "most": stopping_rule.MAX_SAMPLES,
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
-    return build_job.of(launch, **how)
+    return build_job.describe_launch(launch, **how)

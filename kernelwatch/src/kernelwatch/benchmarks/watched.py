@@ -113,7 +113,7 @@ def _beside(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> dict[str,
         counted=tuple(_SWEEPS.values()),
         compiled=compiled.sweep,
     )
-    registry.hand_over(handed_over)
+    registry.register_suite(handed_over)
     both = (back_to_back, isolated)
     return {
         "SUITE": handed_over,

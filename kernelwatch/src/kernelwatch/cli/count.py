@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"The kernels are {', '.join(registry.current().kernels())}.",
+        epilog=f"The kernels are {', '.join(registry.current_suite().kernels())}.",
     )
     parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(listing.as_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    lines_of = source_lines.source(registry.kernel(launch.kernel), launch.dtype).lines_of()
+    lines_of = source_lines.source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
     print(title, listing.table(result.counters), listing.listing(result.counters, lines_of), sep="\n\n")
     return 0
 

@@ -16,7 +16,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
-from kernelwatch.kernel.sources import Source
+from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
 from kernelwatch.suite import metrics, registry
@@ -34,23 +34,23 @@ NONE = "no source line accesses memory"
 def launches(classes: Container[str] | None = None) -> list[Launch]:
     """Return each kernel's counted launch that tells most, in the suite's order; if so asked, of some classes alone."""
     found = {}
-    for sweep in registry.current().counted:
+    for sweep in registry.current_suite().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-            found[kernel] = sweep.name, sweep.launch({**sweep.chosen(), "kernel": kernel})
-    every = (found[name] for name in registry.current().kernels() if name in found)
+            found[kernel] = sweep.name, sweep.launch({**sweep.summary_point(), "kernel": kernel})
+    every = (found[name] for name in registry.current_suite().kernels() if name in found)
     return [launch for name, launch in every if classes is None or name in classes]
 
 
 def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
-    kernel = registry.kernel(launch.kernel)
-    shape = kernel.geometry(launch.dtype, **launch.arguments)
-    return fingerprint.of(source(kernel, launch.dtype).whole(), str(launch), shape.grid, shape.block)
+    kernel = registry.find_kernel(launch.kernel)
+    shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
+    return fingerprint.hash_facts(source(kernel, launch.dtype).full_text(), str(launch), shape.grid, shape.block)
 
 
-def source(kernel: Kernel, dtype: str) -> Source:
+def source(kernel: Kernel, dtype: str) -> KernelSource:
     """Return what a kernel's machine code comes from, as it is now."""
-    return kernel.at_commit(dtype, metrics.ARCH)
+    return kernel.load_source(dtype, metrics.ARCH)
 
 
 def read(results: Path) -> dict[str, Lines]:
@@ -92,7 +92,7 @@ def _counted(launch: Launch) -> dict[str, Any]:
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
-    found = source(registry.kernel(launch.kernel), launch.dtype).lines_of()
+    found = source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_accesses(result.counters))}
 

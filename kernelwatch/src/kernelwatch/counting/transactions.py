@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
-from kernelwatch.instrument.tolerance import Near
+from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import Array, ArrayArgument
 from kernelwatch.kernel.geometry import Geometry
@@ -43,7 +43,7 @@ class CountedLaunch:
 @lru_cache(maxsize=64)
 def ptx(kernel: str, dtype: str, flags: str) -> str:
     """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.ptx`."""
-    return registry.kernel(kernel).ptx(dtype, flags, arch=ARCH)
+    return registry.find_kernel(kernel).compile_ptx(dtype, flags, arch=ARCH)
 
 
 def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
@@ -69,13 +69,13 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     MemoryError
         The arrays are larger than this machine's memory.
     """
-    spec = registry.kernel(kernel) if isinstance(kernel, str) else kernel
-    element = spec.element(dtype)
-    named = [each for each in spec.bound(element, **arguments) if isinstance(each, ArrayArgument)]
-    shape = spec.geometry(element, **arguments)
+    spec = registry.find_kernel(kernel) if isinstance(kernel, str) else kernel
+    element = spec.check_dtype(dtype)
+    named = [each for each in spec.bind_arguments(element, **arguments) if isinstance(each, ArrayArgument)]
+    shape = spec.compute_geometry(element, **arguments)
     # What is written thrice: before the launch, after it, and as the reference has it.
     host_memory.require(sum(each.nbytes * (3 if each.is_written else 1) for each in named))
-    before = {each.name: inputs.content(each) for each in named}
+    before = {each.name: inputs.make_content(each) for each in named}
     for array in before.values():
         array.flags.writeable = False  # a kernel that writes to an input fails, and so does a reference
     arrays, held = (
@@ -89,15 +89,18 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
         problem = _problem(named, arrays, before, [held[each.name] for each in named if each.is_written])
     elif spec.reference is not None:
         is_near = any(each.ulp is not None for each in named)  # then expected in float64
-        problem = _problem(named, arrays, before, spec.expected(held, arguments, is_near=is_near))
+        problem = _problem(named, arrays, before, spec.compute_expected(held, arguments, is_near=is_near))
     return CountedLaunch(counters, shape, arrays, problem)
 
 
 def _run(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
-    module, shape = kernel.module(dtype, flags, arch=ARCH, lines=True), kernel.geometry(dtype, **arguments)
-    bound, taken = kernel.bound(dtype, **arguments), module.parameters()
+    module, shape = (
+        kernel.compile_module(dtype, flags, arch=ARCH, lines=True),
+        kernel.compute_geometry(dtype, **arguments),
+    )
+    bound, taken = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     if len(taken) != len(bound):
         raise ArgumentError(f"{kernel.name}: the entry point takes {len(taken)} arguments; declared are {len(bound)}")
     return run(
@@ -106,13 +109,13 @@ def _run(
         shape.grid,
         shape.block,
         [
-            arrays[one.name] if isinstance(one, ArrayArgument) else one.typed(kind)
+            arrays[one.name] if isinstance(one, ArrayArgument) else one.to_numpy(kind)
             for one, (_, _, kind) in zip(bound, taken, strict=True)
         ],
         dynamic_shared=shape.dynamic_shared,
         races="error",
         unwritten="error",
-        variables=kernel.values_of_variables(arguments),
+        variables=kernel.variable_values(arguments),
     )
 
 
@@ -125,7 +128,7 @@ def _problem(
             known = known.astype(one.dtype, copy=False)
             wrong = (_bytes(found) != _bytes(known)).any(axis=1)
         else:
-            wrong = ~Near(one.dtype.name, one.ulp).holds(found, known.astype(np.float64)).reshape(-1)
+            wrong = ~UlpTolerance(one.dtype.name, one.ulp).is_near(found, known.astype(np.float64)).reshape(-1)
         if wrong.any():
             first = int(wrong.argmax())
             place = tuple(int(n) for n in np.unravel_index(first, one.shape))
@@ -155,24 +158,24 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for one in launches:
-        with suppress(*ERRORS, *skip_reasons.UNKNOWN):
-            found[str(one)] = _fingerprint(registry.kernel(one.kernel), one)
+        with suppress(*ERRORS, *skip_reasons.UNKNOWN_NAME_ERRORS):
+            found[str(one)] = _fingerprint(registry.find_kernel(one.kernel), one)
     return found
 
 
 def _fingerprint(kernel: Kernel, one: Launch) -> str:
-    element = kernel.element(one.dtype)
-    shape, reference = kernel.geometry(element, **one.arguments), kernel.reference
+    element = kernel.check_dtype(one.dtype)
+    shape, reference = kernel.compute_geometry(element, **one.arguments), kernel.reference
     text = ptx(one.kernel, element, one.flags)
-    entry = kernel.module(element, one.flags, arch=ARCH, lines=True).entry
-    return fingerprint.of(
-        fingerprint.ptx(text, entry),
+    entry = kernel.compile_module(element, one.flags, arch=ARCH, lines=True).entry
+    return fingerprint.hash_facts(
+        fingerprint.hash_ptx(text, entry),
         fingerprint.VERSION,
-        [fingerprint.function(each) for each in kernel.functions()],
-        reference.module(element, one.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
+        [fingerprint.hash_function(each) for each in kernel.user_functions()],
+        reference.compile_module(element, one.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
         [shape.grid, shape.block, shape.dynamic_shared],
         [element, dict(one.arguments)],
-        [_facts(each) for each in kernel.bound(element, **one.arguments) if isinstance(each, ArrayArgument)],
+        [_facts(each) for each in kernel.bind_arguments(element, **one.arguments) if isinstance(each, ArrayArgument)],
     )
 
 
@@ -189,7 +192,7 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     by_text: dict[Any, CountOutcome] = {}
     for one in launches:
         try:
-            element = registry.kernel(one.kernel).element(one.dtype)
+            element = registry.find_kernel(one.kernel).check_dtype(one.dtype)
             key = (ptx(one.kernel, element, one.flags), one.kernel, one.dtype, *one.arguments.items())
             if key not in by_text:
                 result = count(one.kernel, one.dtype, one.flags, **one.arguments)
@@ -198,11 +201,11 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
                 else:
                     by_text[key] = CountOutcome({name: each.value(result.counters) for name, each in METRICS.items()})
             done[str(one)] = by_text[key]
-        except skip_reasons.UNKNOWN as error:
+        except skip_reasons.UNKNOWN_NAME_ERRORS as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
         except ERRORS as error:
             # nvcc was given another file than the kernel's own.
-            source = registry.kernel(one.kernel).source
+            source = registry.find_kernel(one.kernel).source
             name = source.name if source.is_absolute() else str(source)
             text = re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', name.replace("\\", r"\\"), str(error))
             done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")

@@ -91,7 +91,7 @@ def measure(commit: str, bundle: bytes, bench: str) -> bytes:
 
     worker = get_worker()
     try:
-        machine.nvml()
+        machine.nvml_handle()
     except pynvml.NVMLError:
         worker.loop.add_callback(worker.close, reason="the GPU is gone")
         raise

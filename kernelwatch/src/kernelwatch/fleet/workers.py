@@ -41,7 +41,7 @@ class FleetError(KernelwatchError):
 def devices() -> list[str]:
     """Return the UUIDs of the GPUs, or of their MIG slices, that this process may use. Does not initialise CUDA."""
     with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0"}):
-        if machine.nvml() is None:
+        if machine.nvml_handle() is None:
             return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     by_place = {str(place): pynvml.nvmlDeviceGetUUID(handle) for place, handle in enumerate(handles)}
@@ -60,7 +60,7 @@ def specified(work: Path, names: list[str], **more: Any) -> dict[str, dict[str, 
     for place, name in enumerate(workers):
         told = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with mock.patch.dict(os.environ, told):
-            kind = machine.default_name(machine.gpu())
+            kind = machine.default_name(machine.find_gpu())
         mine = cores[place * share : (place + 1) * share]
         told |= {task.WORK: str(work.resolve()), task.CORES: ",".join(map(str, mine))}
         options = {"name": name, "local_directory": str(work), "env": told, "resources": {kind: 1}}

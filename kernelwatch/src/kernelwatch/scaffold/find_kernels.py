@@ -118,9 +118,9 @@ def _of_python(file: str, text: str) -> Iterator[Unit | str]:
 def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | str]:
     """Compile a unit, and yield the kernels that it declares; say what nvcc refuses, or makes nothing of."""
     folders = ((root / unit.file).parent, *(root / each for each in unit.include))
-    source = sources.Source(unit.text, folders, name=unit.file)
+    source = sources.KernelSource(unit.text, folders, name=unit.file)
     try:
-        ptx = sources.compiled(*sources.with_options(source, options, root), "sm_90", root)
+        ptx = sources.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
     except (CompileError, NvccNotFoundError) as error:
         yield f"{unit.file}: nvcc refuses it: {str(error).splitlines()[0]}"
         return

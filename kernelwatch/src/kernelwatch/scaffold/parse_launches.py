@@ -58,6 +58,6 @@ def _number(text: str, before: str, depth: int = 8) -> str:
         return f"({_number(''.join(known[-1]), before, depth - 1)})" if known and depth else name
 
     try:
-        return str(int(expressions.value(re.sub(r"[A-Za-z_]\w*", value, text).replace("/", "//").strip(), {})))
+        return str(int(expressions.evaluate(re.sub(r"[A-Za-z_]\w*", value, text).replace("/", "//").strip(), {})))
     except (ArgumentError, NameError, TypeError, ZeroDivisionError):
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.skip_reasons import NEVER
+from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.consecutive import failing
@@ -22,7 +22,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
     """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
-        never = entry["reason"].startswith(NEVER)
+        never = entry["reason"].startswith(NOT_SUPPORTED)
         if entry["commit"] == results.commit_hash:
             skipped["kernels are not meant for these dtypes" if never else entry["reason"]] += entry["configurations"]
     yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
@@ -50,7 +50,7 @@ def verdict(history: History, head: str) -> str:
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(machine.default_name(machine.gpu()))
+    history = History(machine.default_name(machine.find_gpu()))
     results = history.commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)

@@ -25,7 +25,7 @@ def sources(results: Path) -> list[dict[str, Any]]:
     for launch in source_lines.launches():
         found, file, problem = None, "", NOT_COUNTED
         try:
-            found, file = stored.get(source_lines.key(launch)), registry.kernel(launch.kernel).source.name
+            found, file = stored.get(source_lines.key(launch)), registry.find_kernel(launch.kernel).source.name
         except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
             problem = str(error)
         told = {"lines": lines(found), "problem": None} if found else {"lines": [], "problem": problem}
