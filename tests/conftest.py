@@ -39,7 +39,7 @@ def _no_gpu() -> str | None:
 def _no_pycuda() -> str | None:
     from kernelwatch.toolchain import nvcc_call
 
-    return nvcc_call.pycuda_problem()
+    return nvcc_call.find_pycuda_problem()
 
 
 def _no_dask() -> str | None:

@@ -26,7 +26,7 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (helper_kernels._compile_tool, buffers._staging_buffer, buffers.pinned_block, memory._staging_buffer):
+    for cached in (helper_kernels._compile_tool, buffers._staging_buffer, buffers.pin_block, memory._staging_buffer):
         cached.cache_clear()
 
 
@@ -37,13 +37,13 @@ def fetching(described: build_job.JobDescription) -> FetchReference:
 
 @contextmanager
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """A small device: a wave is four blocks of 1024 threads, or 16 of 256."""
-    monkeypatch.setattr(build, "cubin", fake_cuda.ptx_for_cubin)
+    """Install a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
+    monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
     _forget()
-    made = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
-    made.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
-    yield made
+    gpu_ = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
+    gpu_.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
+    yield gpu_
     _forget()
 
 
@@ -52,11 +52,11 @@ def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how
     described = build_job.describe_launch(launch, **{"samples": 3, **how})
     job = described.make_job(READY)
     gpu.seconds.setdefault(job.entry, SECONDS)
-    asked: list[int] = []
+    lengths: list[int] = []
 
     def fetch(length: int) -> Any:
-        asked.append(length)
+        lengths.append(length)
         return fetching(described)(length)
 
-    (found,) = (session or Session()).measure([job], fetch)
-    return found, job, asked
+    (outcome_,) = (session or Session()).measure([job], fetch)
+    return outcome_, job, lengths

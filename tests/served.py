@@ -27,13 +27,13 @@ OUTPUT, LENGTH = 5000, 5632
 
 def array(name: str = "output", direction: str = "out", **changes: Any) -> DeviceArray:
     """Return an array of a job."""
-    known: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
-    return DeviceArray(**{**known, **changes})
+    fields: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
+    return DeviceArray(**{**fields, **changes})
 
 
 def job(**changes: Any) -> Job:
     """Return a job of no kernel."""
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "no kernel",
         "package_digest": "c0ffee",
         "cubin": b"\x7fELF",
@@ -47,7 +47,7 @@ def job(**changes: Any) -> Job:
         "reference": "zeros",
         "samples": 2,
     }
-    return Job(**{**known, **changes})
+    return Job(**{**fields, **changes})
 
 
 class References:
@@ -57,7 +57,7 @@ class References:
         self.known: set[str] = set()
 
     def has_reference(self, name: str) -> bool:
-        """Whether a reference is kept."""
+        """Return whether a reference is kept."""
         return name in self.known
 
 
@@ -70,22 +70,22 @@ class Session:
         self._act = act
 
     def has_room(self, job: Job) -> bool:
-        """Whether the device has a terabyte."""
+        """Return whether the device has a terabyte."""
         return job.set_bytes < 1 << 40
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
         """Answer."""
         self._act(jobs[0])
-        held = np.empty(LENGTH, np.uint8)
-        fetch(LENGTH)(0, held)
-        self.fetched.append(held)
+        reference_ = np.empty(LENGTH, np.uint8)
+        fetch(LENGTH)(0, reference_)
+        self.fetched.append(reference_)
         self.references.known.add(jobs[0].reference)
         return [JobOutcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
 
 
 @contextmanager
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """A server in a thread; yields its address."""
+    """Run a server in a thread; yield its address."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]

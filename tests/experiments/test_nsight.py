@@ -32,7 +32,7 @@ def test_every_kernel_has_cases() -> None:
     assert names == set(registry.current_suite().kernels())
     dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
     assert dtypes == registry.current_suite().dtypes
-    timed = bias.timed_by_suite()
+    timed = bias.list_timed_launches()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
     assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
@@ -60,7 +60,9 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         nsight.launch_all([launch], 3)
         assert not [each for address, each in gpu.allocations.items() if address not in gpu.variables]
     assert profiled == profiled[:1] * 3
-    assert nsight._function(source_name(profiled[0][0])) == nsight._function(registry.find_kernel(kernel).entry)
+    assert nsight._bare_function_name(source_name(profiled[0][0])) == nsight._bare_function_name(
+        registry.find_kernel(kernel).entry
+    )
 
 
 def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +91,7 @@ def _say(folder: Path, made: list[Launch], unit: str = "ns") -> None:
 def test_readings(ncu: Path) -> None:
     """In order, a list a launch; templates go by their names; launches are given by their texts."""
     _say(ncu, [ONE, ONE, TWO, TWO])
-    one, two = nsight.seconds([ONE, TWO], repeat=2)
+    one, two = nsight.measure_durations([ONE, TWO], repeat=2)
     assert one == pytest.approx([1e-6, 1.001e-6])
     assert two == pytest.approx([1.002e-6, 1.003e-6])
     given = (ncu / "given").read_text(encoding="utf-8").splitlines()
@@ -111,17 +113,17 @@ def test_failures(made: list[Launch] | None, unit: str, message: str, ncu: Path)
     if made is not None:
         _say(ncu, made, unit)
     with pytest.raises(nsight.NsightError, match=message):
-        nsight.seconds([ONE, TWO], repeat=1)
+        nsight.measure_durations([ONE, TWO], repeat=1)
 
 
 def test_bias() -> None:
     """5 % or 0.5 µs, whichever is larger; a row a kernel and instrument, and what is too far off, the worst first."""
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
-        assert [Bias("k", "isolated", truth, each).acceptable for each in read] == [True, True, False, False]
+        assert [Bias("k", "isolated", truth, each).is_acceptable for each in read] == [True, True, False, False]
     found = [Bias(f"a size={at}", "isolated", 2e-5, seconds) for at, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))]
     found.append(Bias("b", "back to back", 1e-4, 0.5e-4))
-    lines = [line for line in bias.report(found).splitlines() if line.startswith("| ")]
+    lines = [line for line in bias.format_report(found).splitlines() if line.startswith("| ")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert rows[1:3] == [
         ["a", "isolated", "3", "+5.00", "+0.00", "+20.00", "1"],
@@ -140,8 +142,8 @@ def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     }
     monkeypatch.setattr(peers, "TOOLS", tools)
     monkeypatch.setattr(peers, "LIMIT", 0.5)
-    monkeypatch.setattr(nsight, "seconds", lambda launches: [[1.0, 8.0, 9.0]])
-    assert list(bias.measure([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
+    monkeypatch.setattr(nsight, "measure_durations", lambda launches: [[1.0, 8.0, 9.0]])
+    assert list(bias.measure_biases([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
     said = capsys.readouterr().err
     for line in ("raises, {}: ValueError: invalid literal", "dies, {}: TimeoutError", "waits, {}: TimeoutError"):
         assert line.format(ONE) in said

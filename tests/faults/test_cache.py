@@ -71,14 +71,14 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(pwd, "getpwuid", _unknown)
     else:
         monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / request.param))
-    return cache_dir.cache("kernels")
+    return cache_dir.cache_folder("kernels")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_no_folder(folder: Path) -> None:
     """What is made is given all the same; why it is not kept, and what to do, is one line; a run has a home folder."""
-    assert [cache.lookup(cache.key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
-    line = cache.problem() or ""
+    assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
+    line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
     assert line.endswith("compiled anew each time; set KERNELWATCH_CACHE to a folder that can")
     assert "\n" not in line
@@ -95,7 +95,7 @@ def test_full_disk(folder: Path) -> None:
     """Nothing is left of what could not be written; later, there is room again."""
     for left, entries in ((0, 0), (None, 1)):
         with nullcontext() if left is None else room(left):
-            assert cache.lookup(cache.key("a"), lambda: MADE) == MADE
+            assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
 
@@ -107,7 +107,7 @@ def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool
     if is_there:
         folder.mkdir(parents=True)
     with room(left):
-        assert (cache.problem() is not None) == is_full
+        assert (cache.find_problem() is not None) == is_full
 
 
 @pytest.mark.parametrize("folder", ["file"], indirect=True)

@@ -64,7 +64,7 @@ def allowed(name: str, ours: int, launch: Launch) -> tuple[float, float]:
 
 
 def _totals(launch: Launch) -> dict[str, int]:
-    return transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
+    return transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
 
 
 def test_counters(held: Callable[[str, int, int], None]) -> None:
@@ -90,13 +90,15 @@ def test_counters(held: Callable[[str, int, int], None]) -> None:
 
 def test_bias(held: Callable[[str, int, int], None]) -> None:
     """Isolated times lie within 5 % or 0.5 µs of Nsight Compute's, but for what is explained."""
-    found = list(bias.measure(of_all_kernels(LARGE)[::2], ["isolated"]))
-    print(bias.report(found))
-    held("isolated times within 5 % or 0.5 µs of Nsight Compute's", sum(each.acceptable for each in found), len(found))
+    found = list(bias.measure_biases(of_all_kernels(LARGE)[::2], ["isolated"]))
+    print(bias.format_report(found))
+    held(
+        "isolated times within 5 % or 0.5 µs of Nsight Compute's", sum(each.is_acceptable for each in found), len(found)
+    )
     most = [100 * FARTHER.get(Launch.parse(each.launch).kernel, 0) for each in found]
     explained = [
         -LONGER <= each.seconds - each.nsight < 0 or 0 < each.percent <= percent
         for each, percent in zip(found, most, strict=True)
     ]
-    unexplained = [each for each, why in zip(found, explained, strict=True) if not (each.acceptable or why)]
-    assert not unexplained, bias.report(unexplained)
+    unexplained = [each for each, why in zip(found, explained, strict=True) if not (each.is_acceptable or why)]
+    assert not unexplained, bias.format_report(unexplained)

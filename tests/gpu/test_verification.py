@@ -27,7 +27,7 @@ pytestmark = pytest.mark.gpu
 def _of(timed_class: type[Timed], params: tuple[object, ...]) -> JobOutcome:
     """Measure a configuration of a class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
-    return session.measure_description(timed.described(timed_class.sweep, timed_class.sweep.launch(point)))
+    return session.measure_description(timed.describe_job(timed_class.sweep, timed_class.sweep.launch(point)))
 
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")

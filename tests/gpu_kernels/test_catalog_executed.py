@@ -38,7 +38,7 @@ BESIDE = (17, 33)
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All numbers of rows and of columns to 64 in float32: the output, and the requests of each part of a tile."""
-    text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
+    text, spec = transactions.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     one_way = list(itertools.product(range(1, SIDE + 1), BESIDE))
@@ -58,7 +58,7 @@ def test_every_small_transpose(kernel: str) -> None:
 def test_every_tiny_transpose(kernel: str) -> None:
     """Where threads walk, all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
-        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
+        assert transactions.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
 
 
 #: Every shape in float32, every third in each other dtype; a GPU runs all.
@@ -72,7 +72,7 @@ AWKWARD_BY_TURNS = [
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """Every kernel is right at the edges of its blocks and tiles, and in every dtype; what it must not write stays."""
-    assert transactions.count(kernel, dtype, **arguments).problem is None
+    assert transactions.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
@@ -81,7 +81,7 @@ def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
     arguments = next(each for each in reversed(awkward(kernel)) if steps_a_thread(kernel, each) <= MOST_STEPS)
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
-    assert transactions.count(kernel, dtype, flag_set, **arguments).problem is None
+    assert transactions.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
 #: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
@@ -102,7 +102,7 @@ FOUND = {
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
-        said = transactions.count(kernel, "float32", **arguments).problem
+        said = transactions.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
         said = str(fault)
     assert said is not None
@@ -115,13 +115,13 @@ def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, argument
     last = len(kernel.array_shapes(**arguments)) - 1
     written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
-        transactions.count(kernel, "float32", **arguments)
+        transactions.count_launch(kernel, "float32", **arguments)
 
 
 def test_rows_beyond_a_grids_y() -> None:
     """A matrix so tall that blocks go on along z."""
     rows = 32 * 65535 + 5
-    result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
+    result = transactions.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem is None
 
@@ -145,6 +145,6 @@ COUNTED: dict[str, dict[str, float]] = {
 @pytest.mark.parametrize("text", COUNTED)
 def test_counted(text: str) -> None:
     """Outputs are the references'; sectors and lines are what the addresses say."""
-    found = transactions.outcomes([Launch.parse(text)])[str(Launch.parse(text))]
+    found = transactions.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (found.failure, found.missing) == ("", "")
     assert {name: found.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

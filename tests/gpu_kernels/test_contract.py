@@ -68,7 +68,7 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
     file = Path("/site/gpu_kernels/kernels", today.source.name)
     old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
     given = {each: 33 + place for place, each in enumerate(old.parameters)}
-    counted = [transactions.count(each, dtype, **given) for each in (old, today)]
+    counted = [transactions.count_launch(each, dtype, **given) for each in (old, today)]
     assert [each.problem for each in counted] == [None, None]
     assert counted[0].counters.totals() == counted[1].counters.totals()
     facts = []
@@ -138,7 +138,7 @@ def test_a_half_is_near() -> None:
 
     for bound, said in ((64, None), (0.01, "of out is")):
         kernel = _sums(ulp={"float16": bound}, reference=sums)
-        found = transactions.count(kernel, "float16", size=64, count=400).problem
+        found = transactions.count_launch(kernel, "float16", size=64, count=400).problem
         assert found is None if said is None else said in str(found)
 
 

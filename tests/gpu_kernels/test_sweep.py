@@ -138,7 +138,7 @@ def test_what_a_module_defines_is_measured() -> None:
     module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
     for name, of, held in (("Own", "mine", axes), ("_Own", "mine", axes), ("Other", "its", axes), ("Base", "mine", {})):
         setattr(module, name, type(name, (kw.Counted,), {"__module__": of, **held}))
-    assert [each.__name__ for each in base.found(module)] == ["Own"]
+    assert [each.__name__ for each in base.iter_benchmarks(module)] == ["Own"]
 
 
 def test_every_kernel_is_measured() -> None:

@@ -135,7 +135,7 @@ def test_what_cannot_be_watched(
 ) -> None:
     """It says what is taken, or what is known."""
     monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
-    monkeypatch.setattr(watched, "_WHERE", {})
+    monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=said):
         watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
 

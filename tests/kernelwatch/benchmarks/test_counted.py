@@ -11,7 +11,7 @@ from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.counting import transactions
-from kernelwatch.counting.transactions import CountOutcome, outcomes
+from kernelwatch.counting.transactions import CountOutcome, count_launches
 from kernelwatch.errors import CompileError
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import Access, LaunchCounters
@@ -23,7 +23,7 @@ FLAGS = "-Xptxas -O3"
 def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
     """A benchmark, and what its `setup_cache` would have found of one configuration."""
     one: Any = getattr(track_counted, name)()
-    return one, outcomes([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
+    return one, count_launches([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ __global__ void sums(float* out, const float* in, int n) {{
     if (threadIdx.x < n) out[threadIdx.x] = {loads};
 }}"""
         kernel = Kernel("sums", [outputs("out", "n"), inputs("in", "16*n"), "n"], 32, over=("n",), text=text)
-        counters = transactions.count(kernel, "float32", n=32).counters
+        counters = transactions.count_launch(kernel, "float32", n=32).counters
         found[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
     (apart, merged), (wide, same) = found.values()
     assert (apart > wide, merged, same) == (True, wide, wide)
@@ -131,7 +131,7 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
         registry, "current_suite", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
     )
     found = track_counted.Add().setup_cache()
-    assert found == outcomes(sweep.launch(point) for sweep in sweeps for point in sweep.points())
+    assert found == count_launches(sweep.launch(point) for sweep in sweeps for point in sweep.points())
     assert len(found) == 3 * 2**3
     assert {bool(outcome.missing) for outcome in found.values()} == {True, False}
 
@@ -158,12 +158,12 @@ def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CompileError("nvcc failed: nvcc kernel.cu")
 
     with monkeypatch.context() as patch:
-        patch.setattr(transactions, "ptx", refuse)
+        patch.setattr(transactions, "compile_ptx", refuse)
         _, cache = _made("OffsetCopy", params)
         assert [each.failure for each in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
     with monkeypatch.context() as patch:
         said = "element [0] of the output was never written"
-        patch.setattr(transactions, "_problem", lambda *_: said)
+        patch.setattr(transactions, "_find_problem", lambda *_: said)
         one, cache = _made("OffsetCopy", params)
     assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {said}")]
     with pytest.raises(RuntimeError, match="never written"):

@@ -48,7 +48,7 @@ def test_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str])
 def test_lines(row: dict[str, str]) -> None:
     """The lines of a request are the sets of L1's tags that it makes the chip access, over the whole warp."""
     launch = Launch.parse(row["launch"])
-    totals = transactions.count(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
+    totals = transactions.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 

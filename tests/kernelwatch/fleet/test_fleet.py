@@ -23,7 +23,7 @@ import pytest
 from kernelwatch.cli import fleet as command
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.fleet import task
-from kernelwatch.fleet.task import Outcome
+from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 from tests import commits
@@ -46,7 +46,7 @@ def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "ROOT", root)
     asked = {"HEAD": [three], f"{one}..HEAD": [two, three], f"HEAD^ {one}": [one, two]}
     for words, found in asked.items():
-        assert sorted(command.revisions(words.split())) == sorted(found)
+        assert sorted(command.list_revisions(words.split())) == sorted(found)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert workers.devices() == found
-    made = {name: each["options"] for name, each in workers.specified(tmp_path, ["host-0"]).items()}
+    assert workers.list_devices() == found
+    made = {name: each["options"] for name, each in workers.specify_workers(tmp_path, ["host-0"]).items()}
     assert list(made) == (found or ["host-0"])
     assert {each["env"]["CUDA_VISIBLE_DEVICES"] for each in made.values()} == set(found or [""])
     cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(made)]
@@ -96,13 +96,13 @@ def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytes
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(task, "LONGEST", 0.5)
+    monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
     monkeypatch.setenv(folders.RESULTS, "of-the-driver")
     if problem:
         with pytest.raises(RuntimeError, match=problem):
-            task.run("abc", tmp_path, "")
+            task.run_asv("abc", tmp_path, "")
     else:
-        task.run("abc", tmp_path, "")
+        task.run_asv("abc", tmp_path, "")
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
@@ -118,18 +118,18 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
         assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
         git.text(folder, "checkout", "--quiet", "--detach")
-    bundle = task.bundled(folder)
-    assert task.clone(bundle, found) == found
+    bundle = task.bundle_repository(folder)
+    assert task.clone_bundle(bundle, found) == found
     assert (found / "file").read_text() == "one"
     assert set(git.text(found, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
     for name in (".asv", "results/new.json"):
         (found / name).mkdir()
     (found / "results" / "mine.json").touch()
     (found / ".git" / "index.lock").touch()
-    task.clone(bundle, found)
+    task.clone_bundle(bundle, found)
     assert (found / "results" / "mine.json").exists(), "of this fleet"
     commits.commit(folder, {"file": "two"})
-    task.clone(task.bundled(folder), found)
+    task.clone_bundle(task.bundle_repository(folder), found)
     assert (found / "file").read_text() == "two"
     assert (found / ".asv").exists()
     assert [path.name for path in (found / "results").iterdir() if path.is_file()] == ["old.json"]
@@ -140,7 +140,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A client of two workers of this host."""
     from kernelwatch.fleet import workers
 
-    with workers.embedded(tmp_path_factory.mktemp("work"), 2) as client:
+    with workers.run_local_cluster(tmp_path_factory.mktemp("work"), 2) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
 
@@ -192,14 +192,14 @@ def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
         raise OSError("the disk is full")
     time.sleep(0.2)
     name = f"{machine.default_name(None)}/{commit[:8]}-{uuid.uuid4()}.json"
-    return msgspec.msgpack.encode(Outcome(str(get_worker().name), {name: b"{}"}, 0.2))
+    return msgspec.msgpack.encode(MeasuredFiles(str(get_worker().name), {name: b"{}"}, 0.2))
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine's folder of results; stubs measure."""
-    monkeypatch.setattr(task, "measure", _stub)
-    monkeypatch.setattr(task, "bundled", lambda _: b"packed")
+    monkeypatch.setattr(task, "measure_commit", _stub)
+    monkeypatch.setattr(task, "bundle_repository", lambda _: b"packed")
     return tmp_path / "results" / machine.default_name(None)
 
 
@@ -221,7 +221,7 @@ def test_who_measures_what(
         return submit(function, *given, **how)
 
     monkeypatch.setattr(fleet, "submit", submitted)
-    assert engine.backfill(fleet, tmp_path, COMMITS, say=lambda _: None)
+    assert engine.backfill(fleet, tmp_path, COMMITS, report=lambda _: None)
     assert sorted(path.name[:8] for path in results.iterdir()) == [each[:8] for each in COMMITS]
     hows = [asked[each] for place, each in enumerate(COMMITS) if place not in stored]
     half = len(hows) // 2
@@ -237,7 +237,7 @@ def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
     said: list[str] = []
     assert not engine.backfill(fleet, tmp_path, COMMITS, str(tmp_path), said.append)
     assert (tmp_path / "killed").exists()
-    assert len((tmp_path / "tries").read_text()) == engine.TRIES
+    assert len((tmp_path / "tries").read_text()) == engine.MAX_TRIES
     kept = sorted(path.name[:8] for path in results.iterdir())
     assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
     name = f"{results.name}: {COMMITS[-1][:8]}"
@@ -253,7 +253,7 @@ def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
     (tmp_path / "results" / "gpu").mkdir(parents=True)
     (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
     with pytest.raises(ValueError, match="is no name for a file of results") if is_refused else nullcontext():
-        engine.keep(Outcome("one", {name: b"another"}, 1.0), tmp_path / "results")
+        engine.store_files(MeasuredFiles("one", {name: b"another"}, 1.0), tmp_path / "results")
     assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
 
 
@@ -274,10 +274,10 @@ def test_nobody_is_left(
     from kernelwatch.fleet.workers import FleetError
 
     looks, told = iter(present), list[str]()
-    monkeypatch.setattr(engine, "PATIENCE", 0.1)
-    monkeypatch.setattr(engine, "_machines", lambda _: next(looks, {}))
+    monkeypatch.setattr(engine, "WORKER_LIMIT", 0.1)
+    monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=said) if said else nullcontext():
-        assert not engine.backfill(fleet, tmp_path, COMMITS, say=told.append)
+        assert not engine.backfill(fleet, tmp_path, COMMITS, report=told.append)
     assert told == [] if said else ["8 commits are left, and no worker is there"]
 
 
@@ -287,9 +287,9 @@ def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says whether all commits were measured."""
     from kernelwatch.fleet import engine, workers
 
-    monkeypatch.setattr(workers, "embedded", lambda *_: nullcontext())
+    monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
     monkeypatch.setattr(engine, "backfill", lambda *_: is_done)
-    assert command.main(["HEAD"]) == (not is_done)
+    assert command.measure_commits(["HEAD"]) == (not is_done)
 
 
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
@@ -308,7 +308,7 @@ def test_refused(words: list[str], more: list[str], said: str, tmp_path: Path) -
 
     name, *rest = words
     with pytest.raises(FleetError, match=said):
-        (command.main if name == "fleet" else command.serve)([*rest, *more])
+        (command.measure_commits if name == "fleet" else command.run_workers)([*rest, *more])
 
 
 @pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
@@ -336,7 +336,7 @@ def test_other_hosts(tmp_path: Path) -> None:
             own = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
             ended.append(_started(stack, "kernelwatch", "fleet-workers", address, *own))
         process = _started(stack, *scheduler)
-        with workers.connected(address, folder) as client:
+        with workers.connect(address, folder) as client:
             client.wait_for_workers(2, timeout=60)
             found = client.scheduler_info()["workers"].values()
             assert {each["name"] for each in found} == {"job-7-0", "host-0"}

@@ -56,12 +56,14 @@ def test_stored_fingerprints_are_found_again() -> None:
     )
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
     assert fingerprint.hash_job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
-    given = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
+    extents_by_kernel = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
     bound = [
-        each for name, extents in given.items() for each in catalog.KERNELS[name].bind_arguments("float16", **extents)
+        argument
+        for name, extents in extents_by_kernel.items()
+        for argument in catalog.KERNELS[name].bind_arguments("float16", **extents)
     ]
-    arrays = [each for each in bound if isinstance(each, ArrayArgument)]
-    assert fingerprint.hash_facts([build_job._device_array(each) for each in arrays]) == "05e7ab7bb0667d9f"
+    arrays = [argument for argument in bound if isinstance(argument, ArrayArgument)]
+    assert fingerprint.hash_facts([build_job._device_array(array) for array in arrays]) == "05e7ab7bb0667d9f"
 
 
 #: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
@@ -83,8 +85,8 @@ GPU = {
 
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
-    known = fingerprint.hash_conditions(GPU)
-    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != known]
+    fingerprint_ = fingerprint.hash_conditions(GPU)
+    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != fingerprint_]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
@@ -92,11 +94,11 @@ def test_gpu() -> None:
 def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another instrument nothing is equal: no time, and no count."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
-    known = fingerprint.hash_conditions(GPU), transactions.fingerprints([launch])
+    fingerprints = fingerprint.hash_conditions(GPU), transactions.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
-    assert fingerprint.hash_conditions(GPU) != known[0]
-    assert transactions.fingerprints([launch]).keys() == known[1].keys() == {str(launch)}
-    assert transactions.fingerprints([launch]) != known[1]
+    assert fingerprint.hash_conditions(GPU) != fingerprints[0]
+    assert transactions.hash_launches([launch]).keys() == fingerprints[1].keys() == {str(launch)}
+    assert transactions.hash_launches([launch]) != fingerprints[1]
 
 
 #: A package with a reference whose module imports in every way that Python has.
@@ -126,23 +128,25 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a reference's module imports counts, and nothing else of its package; all where the source does not say."""
+    """A fingerprint covers the modules that a reference's module imports, or else the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # One name, so that imports by it are equal: of one package after the other.
     prints = []
-    for more in ("", "# another\n"):
-        for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+    for suffix in ("", "# another\n"):
+        for module in [module_name for module_name in sys.modules if module_name.partition(".")[0] == name]:
             del sys.modules[module]
         fingerprint._module_file.cache_clear()
         fingerprint.list_imports.cache_clear()
         (tmp_path / name).mkdir(exist_ok=True)
-        for each, text in PACKAGE.items():
-            (tmp_path / name / each).write_text(text.replace("{name}", name) + more * (each == file))
+        for name_, text in PACKAGE.items():
+            (tmp_path / name / name_).write_text(text.replace("{name}", name) + suffix * (name_ == file))
         rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(registry, "measured_folder", lambda: tmp_path / name)
-        prints.append({each: fingerprint.hash_function(getattr(rows, each)) for each in EVERY})
-    changed = {each for each in EVERY if prints[0][each] != prints[1][each]}
+        monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / name)
+        prints.append(
+            {function_name: fingerprint.hash_function(getattr(rows, function_name)) for function_name in EVERY}
+        )
+    changed = {function_name for function_name in EVERY if prints[0][function_name] != prints[1][function_name]}
     assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
 
 
@@ -155,7 +159,7 @@ def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
-    assert {tuple(fingerprint.find_sources(each.reference) or ()) for each in catalog.KERNELS.values()} == {
+    assert {tuple(fingerprint.find_sources(kernel_.reference) or ()) for kernel_ in catalog.KERNELS.values()} == {
         ("references",)
     }
     assert "references" in (fingerprint.find_sources(test_references_are_followed) or {})
@@ -222,7 +226,7 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr(registry, "measured_folder", lambda: tmp_path)
+    monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path)
     digests = set()
     for text in ("one", "other"):
         (tmp_path / file).write_text(text)

@@ -59,14 +59,17 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def _measured(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
+def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
     """Measure launches, and write down what came of it."""
     described = [build_job.describe_launch(launch, **{"samples": 1, **how}) for launch in launches]
-    made = [each.make_job(READY) for each in described]
-    gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(made)}
+    jobs = [description.make_job(READY) for description in described]
+    gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
     try:
-        for found in session.measure(made, fetching(described[0])):
-            times = ("+".join(f"{seconds * 1e6:.2f}" for seconds in each) for each in (found.samples, found.copies))
+        for outcome_ in session.measure(jobs, fetching(described[0])):
+            times = (
+                "+".join(f"{seconds * 1e6:.2f}" for seconds in samples_)
+                for samples_ in (outcome_.samples, outcome_.copies)
+            )
             gpu.log.append(" us, copies ".join(times))
     except (NotImplementedError, WrongOutputError) as error:
         gpu.log.append(f"{type(error).__name__}: {error}")
@@ -80,10 +83,10 @@ def test_trace(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     for texts, how in MEASURED:
         launches = list(map(Launch.parse, texts.split(" and ")))
         gpu.log.append(f"\n{' and '.join(map(str, launches))} {how or ''}".rstrip())
-        _measured(gpu, session, launches, **how)
+        _measure_jobs(gpu, session, launches, **how)
     gpu.log.append("\nend")
     session.release_buffers()
-    runs = ((line, len([*same])) for line, same in itertools.groupby(gpu.log))
+    runs = ((line, len([*repeated])) for line, repeated in itertools.groupby(gpu.log))
     text = "".join(f"{line}{f', {count} times' * (count > 1)}\n" for line, count in runs)
     if "WRITE_GOLDEN" in os.environ:
         GOLDEN.write_text(text, encoding="utf-8")

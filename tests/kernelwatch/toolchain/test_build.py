@@ -62,7 +62,7 @@ def test_requirement_is_the_pinned_one() -> None:
     """The error message and `requirements/nvcc.txt` name the same nvcc, which this environment has."""
     pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
-    assert "NVCC" in os.environ or nvcc.release(nvcc.find_nvcc()) == (13, 0)
+    assert "NVCC" in os.environ or nvcc.find_release(nvcc.find_nvcc()) == (13, 0)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_failing_nvcc(
     pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
     """A failure carries the command line and nvcc's own text, and is not cached."""
-    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
+    monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: pycuda)
     said = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
     body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
@@ -107,7 +107,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 def test_report() -> None:
     """Spill stores and loads add up, of the right entry point. A report in other words is an error that shows it."""
     with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
-        resources.parse("hello", "offset_copy")
+        resources.parse_resources("hello", "offset_copy")
     text = """
 ptxas info    : Compiling entry function 'one' for 'sm_90'
 ptxas info    : Function properties for one
@@ -118,9 +118,9 @@ ptxas info    : Function properties for two
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers, used 0 barriers
 """
-    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224, 24)
-    assert resources.parse(text, "two") == resources.Resources(8, 0, 0, 0)
-    assert resources.remarks(text) == ""
+    assert resources.parse_resources(text, "one") == resources.Resources(32, 32, 4224, 24)
+    assert resources.parse_resources(text, "two") == resources.Resources(8, 0, 0, 0)
+    assert resources.extract_remarks(text) == ""
 
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
@@ -157,7 +157,7 @@ def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kernel = Kernel("fill", [outputs("out", "n"), "n"], 32, over=("n",), file="fill.cu")
     for value in (1.0, 2.0):
         (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
-        assert (transactions.count(kernel, "float32", n=20).arrays["out"] == value).all()
+        assert (transactions.count_launch(kernel, "float32", n=20).arrays["out"] == value).all()
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +177,9 @@ def test_what_counts(section: str, cubin: bytes) -> None:
     """Another byte of instructions or constants is other machine code; one of a note, which names nvcc, is not."""
     changed = bytearray(cubin)
     changed[_place(cubin, section)] ^= 1
-    assert (machine_code.sha256(cubin) != machine_code.sha256(bytes(changed))) == section.startswith(
-        (".text", ".nv.con")
-    )
+    assert (
+        machine_code.hash_machine_code(cubin) != machine_code.hash_machine_code(bytes(changed))
+    ) == section.startswith((".text", ".nv.con"))
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
@@ -187,4 +187,4 @@ def test_what_is_no_machine_code(written: bytes) -> None:
     """One line says that nvcc wrote it, and what to do."""
     said = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
     with pytest.raises(ValueError, match=said):
-        machine_code.sha256(written)
+        machine_code.hash_machine_code(written)

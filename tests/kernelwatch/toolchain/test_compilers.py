@@ -43,7 +43,7 @@ def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: 
 
     made = kernel.compile_cubin(dtype, flags, arch=arch)
     data, said = of_nvcc("cubin", "-e", name, "-Xptxas", "-v")
-    assert made == build.Cubin(name, data, resources.parse(said, name))
+    assert made == build.Cubin(name, data, resources.parse_resources(said, name))
     one, other = kernel.compile_ptx(dtype, flags, arch=arch), of_nvcc("ptx", "-lineinfo")[0].decode()
     assert _anywhere(one) == _anywhere(other)
 
@@ -82,7 +82,7 @@ def _changed(path: Path, **fields: object) -> None:
 
 
 def _of_another(path: Path) -> None:
-    other = cache.key("c")
+    other = cache.make_key("c")
     cache.lookup(other, lambda: NvccOutput(b"other", "said"))
     path.write_bytes((path.parents[1] / other[:2] / f"{other}.json").read_bytes())
 
@@ -117,7 +117,7 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
         made.append(1)
         return NvccOutput(b"code", "said")
 
-    name = cache.key("a", "b")
+    name = cache.make_key("a", "b")
     assert cache.lookup(name, make) == cache.lookup(name, make)
     assert len(made) == 1
     path = empty_cache / name[:2] / f"{name}.json"
@@ -131,7 +131,7 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
 
 def test_keys_are_unambiguous() -> None:
     """Moving a character from one part to the next makes another key."""
-    assert cache.key("ab", "c") != cache.key("a", "bc")
+    assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
 #: What a front end is given for every kernel in every dtype that it has, moved ones in all, and with every flag set:
@@ -139,7 +139,7 @@ def test_keys_are_unambiguous() -> None:
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
         kernel.load_source("float32", "sm_90").text,
-        tuple(build.without_ptxas((*split_flags(flags), *kernel.nvcc_options(dtype)))),
+        tuple(build.drop_ptxas_options((*split_flags(flags), *kernel.nvcc_options(dtype)))),
     ): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
     for dtype, flags in itertools.product(kernel.dtypes or MOVED, FLAG_SETS)
@@ -151,21 +151,21 @@ GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
 def test_same_ptx_through_pycuda(text: str, options: tuple[str, ...]) -> None:
     """Through PyCUDA and directly, nvcc makes the same of a source, and remarks nothing."""
     arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
-    one, two = nvcc_call.through_pycuda(*arguments), nvcc_call.directly(*arguments)
+    one, two = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
     assert one.data == two.data
-    assert resources.remarks(one.messages) == resources.remarks(two.messages) == ""
+    assert resources.extract_remarks(one.messages) == resources.extract_remarks(two.messages) == ""
 
 
 @pytest.mark.pycuda
 def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
     """Where PyCUDA can be imported, no CUDA C++ is compiled around it."""
-    directly = nvcc_call.directly
+    directly = nvcc_call.compile_with_nvcc
 
     def assembled(nvcc: Path, target: str, *how: Any) -> NvccOutput:
         assert target == "cubin"
         return directly(nvcc, target, *how)
 
-    monkeypatch.setattr(nvcc_call, "directly", assembled)
+    monkeypatch.setattr(nvcc_call, "compile_with_nvcc", assembled)
     assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
     assert KERNELS["offset_copy"].compile_ptx("float32", arch="sm_90")
 

@@ -38,7 +38,7 @@ def _staging_buffer() -> Bytes:
 
 
 @lru_cache(maxsize=4)
-def pinned_block(exact_dtype: str | None) -> Bytes:
+def pin_block(exact_dtype: str | None) -> Bytes:
     """Return the block that inputs repeat, in page-locked memory."""
     block = inputs.input_block(exact_dtype)
     pinned = device.allocate_page_locked(len(block))
@@ -51,7 +51,7 @@ def count_sets(set_bytes: int, l2_bytes: int) -> int:
     return max(1, -(-L2_MULTIPLE * l2_bytes // set_bytes))
 
 
-def padded_length(length: int) -> int:
+def pad_length(length: int) -> int:
     """Return the distance in bytes from one buffer to the next: aligned, with a guard between."""
     return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
@@ -65,7 +65,7 @@ class ReferencePart(NamedTuple):
 
     def view_in(self, memory: Bytes) -> Bytes:
         """Return this part of the memory, with its guard."""
-        return memory[self.start : self.start + padded_length(self.length)]
+        return memory[self.start : self.start + pad_length(self.length)]
 
 
 def lay_out_reference(
@@ -79,7 +79,7 @@ def lay_out_reference(
     prefilled = [array for array in arrays if array.is_prefilled]
     lengths = [array.nbytes if array.ulp is None else 8 * math.prod(array.shape) for array in outputs]
     lengths += [array.nbytes for array in prefilled]
-    *starts, end = itertools.accumulate(map(padded_length, lengths), initial=0)
+    *starts, end = itertools.accumulate(map(pad_length, lengths), initial=0)
     parts = list(map(ReferencePart, (*outputs, *prefilled), starts, lengths))
     return parts[: len(outputs)], parts[len(outputs) :], end
 
@@ -90,9 +90,9 @@ class _ArrayGroup:
     def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
         self.arrays = tuple(arrays)
         #: Bytes of each array with the guard behind it.
-        self.lengths = [padded_length(array.nbytes) for array in self.arrays]
+        self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
-        self.room = max(sets * self.pitch, padded_length(room))
+        self.room = max(sets * self.pitch, pad_length(room))
         self.memory: Any = None
 
 
@@ -148,7 +148,7 @@ class Rotation:
         if array.is_prefilled:
             device.cuda.memcpy_htod(address, self.contents[array.name])
         elif not array.is_written:
-            block, uploaded, length = pinned_block(array.exact_dtype), 0, padded_length(array.nbytes)
+            block, uploaded, length = pin_block(array.exact_dtype), 0, pad_length(array.nbytes)
             while uploaded < length:
                 offset = (array.block_offset + uploaded) % len(block)
                 piece = block[offset : offset + length - uploaded]
@@ -195,11 +195,9 @@ class Rotation:
 
         They lie in a row, without regard to the buffers.
         """
-        count = min(group.room for group in self._groups) // padded_length(length)
+        count = min(group.room for group in self._groups) // pad_length(length)
         output, input_ = (int(group.memory) for group in self._groups)
-        return [
-            (output + start, input_ + start) for start in range(0, count * padded_length(length), padded_length(length))
-        ]
+        return [(output + start, input_ + start) for start in range(0, count * pad_length(length), pad_length(length))]
 
     def read_array(self, array: DeviceArray, index: int, start: int, target: Any) -> None:
         """Copy an array of launch `index` and its guard, from byte `start` on, into a host array."""

@@ -30,7 +30,7 @@ class JobDescription(NamedTuple):
 @cache
 def package_digest() -> str:
     """Return the SHA-256 of the installed package: its modules and its sources."""
-    folder, digest = registry.measured_folder(), hashlib.sha256()
+    folder, digest = registry.find_measured_folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):
             digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
@@ -189,7 +189,7 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
     def fill_reference(memory: Bytes) -> None:
         _write_part(input_.repeat_block(output.nbytes), memory)
 
-    return JobDescription(make_job, Reference(buffers.padded_length(output.nbytes), fill_reference))
+    return JobDescription(make_job, Reference(buffers.pad_length(output.nbytes), fill_reference))
 
 
 def _write_part(expected: Array, memory: Bytes) -> None:

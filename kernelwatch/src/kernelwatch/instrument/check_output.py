@@ -99,8 +99,8 @@ class _OutputComparison:
         input_arrays = [array for array in self._job.arrays if not array.is_written]
         for dtype in dict.fromkeys(array.exact_dtype for array in input_arrays if not array.is_prefilled):
             same_block = [array for array in input_arrays if not array.is_prefilled and array.exact_dtype == dtype]
-            ends = (array.block_offset + buffers.padded_length(array.nbytes) for array in same_block)
-            block = buffers.pinned_block(dtype)[: max(ends)]
+            ends = (array.block_offset + buffers.pad_length(array.nbytes) for array in same_block)
+            block = buffers.pin_block(dtype)[: max(ends)]
             with _upload_temporarily(block) as address:
                 for array in same_block:
                     for piece in self._iter_block_pieces(array, address, len(block)):
@@ -114,7 +114,7 @@ class _OutputComparison:
     def check_output(self, part: ReferencePart, expected: Callable[[], Bytes], on_device: int | None) -> None:
         """Compare an output with a reference: whole if the device keeps it, else a piece at a time."""
         if on_device is not None:
-            length = buffers.padded_length(part.length)
+            length = buffers.pad_length(part.length)
             self._check_piece(part.array, self._piece_in_all_sets(part.array, 0, length, on_device + part.start))
             return
         reference = part.view_in(expected())
@@ -127,7 +127,7 @@ class _OutputComparison:
         """Check the guards of an output without a reference, in all sets."""
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
-            guard = buffers.padded_length(array.nbytes) - array.nbytes
+            guard = buffers.pad_length(array.nbytes) - array.nbytes
             tolerance.check_guard(self._describe_array(index, array), array.nbytes, guard, read_bytes)
 
     def check_near(self, array: DeviceArray, reference: Bytes) -> None:
@@ -136,7 +136,7 @@ class _OutputComparison:
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
             guard, tolerance_ = (
-                buffers.padded_length(array.nbytes) - array.nbytes,
+                buffers.pad_length(array.nbytes) - array.nbytes,
                 UlpTolerance(array.dtype, array.ulp or 0.0),
             )
             tolerance.check_within_tolerance(
@@ -148,7 +148,7 @@ class _OutputComparison:
 
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
         """Yield the pieces of an input: a part of the block, or for each set its end, all of it and its beginning."""
-        offset, length, pitch = array.block_offset, buffers.padded_length(array.nbytes), self._rotation.set_pitch(array)
+        offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
         if offset + length <= period:
             yield self._piece_in_all_sets(array, 0, length, block + offset)
             return

@@ -21,7 +21,7 @@ from kernelwatch.toolchain import nvcc_call
 
 
 def _import_drivers() -> tuple[Any, Any]:
-    if not nvcc_call.pycuda_importable():
+    if not nvcc_call.can_import_pycuda():
         return None, None
     import pycuda.driver  # noqa: PLC0415 -- only where it can be imported
 

@@ -57,7 +57,7 @@ def hash_function(function_: Callable[..., Any]) -> str:
 
     If the source does not tell its imports, the fingerprint covers the whole installed package.
     """
-    files, package = find_sources(function_), registry.measured_folder()
+    files, package = find_sources(function_), registry.find_measured_folder()
     if files is None:
         files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     return hash_facts({module: path.read_bytes() for module, path in files.items()})
@@ -75,7 +75,7 @@ def find_sources(function_: object) -> dict[str, Path] | None:
     )
     if _module_file(name) is None:
         return None
-    packages = {name.partition(".")[0], settings.package()}
+    packages = {name.partition(".")[0], settings.package_name()}
     files: dict[str, Path] = {}
     pending = [name]
     while pending:

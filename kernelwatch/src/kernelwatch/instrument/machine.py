@@ -82,7 +82,7 @@ def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
 
 def nvcc_release() -> str | None:
     """Return nvcc's release, such as "13.0.88"; None if it prints none. Raises NvccNotFoundError without nvcc."""
-    match = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
+    match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
     return match[1] if match else None
 
 

@@ -78,7 +78,7 @@ class KernelCode:
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source = self.load_source(dtype, arch)
         return sources.compile_module(
-            source, dtypes.fill_types(self.entry, dtype), tuple(build.without_ptxas(options)), arch
+            source, dtypes.fill_types(self.entry, dtype), tuple(build.drop_ptxas_options(options)), arch
         )
 
     def compile_ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
@@ -93,10 +93,10 @@ class KernelCode:
         UnknownDtypeError, UnknownFlagsError, UnknownKernelError
             It lacks the dtype, the flags cannot be split, or its source has no such entry point.
         NvccNotFoundError, CompileError
-            As `build.ptx`.
+            As `build.compile_to_ptx`.
         """
         module = self.compile_module(dtype, flags, arch=arch)
-        return build.cubin(module.ptx, module.entry, split_flags(flags), arch=arch, name=self.origin.name)
+        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=arch, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
         """Return the layout of the entry point's parameters. Errors as `compile_module`."""

@@ -52,7 +52,7 @@ def select_form(kernel: Kernel) -> Kernel:
     If none fits, return the first that does not compile, to report its error; or else the newest. The answer is cached
     while the sources and the compiler stay as they are.
     """
-    return _select_form(kernel, cache.key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler()))
+    return _select_form(kernel, cache.make_key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler_identity()))
 
 
 @lru_cache(maxsize=1024)

@@ -188,7 +188,7 @@ class Kernel(KernelCode):
         block, shared = (
             select_by_itemsize(value, to_dtype(dtype).itemsize) for value in (self.block, self.dynamic_shared)
         )
-        constants = self._named_constants()
+        constants = self._read_constants()
         try:
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
         except (NameError, TypeError):  # they depend on extents
@@ -214,9 +214,9 @@ class Kernel(KernelCode):
                 checked[parameter.name] = check_integer(
                     self.name, parameter.name, checked[parameter.name], parameter.least
                 )
-        return checked | self._named_constants()
+        return checked | self._read_constants()
 
-    def _named_constants(self) -> dict[str, int]:
+    def _read_constants(self) -> dict[str, int]:
         """Return the integers that the source names."""
         text = self.load_source(DTYPE, "sm_90").full_text() if self.read else ""
         return {name: earlier_forms.read_constant(name, text) for name in self.read}

@@ -35,7 +35,7 @@ def load_driver() -> Any:
     Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc; and
     NvccNotFoundError or CompileError if there is no working nvcc.
     """
-    missing = nvcc_call.pycuda_problem()
+    missing = nvcc_call.find_pycuda_problem()
     if missing is not None:
         raise NoDeviceError(missing)
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
@@ -49,7 +49,7 @@ def load_driver() -> Any:
         raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
     # Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
     # Compatibility"). A driver's is such as 13000.
-    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.release(nvcc.find_nvcc())
+    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.find_release(nvcc.find_nvcc())
     if newest < compiler[0]:
         raise NoDeviceError(
             f"the driver supports CUDA {newest}.{minor}, but nvcc is {compiler[0]}.{compiler[1]}; "

@@ -71,7 +71,7 @@ class KernelSource:
         """Input of the compiler."""
         return (f"{self.prelude}\n#line 1\n" if self.prelude else "") + _PRAGMA_ONCE.sub("", self.text)
 
-    def included_files(self) -> dict[Path, str]:
+    def find_included_files(self) -> dict[Path, str]:
         """Return every file that the text includes from its folders, directly or through others."""
         files: dict[Path, str] = {}
         pending = [(f"{self.prelude}\n{self.text}", self.folders)]
@@ -88,7 +88,7 @@ class KernelSource:
         """Return the text with everything that it includes from its folders; PTX with bare file names."""
         if self.is_ptx:
             return reduce(lambda text, file: text.replace(file, Path(file).name), self._debug_files(), self.text)
-        return "".join((self.prelude, self.text, *self.included_files().values()))
+        return "".join((self.prelude, self.text, *self.find_included_files().values()))
 
     def _debug_files(self) -> Iterable[str]:
         return _parse_ptx(self.text).files.values()
@@ -104,7 +104,7 @@ class KernelSource:
             files = map(Path, self._debug_files())
             roots = (checkout_folder(), Path(sys.prefix).resolve())
             return listing.source_lines(file for file in files if any(map(file.resolve().is_relative_to, roots)))
-        included = self.included_files()
+        included = self.find_included_files()
 
         def read_lines(name: str) -> list[str] | None:
             path = self.find_included_file(name, included)
@@ -218,7 +218,9 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
     if source.is_ptx:
         return PtxModule(source.text, _find_entry(source.text, name))
     source, options = apply_include_options(source, options)
-    return _compile_module(source, name, options, arch, tuple(source.included_files().values()), build.compiler())
+    return _compile_module(
+        source, name, options, arch, tuple(source.find_included_files().values()), build.compiler_identity()
+    )
 
 
 def apply_include_options(
@@ -249,18 +251,18 @@ def apply_include_options(
 def compile_to_ptx(
     source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
 ) -> str:
-    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.ptx`.
+    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
 
     The first error, at the user's file, begins and ends the message: a log has room for one line.
     """
     try:
-        return build.ptx(
+        return build.compile_to_ptx(
             source.code + suffix,
             options,
             arch=arch,
             name=source.name,
             folders=source.folders,
-            included=tuple(source.included_files().values()),
+            included_texts=tuple(source.find_included_files().values()),
         )
     except CompileError as error:
         text = str(error).replace(f"{checkout_folder() if root is None else root}/", "")

@@ -84,7 +84,7 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
     """
     history = sides.history
     try:
-        evidence, limits = Evidence(sides), settings.limits()
+        evidence, limits = Evidence(sides), settings.evidence_limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)

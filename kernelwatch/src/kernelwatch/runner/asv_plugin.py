@@ -53,7 +53,7 @@ def setup() -> None:
     git_environment.set_environment()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.libraries()))
+    os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine
     problems = [
         problem for where, names in REQUIRED_PARAMETERS.items() if (problem := find_incompatibility(where, names))

@@ -125,7 +125,7 @@ def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: 
         raise PackageError(f"the package cannot be installed: {last_line}") from None
     project_variables = {
         project_root.VARIABLE: str(ROOT),
-        project_root.LIBRARIES: os.pathsep.join(project_root.libraries()),
+        project_root.LIBRARIES: os.pathsep.join(project_root.list_libraries()),
     }
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | project_variables
     with _open_process(python, scratch, variables | environment.env_vars, conf, scratch) as process:

@@ -76,7 +76,7 @@ class CommitMeasurement:
         """Measure the commit, and add the results."""
         task = self._make_task()
         for name in task.benchmarks:
-            texts, selected_places = rows.texts(self.benchmarks[name]["params"]), self._selected_places(name)
+            texts, selected_places = rows.texts(self.benchmarks[name]["params"]), self._select_places(name)
             selected_texts = [texts[place] for place in selected_places] if len(selected_places) < len(texts) else []
             self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
         counts = {group: len(places) for group, places in task.places.items()}
@@ -101,7 +101,7 @@ class CommitMeasurement:
             for name in names:
                 self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
-    def _selected_places(self, name: str) -> list[int]:
+    def _select_places(self, name: str) -> list[int]:
         """Return the selected places of a benchmark."""
         places: list[int] = self.benchmarks.benchmark_selection.get(name) or []
         return places
@@ -134,7 +134,7 @@ class CommitMeasurement:
         is_counted = any(group.startswith(f"{COUNTED}.") for group in self.selected_benchmarks)
         return Task(
             places={
-                group: sorted(set().union(*map(self._selected_places, names)))
+                group: sorted(set().union(*map(self._select_places, names)))
                 for group, names in self.selected_benchmarks.items()
             },
             benchmarks=[name for names in self.selected_benchmarks.values() for name in names],
@@ -174,13 +174,13 @@ class CommitMeasurement:
         self.configurations[configuration.group][configuration.place] = configuration
         names = self.selected_benchmarks[configuration.group]
         self.record.configurations.append(
-            (configuration, [name for name in names if configuration.place in self._selected_places(name)])
+            (configuration, [name for name in names if configuration.place in self._select_places(name)])
         )
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
         """Add a benchmark's values to asv's results."""
-        benchmark, places = self.benchmarks[name], self._selected_places(name)
+        benchmark, places = self.benchmarks[name], self._select_places(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
         samples: list[Any] = [None] * count

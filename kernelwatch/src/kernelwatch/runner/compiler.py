@@ -23,11 +23,14 @@ def choose_compiler(conf: Any) -> None:
     UserError
         The compiler is missing, is no release of CUDA, or compiles nothing.
     """
-    releases.use()
+    releases.use_requested_release()
     try:
         compiler = nvcc.find_nvcc()
         # A compiler that has compiled once is not tried again until it changes.
-        cache.lookup(cache.key("probe", *nvcc.programs(compiler)), lambda: NvccOutput(nvcc.probe(compiler), ""))
+        cache.lookup(
+            cache.make_key("probe", *nvcc.list_program_facts(compiler)),
+            lambda: NvccOutput(nvcc.compile_probe(compiler), ""),
+        )
         os.environ.setdefault("NVCC", str(compiler))
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
@@ -35,7 +38,7 @@ def choose_compiler(conf: Any) -> None:
     except (CompileError, OSError) as error:  # reported once here, not as the failure of every configuration
         raise UserError(str(error)) from None
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
-    kind, variable = releases.KEY
+    kind, variable = releases.MATRIX_KEY
     others = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}
-    installed = releases.found()
+    installed = releases.installed_release()
     conf.matrix = {**matrix, kind: others | ({variable: [installed]} if installed else {})}

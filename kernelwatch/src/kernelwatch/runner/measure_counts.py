@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from kernelwatch.benchmarks.compiled import cubin
-from kernelwatch.benchmarks.counted import in_groups
+from kernelwatch.benchmarks.compiled import compile_cubin
+from kernelwatch.benchmarks.counted import map_groups
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.errors import ERRORS
@@ -31,7 +31,7 @@ def send_all(task: Task, send: Sender) -> None:
         classes = {
             sweep.name for group, sweep in sweeps_by_class(registry.Kind.COUNTED).items() if group in task.places
         }
-        for line in source_lines.missing(Path(task.lines), classes):
+        for line in source_lines.iter_missing(Path(task.lines), classes):
             send(SourceLine(line))
 
 
@@ -73,11 +73,11 @@ def count_launches(task: Task, send: Sender) -> None:
 
         def count_checks(checks: Sequence[Check]) -> list[float | None]:
             outcomes.update(
-                in_groups(pool, transactions.outcomes, [launches[id(check.configuration)] for check in checks])
+                map_groups(pool, transactions.count_launches, [launches[id(check.configuration)] for check in checks])
             )
             return [_worst_ratio(numbers(check.configuration), check.stored.values) for check in checks]
 
-        fingerprints = in_groups(pool, transactions.fingerprints, launches.values())
+        fingerprints = map_groups(pool, transactions.hash_launches, launches.values())
         for configuration, launch, _ in selected:
             fingerprint = fingerprints.get(str(launch))
             configuration.fingerprint = f"{fingerprint}-{task.versions[configuration.group]}" if fingerprint else ""
@@ -90,7 +90,7 @@ def count_launches(task: Task, send: Sender) -> None:
             for configuration in unmeasured
             if str(launches[id(configuration)]) not in outcomes
         )
-        outcomes.update(in_groups(pool, transactions.outcomes, uncounted))
+        outcomes.update(map_groups(pool, transactions.count_launches, uncounted))
     for configuration in unmeasured:
         outcome = outcomes[str(launches[id(configuration)])]
         configuration.skipped = skip_reasons.format_missing(outcome.missing) if outcome.missing else ""
@@ -131,7 +131,7 @@ def compile_cubins(task: Task, send: Sender) -> None:
                 compiled.sha256,
                 launch.code_name,
                 arch,
-                machine_code.sha256(compiled.data),
+                machine_code.hash_machine_code(compiled.data),
             )
             configuration.block = registry.find_kernel(launch.kernel).find_fixed_block(launch.dtype)
             configuration.numbers = {
@@ -143,6 +143,6 @@ def compile_cubins(task: Task, send: Sender) -> None:
 def _compile_or_error(arguments: tuple[str, str, str, str]) -> Cubin | Exception:
     """Return a configuration's cubin, or the error that the compiler raised."""
     try:
-        return cubin(*arguments)
+        return compile_cubin(*arguments)
     except (NotImplementedError, *ERRORS) as error:
         return error

@@ -68,7 +68,7 @@ def write_jobs(address: str, turn: int) -> None:
         for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
                 with suppress(NotImplementedError):  # this commit lacks it
-                    job = timed.described(sweep, sweep.launch(params)).make_job(ready)
+                    job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))
 
@@ -139,7 +139,7 @@ class TimeMeasurement:
     def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
         """Return a configuration's description, whose job is built once. Raises as `build_job`'s."""
         launch, sweep = self._launches[key]
-        description = timed.described(sweep, launch)
+        description = timed.describe_job(sweep, launch)
         return build_job.JobDescription(cache(description.make_job), description.reference)
 
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
@@ -186,7 +186,7 @@ class TimeMeasurement:
         time = registry.time_benchmark(self._launches[key][1])
         samples = [sample for outcome in outcomes for sample in outcome.samples]
         configuration.numbers = self._select_numbers(
-            {time: samples, registry.control_benchmark(time): timed.ratios(*outcomes)}
+            {time: samples, registry.control_benchmark(time): timed.copy_ratios(*outcomes)}
         )
         configuration.rounds.append(len(outcome.samples))
         configuration.held_back = list(dict.fromkeys([*configuration.held_back, *outcome.held_back]))

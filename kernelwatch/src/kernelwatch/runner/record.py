@@ -50,11 +50,11 @@ class RunRecord:
     def collect_lines(self) -> dict[str, list[dict[str, Any]]]:
         """Return the lines of each record, by the suffix of its files."""
         self._complete_run()
-        compiler = releases.version(self._run.nvcc)
+        compiler = releases.parse_version(self._run.nvcc)
         return {
-            record.FILE: _to_json_lines([self._run]),
-            record.CUBINS_FILE: _to_json_lines(self._cubin_records(compiler)),
-            record.FINGERPRINTS_FILE: _to_json_lines(self._fingerprint_records(compiler)),
+            record.FILE: _make_json_lines([self._run]),
+            record.CUBINS_FILE: _make_json_lines(self._cubin_records(compiler)),
+            record.FINGERPRINTS_FILE: _make_json_lines(self._fingerprint_records(compiler)),
             record.LINES_FILE: self.source_lines,
         }
 
@@ -132,7 +132,7 @@ class RunRecord:
         return [line] if measured or reused else []
 
 
-def _to_json_lines(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
+def _make_json_lines(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
     return [to_builtins(line, order="deterministic") for line in lines]
 
 
@@ -143,7 +143,7 @@ def _utc_now() -> str:
 def _nvcc_release_line() -> str | None:
     """Return the version line that nvcc prints; None without nvcc."""
     try:
-        text = nvcc.version(nvcc.find_nvcc())
+        text = nvcc.version_text(nvcc.find_nvcc())
     except ERRORS:
         return None
     return next((line for line in text.splitlines() if "release" in line), text.strip())

@@ -40,7 +40,7 @@ from kernelwatch.toolchain import cache
 def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     """Measure the commits and benchmarks that `asv run` selected; return its exit code."""
     compiler.choose_compiler(conf)
-    if problem := cache.problem():
+    if problem := cache.find_problem():
         log.warning(problem)
     device = machine.find_gpu()
     if device is None:
@@ -84,7 +84,7 @@ def scratch_folder() -> Iterator[Path]:
     """Give this run and its processes a temporary folder, which also is their home if they have none."""
     with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
         variables = {"TMPDIR": folder, parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
-        if not cache_dir.is_there():
+        if not cache_dir.has_home():
             variables["HOME"] = folder  # pip needs one
         with mock.patch.object(tempfile, "tempdir", folder), mock.patch.dict(os.environ, variables):
             yield Path(folder)

@@ -52,7 +52,7 @@ def _sum_accesses(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) ->
     )
 
 
-def _merged_wavefronts(counters: LaunchCounters) -> float:
+def _count_merged_wavefronts(counters: LaunchCounters) -> float:
     """Return the wavefronts of shared memory, with neighbouring loads and stores merged as ptxas does."""
     merged = counters.merged
     unmerged = (access for access in counters.accesses if access.space == "shared" and access.kind not in merged)
@@ -89,7 +89,7 @@ TOTALS = {
         "wavefronts", "wavefronts of shared memory", _sum_accesses("wavefronts", spaces=("shared",)), True
     ),
     "merged_wavefronts": Metric(
-        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _merged_wavefronts, True
+        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _count_merged_wavefronts, True
     ),
 }
 METRICS = RATIOS | TOTALS

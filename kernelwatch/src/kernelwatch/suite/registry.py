@@ -128,7 +128,7 @@ def current_suite() -> Suite:
     """Return the project's suite. Raises KernelwatchError if none is named, SuiteError if its module fails."""
     if _registered:
         return _registered[-1]
-    setting = settings.suite()
+    setting = settings.suite_name()
     module, _, name = setting.partition(":")
     suite = getattr(_import_module(module), name, None)
     if not isinstance(suite, Suite):
@@ -195,11 +195,11 @@ def find_declared_kernel(name: str) -> Kernel:
     return kernels[name]
 
 
-def measured_folder() -> Path:
+def find_measured_folder() -> Path:
     """Return the folder of the measured code: the installed commit's package, or else its checkout."""
-    if not settings.package():
+    if not settings.package_name():
         return sources.checkout_folder()
-    file = importlib.import_module(settings.package()).__file__
+    file = importlib.import_module(settings.package_name()).__file__
     assert file is not None, "it is a package of files"
     return Path(file).parent
 
@@ -222,12 +222,12 @@ def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callab
     """Cache a function of a configuration by suite: a review of a history calls it at every commit."""
 
     @cache
-    def cached(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
+    def compute_once(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
         return compute(benchmark, dict(params))
 
     @wraps(compute)
     def wrapper(benchmark: str, params: Mapping[str, object]) -> T:
-        return cached(_suite_identity(), benchmark, *params.items())
+        return compute_once(_suite_identity(), benchmark, *params.items())
 
     return wrapper
 

@@ -1,4 +1,4 @@
-"""What a kernel occupies on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
+"""Resources of a kernel on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelwatch.errors import CompileError
 #: Lines of nvcc's output that report resources and are no warnings.
 _REPORT = re.compile(r"\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded|$)")
 
-#: What a report says of registers; of the stack frame, spill stores and spill loads; of static shared memory.
+#: Reports of registers; of the stack frame, spill stores and spill loads; of static shared memory.
 _REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -29,13 +29,13 @@ class Resources:
     stack_bytes: int
 
 
-def parse(messages: str, entry: str) -> Resources:
-    """Read the resources of the entry point `entry` off ptxas' report.
+def parse_resources(messages: str, entry: str) -> Resources:
+    """Read the resources of the entry point `entry` off the report of ptxas.
 
     Raises
     ------
     CompileError
-        The report does not speak of `entry`, or not in the words known here.
+        The report does not name `entry`, or is not in a known form.
     """
     *_, section = messages.partition(f"Compiling entry function '{entry}'")
     section, *_ = section.partition("Compiling entry function")
@@ -50,6 +50,6 @@ def parse(messages: str, entry: str) -> Resources:
     )
 
 
-def remarks(messages: str) -> str:
-    """What nvcc said beside its report: its warnings."""
+def extract_remarks(messages: str) -> str:
+    """Return nvcc's messages besides its report: its warnings."""
     return "\n".join(line for line in messages.splitlines() if not _REPORT.match(line))

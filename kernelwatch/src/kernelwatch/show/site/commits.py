@@ -19,8 +19,8 @@ _LISTED = 50
 @cache
 def measured() -> tuple[str, ...]:
     """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
-    if settings.package():
-        return (settings.package(),)
+    if settings.package_name():
+        return (settings.package_name(),)
     origins = [each.origin for each in registry.current_suite().kernels().values()]
     found = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
     return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
