@@ -19,5 +19,7 @@ def test_random_kernels(tmp_path: Path) -> None:
     load_function.current_context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)
-    wrong = {seed: found for seed in SEEDS if (found := ways.differences(ways.executor(ptx, seed), chip(seed)))}
+    wrong = {
+        seed: difference for seed in SEEDS if (difference := ways.differences(ways.executor(ptx, seed), chip(seed)))
+    }
     assert not wrong

@@ -19,7 +19,7 @@ EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"siz
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """A measuring process, which keeps the reference that all transposes share."""
+    """Run a measuring process, which keeps the reference that all transposes share."""
     with server.start_server():
         yield
 

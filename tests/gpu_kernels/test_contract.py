@@ -1,4 +1,4 @@
-"""What a kernel is, and may be: names that packages rely on, geometry, traffic, dtypes, and the refusal of the rest."""
+"""The contract of a kernel: names that packages rely on, geometry, traffic, dtypes, and refusals."""
 
 from __future__ import annotations
 
@@ -67,14 +67,18 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
     today = KERNELS[name]
     file = Path("/site/gpu_kernels/kernels", today.source.name)
     old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
-    given = {each: 33 + place for place, each in enumerate(old.parameters)}
-    counted = [transactions.count_launch(each, dtype, **given) for each in (old, today)]
-    assert [each.problem for each in counted] == [None, None]
+    arguments = {name_: 33 + place for place, name_ in enumerate(old.parameters)}
+    counted = [transactions.count_launch(kernel_, dtype, **arguments) for kernel_ in (old, today)]
+    assert [counted_launch.problem for counted_launch in counted] == [None, None]
     assert counted[0].counters.totals() == counted[1].counters.totals()
     facts = []
-    for each in (old, today):
-        numbers = [each.compute_geometry(dtype, **given), each.useful_bytes(dtype, **given), each.flops(**given)]
-        facts.append([*numbers, each.array_shapes(dtype, **given), each.compile_cubin(dtype, arch="sm_90")])
+    for kernel_ in (old, today):
+        numbers = [
+            kernel_.compute_geometry(dtype, **arguments),
+            kernel_.useful_bytes(dtype, **arguments),
+            kernel_.flops(**arguments),
+        ]
+        facts.append([*numbers, kernel_.array_shapes(dtype, **arguments), kernel_.compile_cubin(dtype, arch="sm_90")])
     assert facts[0] == facts[1]
 
 
@@ -82,12 +86,12 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
 def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of before contract 3, and of its first day, with a reason: no benchmark of them fails."""
 
-    def imported(_: str) -> Any:
+    def import_module(_: str) -> Any:
         if isinstance(package, Exception):
             raise package
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
-    monkeypatch.setattr(importlib, "import_module", imported)
+    monkeypatch.setattr(importlib, "import_module", import_module)
     monkeypatch.setattr(registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
     reason = "the package defines no kernelwatch kernels"
     with pytest.raises(NotImplementedError, match=reason), skip_reasons.skip_unknown_names():
@@ -95,7 +99,7 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
-    """Sums of `count` squares each."""
+    """Make a kernel with sums of `count` squares each."""
     body = (
         "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
     )
@@ -136,10 +140,10 @@ def test_a_half_is_near() -> None:
         assert arrays["in"].dtype == np.float64
         return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
 
-    for bound, said in ((64, None), (0.01, "of out is")):
+    for bound, message in ((64, None), (0.01, "of out is")):
         kernel = _sums(ulp={"float16": bound}, reference=sums)
-        found = transactions.count_launch(kernel, "float16", size=64, count=400).problem
-        assert found is None if said is None else said in str(found)
+        problem = transactions.count_launch(kernel, "float16", size=64, count=400).problem
+        assert problem is None if message is None else message in str(problem)
 
 
 #: Kernel, dtype, arguments -> grid and block, x first, and the bytes and operations that are useful.
@@ -235,8 +239,10 @@ def test_what_numba_takes() -> None:
     kernel = Kernel(
         "k", numba_arguments(outputs("out", "rows columns"), "rows", "columns"), 32, over=("rows",), file="k.cu"
     )
-    taken = [getattr(each, "value", each.name) for each in kernel.bind_arguments("float64", rows=3, columns=5)]
-    assert taken == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
+    bound_values = [
+        getattr(argument, "value", argument.name) for argument in kernel.bind_arguments("float64", rows=3, columns=5)
+    ]
+    assert bound_values == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +291,7 @@ def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> No
         KERNELS[name].bind_arguments(dtype, **arguments), KERNELS[name].compute_geometry(dtype, **arguments)
 
 
-def _of_length(shape: Any) -> Kernel:
+def _make_kernel_of_length(shape: Any) -> Kernel:
     return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
 
 
@@ -322,12 +328,12 @@ def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception],
         (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
         (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
         (
-            lambda: _of_length("n-5").bind_arguments("int8", n=5),
+            lambda: _make_kernel_of_length("n-5").bind_arguments("int8", n=5),
             ArgumentError,
             r"is \(0,\) here; lengths are positive integers",
         ),
         (
-            lambda: _of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
+            lambda: _make_kernel_of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
             ArgumentError,
             r"is \(2.5,\) here; lengths are",
         ),
@@ -352,7 +358,7 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "taken", "found"),
+    ("value", "type_text", "expected"),
     [
         (5, "u4", np.uint32(5)),
         (-1, "u4", np.int32(-1)),
@@ -365,22 +371,22 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
         (0.5, "f4", np.float32(0.5)),
     ],
 )
-def test_values(value: float, taken: str, found: np.generic | None) -> None:
+def test_values(value: float, type_text: str, expected: np.generic | None) -> None:
     """A number has the type that the entry point takes; PTX does not tell signed from unsigned ones."""
-    one = ScalarArgument("n", value)
-    if found is None:
+    argument = ScalarArgument("n", value)
+    if expected is None:
         with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
-            one.to_numpy(np.dtype(taken))
+            argument.to_numpy(np.dtype(type_text))
     else:
-        typed = one.to_numpy(np.dtype(taken))
-        assert (typed, typed.dtype) == (found, found.dtype)
+        typed = argument.to_numpy(np.dtype(type_text))
+        assert (typed, typed.dtype) == (expected, expected.dtype)
 
 
 def test_what_numba_takes_of_an_array() -> None:
     """Two addresses of Python's, elements, an element's bytes, the address, lengths and strides in bytes."""
     arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
     bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bind_arguments("int8", h=3, w=5)
-    values = [each.value if isinstance(each, ScalarArgument) else each.shape for each in bound]
+    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
     assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
 
 
@@ -388,12 +394,12 @@ def test_arguments_lie_as_an_entry_point_takes_them() -> None:
     """Each at a multiple of its alignment; what does not fit is told."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
-    taken: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
+    layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
     bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
-    packed, places = pack_arguments(bound, taken)
+    packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
     assert places == (8,)
     with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
-        pack_arguments(bound, taken[:3])
+        pack_arguments(bound, layout[:3])
     with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
-        pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], taken[2:3])
+        pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])

@@ -1,4 +1,4 @@
-"""What is measured: launches as texts, and the sweeps that asv's classes are made from."""
+"""Measured launches: their texts, and the sweeps that asv's classes are made from."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
     ],
 )
 def test_no_launch(text: str, message: str) -> None:
-    """What is not a launch is refused, with what is wanted."""
+    """A text that is no launch is refused, with the right form."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 
@@ -106,16 +106,16 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 ]
 
 
-@pytest.mark.parametrize(("benchmark", "params", "text", "known"), CONFIGURATIONS)
+@pytest.mark.parametrize(("benchmark", "params", "text", "facts"), CONFIGURATIONS)
 def test_what_a_configuration_launches(
-    benchmark: str, params: dict[str, Any], text: str, known: tuple[int | None, int | None, bool]
+    benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None, bool]
 ) -> None:
-    """Parameters as asv gives them, and as it stores them, as texts. What nobody knows of is no "not verified"."""
+    """Parameters may be asv's values or stored texts. An unknown configuration does not count as "not verified"."""
     expected = Launch.parse(text)
     assert registry.find_launch(benchmark, params) == expected
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
-    assert (registry.find_useful_bytes(benchmark, params), registry.find_flops(benchmark, params)) == known[:2]
-    assert registry.find_code_name(benchmark, params) == (expected.code_name if known[2] else None)
+    assert (registry.find_useful_bytes(benchmark, params), registry.find_flops(benchmark, params)) == facts[:2]
+    assert registry.find_code_name(benchmark, params) == (expected.code_name if facts[2] else None)
     assert registry.is_verified(benchmark, params)
 
 
@@ -136,33 +136,38 @@ def test_what_is_shown(shown: dict[str, int], size: int) -> None:
 def test_what_a_module_defines_is_measured() -> None:
     """Not what it imports, nor what it keeps for itself, nor a class without axes."""
     module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
-    for name, of, held in (("Own", "mine", axes), ("_Own", "mine", axes), ("Other", "its", axes), ("Base", "mine", {})):
-        setattr(module, name, type(name, (kw.Counted,), {"__module__": of, **held}))
-    assert [each.__name__ for each in base.iter_benchmarks(module)] == ["Own"]
+    for name, module_name, attributes in (
+        ("Own", "mine", axes),
+        ("_Own", "mine", axes),
+        ("Other", "its", axes),
+        ("Base", "mine", {}),
+    ):
+        setattr(module, name, type(name, (kw.Counted,), {"__module__": module_name, **attributes}))
+    assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Own"]
 
 
 def test_every_kernel_is_measured() -> None:
     """A kernel of the package that no sweep names would be watched by nobody."""
-    every = list(KERNELS)
+    all_kernels = list(KERNELS)
     for sweeps in (registry.current_suite().timed, registry.current_suite().counted):
-        assert set(every) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
-    assert every == list(registry.current_suite().compiled.axes["kernel"])
+        assert set(all_kernels) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
+    assert all_kernels == list(registry.current_suite().compiled.axes["kernel"])
 
 
 def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
     """Of the sweeps with a kernel whose PTX has shared memory."""
     for sweep in registry.current_suite().counted:
-        launches = {(each.kernel, each.dtype) for each in map(sweep.launch, sweep.points())}
+        launches = {(launch_.kernel, launch_.dtype) for launch_ in map(sweep.launch, sweep.points())}
         modules = [registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
-        entries = [each.ptx.partition(f".entry {each.entry}(")[2].partition(".entry ")[0] for each in modules]
+        entries = [module_.ptx.partition(f".entry {module_.entry}(")[2].partition(".entry ")[0] for module_ in modules]
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 
 def test_kernels_are_measured_in_the_dtypes_that_they_have() -> None:
-    """What a kernel is counted with is what it is for; what only moves, with one of each size."""
-    for name, found in registry.current_suite().dtypes.items():
-        assert found == set(KERNELS[name].dtypes or found), name
-        assert KERNELS[name].dtypes or name in MIXED or found == set(MOVED)
+    """Kernels are counted in the dtypes that they support; kernels that only move data, with one of each size."""
+    for name, dtypes in registry.current_suite().dtypes.items():
+        assert dtypes == set(KERNELS[name].dtypes or dtypes), name
+        assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)
 
 
 def test_every_launch_is_one_of_the_catalog() -> None:

@@ -52,8 +52,8 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
     """Words are loaded and sectors stored wherever the arrays begin, by every grid, and nothing beside is touched."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
-    whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
-    matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
+    memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
+    matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
     geometry = catalog.KERNELS[NAME].compute_geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]

@@ -126,13 +126,13 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 def test_counted_and_verified(name: str) -> None:
     """Each is right; with a reference that says otherwise it is not, and with none nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
-    found = transactions.count_launch(kernel, dtype, **extents)
-    assert found.problem is None
-    assert found.counters.totals()["load_requests"] > 0
+    counted_launch = transactions.count_launch(kernel, dtype, **extents)
+    assert counted_launch.problem is None
+    assert counted_launch.counters.totals()["load_requests"] > 0
     right = kernel.reference
     assert right is not None
     try:
-        kernel.reference = lambda **known: tuple(map(_spoiled, _several(right, known)))
+        kernel.reference = lambda **variables: tuple(map(_spoil, _call_reference(right, variables)))
         assert "element [0" in str(transactions.count_launch(kernel, dtype, **extents).problem)
         kernel.reference = None
         assert transactions.count_launch(kernel, dtype, **extents).problem is None
@@ -141,7 +141,7 @@ def test_counted_and_verified(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "taken"),
+    ("parameter", "layout"),
     [
         (".param .u64 .ptr .global .align 4 x", (8, 8, np.dtype("u8"))),
         (".param .align 4 .u64 .ptr x", (8, 4, np.dtype("u8"))),
@@ -152,28 +152,28 @@ def test_counted_and_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_what_an_entry_point_takes(parameter: str, taken: ParameterLayout | None) -> None:
-    """Whether others may launch it or not, and whatever a pointer points to; what cannot be read is named."""
+def test_what_an_entry_point_takes(parameter: str, layout: ParameterLayout | None) -> None:
+    """Layouts are read of public and private entry points, and of any pointer; an unreadable one is named."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
-    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if taken is None else nullcontext():
-        assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), taken]
+    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
+        assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
 
 
-def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:
-    found = expressions.call_with_known(right, known)
-    return found if isinstance(found, tuple) else (found,)
+def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
+    outputs_ = expressions.call_with_known(right, variables)
+    return outputs_ if isinstance(outputs_, tuple) else (outputs_,)
 
 
-def _spoiled(array: Any) -> Any:
+def _spoil(array: Any) -> Any:
     """Return an array of which one bit of the first element is another."""
-    other = np.array(array, order="C")
-    other.view(np.uint8).reshape(-1)[0] ^= 64
-    return other
+    spoiled = np.array(array, order="C")
+    spoiled.view(np.uint8).reshape(-1)[0] ^= 64
+    return spoiled
 
 
-def _copy(*arguments: Parameter | str, body: str, **more: Any) -> Kernel:
+def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
     text = f"__global__ void copy(float* out, float* in, int n) {{ int i = threadIdx.x; {body} }}"
-    return Kernel("copy", arguments, 32, grid=(1,), text=text, **more)
+    return Kernel("copy", arguments, 32, grid=(1,), text=text, **fields)
 
 
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
@@ -213,9 +213,9 @@ def test_another_kernel_is_the_reference() -> None:
         transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
         is None
     )
-    said = transactions.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
-    assert said is not None
-    assert said.startswith("element [1] of out is")
+    problem = transactions.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
+    assert problem is not None
+    assert problem.startswith("element [1] of out is")
 
 
 LINES = {
@@ -247,8 +247,8 @@ def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)
     axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
-    made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
-    monkeypatch.setattr(registry, "current_suite", lambda: made)
+    suite = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
     assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
-    (found,) = source_lines.iter_missing(tmp_path, {"Copy"})
-    assert [line for line in found["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]
+    (record_,) = source_lines.iter_missing(tmp_path, {"Copy"})
+    assert [line for line in record_["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]

@@ -82,7 +82,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
 
 @pytest.mark.parametrize("is_in_pieces", [False, True])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
-@pytest.mark.parametrize(("text", "name", "place", "said"), FLIPPED)
+@pytest.mark.parametrize(("text", "name", "place", "message"), FLIPPED)
 def test_a_flipped_bit_is_found(
     text: str,
     name: str,

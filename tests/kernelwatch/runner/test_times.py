@@ -235,5 +235,5 @@ def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
         msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
     ]
     sweep = Small.sweep
-    expected = [kw.timed.describe_job(sweep, sweep.launch(point)).job(ready) for point in list(sweep.points())[:3]]
+    expected = [kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready) for point in list(sweep.points())[:3]]
     assert jobs == expected

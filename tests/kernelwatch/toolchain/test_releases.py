@@ -53,23 +53,25 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
         conf = Config.load(str(ROOT / "asv.conf.json"))
         conf.matrix = {**matrix, **watched}
         compiler.choose_compiler(conf)
-        (found,) = environment.get_environments(conf, [])
-        assert found.env_vars == ({releases.VARIABLE: name} if name else {})
-        more = "-numpy2" if matrix else ""
-        assert found.name == f"virtualenv-py3{more}" + (f"-{releases.VARIABLE}{name}" if name else "")
-        folders.add(found.dir_name)
+        (environment_,) = environment.get_environments(conf, [])
+        assert environment_.env_vars == ({releases.VARIABLE: name} if name else {})
+        suffix = "-numpy2" if matrix else ""
+        assert environment_.name == f"virtualenv-py3{suffix}" + (f"-{releases.VARIABLE}{name}" if name else "")
+        folders.add(environment_.dir_name)
     assert len(folders) == 1
 
 
 @pytest.mark.parametrize(
     "use", [releases.use_requested_release, lambda: compiler.choose_compiler(None)], ids=["by itself", "a run"]
 )
-@pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_what_is_no_release(use: Callable[[], object], given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("release_text", ["13", "new", "13.5.0; x", "../13.5.0"])
+def test_what_is_no_release(use: Callable[[], object], release_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused wherever kernels are compiled, before pip sees it."""
-    monkeypatch.setenv(releases.VARIABLE, given)
+    monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-    with pytest.raises(UserError, match=re.escape(f"CUDA_TOOLKIT={given} is no release of CUDA, such as 13.0.2; ")):
+    with pytest.raises(
+        UserError, match=re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
+    ):
         use()
 
 
@@ -105,11 +107,11 @@ def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "kept"))
     if cicc:
-        found = releases.install_nvcc("1.2.0")
-        assert found == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
-        assert (found.parents[1] / "nvvm/bin/cicc").exists()
+        installed = releases.install_nvcc("1.2.0")
+        assert installed == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
+        assert (installed.parents[1] / "nvvm/bin/cicc").exists()
         monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-        assert releases.install_nvcc("1.2.0") == found
+        assert releases.install_nvcc("1.2.0") == installed
     else:
         with pytest.raises(UserError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"):
             releases.install_nvcc("1.2.0")

@@ -1,6 +1,6 @@
 """The base classes of benchmarks of kernels. They run under plain asv as they are; the runner executes them faster.
 
-`import kernelwatch.benchmarks as kw`, and not the classes themselves: asv would take what a module imports for its own.
+`import kernelwatch.benchmarks as kw`, not the classes themselves: asv takes imported classes for the module's own.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def run(words: Sequence[str] | None = None) -> int:
     if (status := _run_asv("run", "--record-samples", *arguments)) not in (
         0,
         2,
-    ):  # nothing was measured, or nobody waits
+    ):  # nothing was measured, or the run was interrupted
         return status
     from kernelwatch.show import summary  # noqa: PLC0415 -- measuring does not need the code that shows results
     from kernelwatch.show.site import publisher  # noqa: PLC0415

@@ -52,13 +52,13 @@ def _compile_tool(tool: Kernel, arch: str) -> bytes:
 
 
 def compile_tools(arch: str) -> None:
-    """Compile all tools into the cache. Errors as `Kernel.cubin`."""
+    """Compile all tools into the cache. Errors as `Kernel.compile_cubin`."""
     for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP):
         _compile_tool(tool, arch)
 
 
 def make_call(tool: Kernel, **arguments: int) -> Call:
-    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes. Errors as `Kernel.cubin`."""
+    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes. Errors as `Kernel.compile_cubin`."""
     bound = tool.bind_arguments(DTYPE, **arguments)
     parameters, addresses = pack_arguments(bound, [(8, 8, None)] * len(bound))
     shape = tool.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)

@@ -157,7 +157,9 @@ def histories(name: str | None, root: Path) -> list[History]:
             "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
         )
     try:
-        return [History(each, root, compiler=compilers.find_requested_compiler()) for each in ([name] if name else known)]
+        return [
+            History(each, root, compiler=compilers.find_requested_compiler()) for each in ([name] if name else known)
+        ]
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 

@@ -197,7 +197,7 @@ class TimeMeasurement:
         Raises
         ------
         NotImplementedError, WrongOutputError, MeasuringError
-            As `client.ask`.
+            As `client.request_outcome`.
         """
         description = self._cached_description(key)
 

@@ -25,7 +25,7 @@ class Resources:
     spill_bytes: int
     #: Bytes of static shared memory a block.
     shared_bytes: int
-    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and what is spilled.
+    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and spills.
     stack_bytes: int
 
 
