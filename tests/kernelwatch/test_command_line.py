@@ -39,7 +39,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
 
 
 #: Where an error was raised that nobody foresaw.
-PLACE = f"(unforeseen, at {__file__}:"
+PLACE = f"(unexpected, at {__file__}:"
 
 
 def _raising(error: BaseException) -> Callable[..., int]:

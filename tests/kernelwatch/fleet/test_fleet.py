@@ -274,7 +274,7 @@ def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("present", "message"),
     [
-        ([{}], "no worker came within 0 s"),
+        ([{}], "no worker connected within 0 s"),
         ([{"a": "gpu-x", "b": "gpu-y"}], "several kinds, gpu-x, gpu-y: give each kind a scheduler of its own"),
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
@@ -282,7 +282,7 @@ def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
 def test_nobody_is_left(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no worker came, all are gone, or they are of several kinds, it ends after a while, and says so."""
+    """A backfill without workers, or with workers of several kinds, ends after a while, with the reason."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 

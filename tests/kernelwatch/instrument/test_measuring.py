@@ -285,9 +285,9 @@ FALLS_OFF = """\
 
 
 def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was measured stays, one configuration fails, and each that follows is skipped with the reason.
+    """Earlier outcomes stay, one configuration fails, and each later one is skipped with the reason.
 
-    Where one process ends, the next begins; all end with the run.
+    After a process ends, the next one starts; all end with the run.
     """
     script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
     script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
