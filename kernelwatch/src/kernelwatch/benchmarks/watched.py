@@ -149,10 +149,10 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
         "title": kernel.name,
         **attributes,
     }
-    class_: Any = types.new_class(
+    watched_class: Any = types.new_class(
         class_name, (Watched,), {"frame": sys._getframe(1)}, lambda names: names.update(class_attributes)
     )
-    return class_.module_names
+    return watched_class.module_names
 
 
 def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:

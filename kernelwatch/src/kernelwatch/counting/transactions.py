@@ -123,8 +123,8 @@ def _execute(
         shape.grid,
         shape.block,
         [
-            arrays[argument.name] if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype_)
-            for argument, (_, _, dtype_) in zip(bound, layout, strict=True)
+            arrays[argument.name] if isinstance(argument, ArrayArgument) else argument.to_numpy(parameter_dtype)
+            for argument, (_, _, parameter_dtype) in zip(bound, layout, strict=True)
         ],
         dynamic_shared=shape.dynamic_shared,
         races="error",

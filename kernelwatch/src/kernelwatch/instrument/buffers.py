@@ -196,8 +196,11 @@ class Rotation:
         They lie in a row, without regard to the buffers.
         """
         count = min(group.room for group in self._groups) // pad_length(length)
-        output, input_ = (int(group.memory) for group in self._groups)
-        return [(output + start, input_ + start) for start in range(0, count * pad_length(length), pad_length(length))]
+        output_address, input_address = (int(group.memory) for group in self._groups)
+        return [
+            (output_address + start, input_address + start)
+            for start in range(0, count * pad_length(length), pad_length(length))
+        ]
 
     def read_array(self, array: DeviceArray, index: int, start: int, target: Any) -> None:
         """Copy an array of launch `index` and its guard, from byte `start` on, into a host array."""

@@ -165,14 +165,16 @@ def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
         )
         for argument in arguments
     ]
-    return f"{next((name for name, kernel_ in kernels if kernel_.reference is kernel.reference), kernel.name)} {facts}"
+    return (
+        f"{next((name for name, candidate in kernels if candidate.reference is kernel.reference), kernel.name)} {facts}"
+    )
 
 
 def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
     """Describe the instrument's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
     output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
-    input_ = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
+    input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
     copy = replace(launch, dtype=helper_kernels.DTYPE, arguments=helper_kernels.copy_arguments(output.nbytes))
 
     def make_job(ready: Ready) -> Job:
@@ -180,14 +182,14 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
             name=str(launch),
             package_digest=package_digest(),
             **_call_fields(helper_kernels.DEVICE_COPY, copy, ready),
-            arrays=(output, input_),
+            arrays=(output, input_array),
             useful_bytes=2 * output.nbytes,
             reference=f"{launch.kernel} {output.nbytes}",
             **job_fields,
         )
 
     def fill_reference(memory: Bytes) -> None:
-        _write_part(input_.repeat_block(output.nbytes), memory)
+        _write_part(input_array.repeat_block(output.nbytes), memory)
 
     return JobDescription(make_job, Reference(buffers.pad_length(output.nbytes), fill_reference))
 

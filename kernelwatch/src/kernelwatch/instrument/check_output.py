@@ -135,12 +135,12 @@ class _OutputComparison:
         expected = reference.view(np.float64).reshape(array.shape)
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
-            guard, tolerance_ = (
+            guard, ulp_tolerance = (
                 buffers.pad_length(array.nbytes) - array.nbytes,
                 UlpTolerance(array.dtype, array.ulp or 0.0),
             )
             tolerance.check_within_tolerance(
-                self._describe_array(index, array), expected, guard, read_bytes, tolerance_
+                self._describe_array(index, array), expected, guard, read_bytes, ulp_tolerance
             )
 
     def _piece_in_all_sets(self, array: DeviceArray, start: int, length: int, address: int) -> _ExpectedPiece:
@@ -185,7 +185,7 @@ class _OutputComparison:
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
         """Return the name of an array in messages; with several outputs, it names the output."""
-        suffix = f", {array.name}" if sum(array_.is_written for array_ in self._job.arrays) > 1 else ""
+        suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
         return f"{self._job.name}, buffer {index}{suffix}"
 
     def _make_error(self, array: DeviceArray, byte: int, actual: bytes, expected: bytes) -> WrongOutputError:

@@ -52,25 +52,25 @@ def hash_facts(*parts: object) -> str:
 
 
 @cache
-def hash_function(function_: Callable[..., Any]) -> str:
+def hash_function(function: Callable[..., Any]) -> str:
     """Return the fingerprint of a function's module, and of everything that it imports of its package and the suite's.
 
     If the source does not tell its imports, the fingerprint covers the whole installed package.
     """
-    files, package = find_sources(function_), registry.find_measured_folder()
+    files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
         files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     return hash_facts({module: path.read_bytes() for module, path in files.items()})
 
 
-def find_sources(function_: object) -> dict[str, Path] | None:
+def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that a function's result can depend on, by their modules without the package's name.
 
     None if the source does not tell: for anything but a function of a module, and for a closure.
     """
     name = (
-        function_.__globals__.get("__name__", "")
-        if isinstance(function_, FunctionType) and not function_.__closure__
+        function.__globals__.get("__name__", "")
+        if isinstance(function, FunctionType) and not function.__closure__
         else ""
     )
     if _module_file(name) is None:

@@ -58,7 +58,7 @@ def compile_tools(arch: str) -> None:
 
 
 def make_call(tool: Kernel, **arguments: int) -> Call:
-    """Return the call of a tool for its arguments, `size` elements of WIDTH bytes for one. Errors as `compile_tools`."""
+    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes. Errors as `load_tool`."""
     bound = tool.bind_arguments(DTYPE, **arguments)
     parameters, addresses = pack_arguments(bound, [(8, 8, None)] * len(bound))
     shape = tool.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)
@@ -73,7 +73,7 @@ def make_call(tool: Kernel, **arguments: int) -> Call:
 
 
 def load_tool(tool: Kernel, **arguments: int) -> BoundKernel:
-    """Load a tool in the current context. Arguments as `make_call`, errors as `Kernel.compile_cubin`."""
+    """Load a tool in the current context. Arguments as `make_call`; errors as `Kernel.compile_cubin`."""
     return BoundKernel(make_call(tool, **arguments))
 
 

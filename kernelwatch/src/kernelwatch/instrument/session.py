@@ -166,8 +166,10 @@ class Session:
     def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> JobBuffers:
         """Return a job's buffers; memory that the session keeps is released for them if need be."""
         _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
-        memory_ = self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)
-        contents = {part.array.name: part.view_in(memory_) for part in prefilled}
+        reference_bytes = (
+            self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)
+        )
+        contents = {part.array.name: part.view_in(reference_bytes) for part in prefilled}
         allocate = device.allocate if last.is_small else self._arena.allocate
         make_buffers = partial(JobBuffers, job, last.buffer_stack, allocate, contents, has_waves=not last.is_small)
         for release in (self.references.release, self._arena.release):

@@ -86,12 +86,12 @@ def cover_or_finer(
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
-        tile = tuple(side_.tile for side_ in sides)
-        is_ragged = any(side_.length % multiple for side_ in sides)
+        tile = tuple(grid_side.tile for grid_side in sides)
+        is_ragged = any(grid_side.length % multiple for grid_side in sides)
         tile = ragged[tile] if is_ragged else tile
-        tiled = [side_._replace(tile=extent) for side_, extent in zip(sides, tile, strict=True)]
-        if math.prod(side_.tiles for side_ in tiled) < (least_ragged if is_ragged else least):
-            tiled = [side_._replace(tile=min(side, side_.tile)) for side_ in tiled]
+        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, tile, strict=True)]
+        if math.prod(grid_side.tiles for grid_side in tiled) < (least_ragged if is_ragged else least):
+            tiled = [grid_side._replace(tile=min(side, grid_side.tile)) for grid_side in tiled]
         return cover(kernel, tiled, multiprocessors)
 
     return grid
@@ -126,7 +126,7 @@ def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
     """Return the lengths for these extents, of one length, several, or a function of extents that returns such."""
     lengths = expressions.call_with_known(value, extents) if callable(value) else value
-    return [evaluate_length(length_, extents) for length_ in ([lengths] if np.ndim(lengths) == 0 else lengths)]
+    return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:

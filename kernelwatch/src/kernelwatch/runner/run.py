@@ -47,8 +47,8 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         # NVML may not name a device, such as a slice of a GPU: its times would be stored under a machine without a GPU.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     results = folders.results(Path(conf.results_dir))
-    environments_ = list(environments.get_environments(conf, options.get("env_spec")))
-    if not environments_:
+    asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
+    if not asv_environments:
         raise UserError("No environments selected")
     repo = get_repo(conf)
     if options.get("pull", True):
@@ -68,14 +68,14 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         for place, commit in enumerate(in_turns):
             log.info(f"describing what {commit[:8]} launches ({place + 1} of {len(in_turns)})")
             try:
-                with commit_process.start_process(conf, environments_[0], repo, commit, folder) as child:
+                with commit_process.start_process(conf, asv_environments[0], repo, commit, folder) as child:
                     child.write_jobs(place)
             except PackageError as error:
                 raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return SuiteRun(conf, repo, load_machine(options, device), options, results, folder, facts).measure(
-            commits, environments_
+            commits, asv_environments
         )
 
 
@@ -133,10 +133,10 @@ class SuiteRun:
     discovered: tuple[str, str, CommitProcess] | None = None
     exit_stack: ExitStack = field(default_factory=ExitStack)
 
-    def measure(self, commits: Sequence[str], environments_: Sequence[Any]) -> int | None:
+    def measure(self, commits: Sequence[str], asv_environments: Sequence[Any]) -> int | None:
         """Measure commits in asv's environments; return the exit code."""
         with self.exit_stack:
-            discovery = self._discover_benchmarks(commits, environments_[0])
+            discovery = self._discover_benchmarks(commits, asv_environments[0])
             benchmarks = Benchmarks(self.conf, discovery.benchmarks, regex=self.options.get("bench"))
             if not self.options.get("dry_run"):
                 self.machine.save(self.conf.results_dir)
@@ -152,8 +152,8 @@ class SuiteRun:
             if machine.nvml_handle() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             if (returns := self.options.get("_returns")) is not None:
-                returns.update(machine_params=vars(self.machine), environments=environments_, benchmarks=benchmarks)
-            for commit, environment in product(commits, environments_):
+                returns.update(machine_params=vars(self.machine), environments=asv_environments, benchmarks=benchmarks)
+            for commit, environment in product(commits, asv_environments):
                 self._measure_commit(commit, environment, benchmarks, discovery.groups)
         return 2 if self.has_failed else None
 

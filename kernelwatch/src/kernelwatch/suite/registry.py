@@ -257,9 +257,9 @@ def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
 
 def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[[Kernel, Launch], T]) -> T | None:
     """Return a query of a configuration's kernel; None if the kernel is unknown or takes other arguments or dtypes."""
-    launch_ = find_launch(benchmark, params)
+    launch = find_launch(benchmark, params)
     try:
-        return None if launch_ is None else query(find_declared_kernel(launch_.kernel), launch_)
+        return None if launch is None else query(find_declared_kernel(launch.kernel), launch)
     except (TypeError, KernelwatchError):
         return None
 
@@ -267,19 +267,19 @@ def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[
 @_cache_by_suite
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if they are unknown."""
-    launch_ = find_launch(benchmark, params)
+    launch = find_launch(benchmark, params)
     with suppress(TypeError):  # the kernel takes other arguments
-        if launch_ is not None and launch_.kernel == matrix_copy.NAME:
-            return matrix_copy.useful_bytes(launch_.dtype, **launch_.arguments)
+        if launch is not None and launch.kernel == matrix_copy.NAME:
+            return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
     return _query_kernel(
-        benchmark, params, lambda kernel, launch_: kernel.useful_bytes(launch_.dtype, **launch_.arguments)
+        benchmark, params, lambda kernel, launch: kernel.useful_bytes(launch.dtype, **launch.arguments)
     )
 
 
 @_cache_by_suite
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None if there are none, or if unknown."""
-    return _query_kernel(benchmark, params, lambda kernel, launch_: kernel.flops(**launch_.arguments)) or None
+    return _query_kernel(benchmark, params, lambda kernel, launch: kernel.flops(**launch.arguments)) or None
 
 
 @_cache_by_suite
@@ -291,5 +291,5 @@ def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
 @_cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None for the library's own copy."""
-    launch_ = find_launch(benchmark, params)
-    return None if launch_ is None or launch_.kernel == matrix_copy.NAME else launch_.code_name
+    launch = find_launch(benchmark, params)
+    return None if launch is None or launch.kernel == matrix_copy.NAME else launch.code_name

@@ -94,10 +94,10 @@ def _compile_cached(
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
     is_through_pycuda = target == "ptx" and nvcc_call.can_import_pycuda()
-    compile_ = nvcc_call.compile_with_pycuda if is_through_pycuda else nvcc_call.compile_with_nvcc
+    call_nvcc = nvcc_call.compile_with_pycuda if is_through_pycuda else nvcc_call.compile_with_nvcc
     compiled = cache.lookup(
         cache.make_key(text, target, *key_parts, arch, *compiler_identity()),
-        lambda: compile_(nvcc.find_nvcc(), target, options, arch, text),
+        lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
     )
     remarks = resources.extract_remarks(compiled.messages)
     if remarks:
