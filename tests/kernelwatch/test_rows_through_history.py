@@ -96,15 +96,15 @@ CONSTANTS: dict[str, int | str] = {
     "#define N (128ull / 2) // of a block": 64,
     "const int N = 1 << 5;": 32,
     "static constexpr unsigned int M = 3, N = 2*M + 1;": 7,
-    "constexpr int NN = 3; // constexpr int N = 4;": "named 0 times",
-    "#define N 1\n#define N 2": "named 2 times",
+    "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
+    "#define N 1\n#define N 2": "declared 2 times",
     "#define N sizeof(float)": "no length",
 }
 
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constants_of_a_source(text: str) -> None:
-    """Integers as a source names them; what is named otherwise, or by several values, is none."""
+    """Integer constants are read from declarations; other forms, or several values, are errors."""
     expected = CONSTANTS[text]
     if isinstance(expected, int):
         assert earlier_forms.read_constant("N", text) == expected
@@ -175,5 +175,5 @@ def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
         assert row.commit_form is (row, *row.earlier)[place], text
-    with pytest.raises(ArgumentError, match="k: earlier it takes m, which no launch gives; give a value"):
+    with pytest.raises(ArgumentError, match="k: earlier= needs argument m, but no launch provides it; give a value"):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])
