@@ -22,7 +22,7 @@ from kernelwatch.toolchain import nvcc_call
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kernel is there, with shares of all that it moves; what no run has counted says so, and is not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
-    monkeypatch.setattr(counting, "count", pytest.fail)
+    monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
         shown = {source["kernel"]: source for source in transactions.sources(results)}
         assert set(shown) == set(registry.current_suite().kernels())
