@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.cli.failures import without_traceback
+from kernelwatch.cli.failures import catch_errors
 from kernelwatch.show import commands
 from tests.stored import BASE, HEAD, pair, samples, write
 
-compare = without_traceback(commands.compare)
+compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 

@@ -35,7 +35,7 @@ class Side:
     @property
     def compiler(self) -> str | None:
         """The compiler of the results, as `kernelwatch.toolchain.releases` calls it; None for the default."""
-        return compilers.of_results(self.results.env_vars)
+        return compilers.compiler_of_results(self.results.env_vars)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
     results of both are newest. Errors and `root` are as of `find`.
     """
-    names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
+    names = [compilers.find_requested_compiler({compilers.VARIABLE: each}) for each in (base, head)]
     known = histories(machine, root)
     both = [[each.by(name) for name in names] for each in known if {*names} <= {*each.compilers}]
     every = {each for history in (*known, *itertools.chain(*both)) for each in history.commits()}
@@ -157,7 +157,9 @@ def histories(name: str | None, root: Path) -> list[History]:
             "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
         )
     try:
-        return [History(each, root, compiler=compilers.named()) for each in ([name] if name else known)]
+        return [
+            History(each, root, compiler=compilers.find_requested_compiler()) for each in ([name] if name else known)
+        ]
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 

@@ -85,12 +85,14 @@ def compare(sides: Sides, root: Path, names: Set[str] | None = None) -> Comparis
     """
     history = sides.history
     try:
-        evidence, limits = Evidence(sides), settings.limits()
+        evidence, limits = Evidence(sides), settings.evidence_limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
     lone: dict[str, list[Lone]] = {place: [] for place in LONE}
-    controls = {registry.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
+    controls = {
+        registry.control_benchmark(benchmark) for benchmark in history.benchmarks("time")
+    }  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
     pairs = [pair for benchmark in every for pair in _paired(sides, benchmark, lone)]
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
@@ -200,7 +202,7 @@ def _rows(sides: Sides, pairs: list[Pair], noise: Noise, evidence: Evidence) -> 
             params=base.params,
             kernel=kernel(benchmark, base.params),
             code_unchanged=evidence.machine_code_unchanged(benchmark, base),
-            verified=registry.verified(benchmark, base.params) or "arch" in base.params,
+            verified=registry.is_verified(benchmark, base.params) or "arch" in base.params,
         )
-        useful = registry.useful_bytes(benchmark, base.params) if is_timed or row.is_moved else None
+        useful = registry.find_useful_bytes(benchmark, base.params) if is_timed or row.is_moved else None
         yield replace(row, useful_bytes=useful)

@@ -49,7 +49,7 @@ class Evidence:
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
-        known = registry.code_name(benchmark, point.params)
+        known = registry.find_code_name(benchmark, point.params)
         if known is None:
             return None
         # Whole cubins name their compiler: those of two compilers always differ.

@@ -28,6 +28,6 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        return registry.declared_kernel(kernel).fixed(dtype)
+        return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
     except ERRORS:
         return None

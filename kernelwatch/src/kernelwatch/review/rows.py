@@ -84,7 +84,7 @@ class Row:
         """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
         told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         found = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()]
-        _, sweep = registry.current().benchmarks.get(self.benchmark, (None, None))
+        _, sweep = registry.current_suite().benchmarks.get(self.benchmark, (None, None))
         of_sweep = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
         return " ".join([*found, *(word for word, holds in of_sweep.items() if holds)])
 
@@ -138,5 +138,5 @@ def failures(verdict: Verdict, lones: Iterable[Lone]) -> list[Failure]:
 
 def kernel(benchmark: str, params: Mapping[str, str]) -> str:
     """The kernel that a configuration launches; of another suite's benchmark, the benchmark."""
-    launch = registry.launch(benchmark, params)
+    launch = registry.find_launch(benchmark, params)
     return benchmark if launch is None else launch.kernel

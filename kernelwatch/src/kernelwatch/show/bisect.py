@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.bisect.metric import matching
@@ -61,13 +61,13 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     options = parser.parse_args(words)
     try:
         wanted = matching(options.metric)
-        releases.use()
+        releases.use_requested_release()
         good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
         with numbers(wanted, options.machine, root) as known:
             found = search(options.metric, wanted, good, bad, known)
             sys.stdout.write(_document(found) if options.json else _text(found, root))
     except (CannotCompareError, git.GitError) as error:
-        return cannot("search", error)
+        return report_failure("search", error)
     return found.exit_code
 
 
@@ -98,9 +98,9 @@ exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 st
         with numbers([wanted], options.machine, root) as known:
             value = known.value(at, wanted)
     except git.GitError as error:
-        return cannot("judge", f"{error}; begin with git bisect start --no-checkout")
+        return report_failure("judge", f"{error}; begin with git bisect start --no-checkout")
     except CannotCompareError as error:
-        return cannot("judge", error)
+        return report_failure("judge", error)
     if value is None:
         print(f"skip: {at[:8]} has no number")
         return 125
@@ -146,7 +146,7 @@ def _lines(found: Search, root: Path) -> Iterator[str]:
         if found.matched > 1:
             yield f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
     touch = "commit touches" if len(found.commits) == 1 else "commits touch"
-    yield f"{len(found.commits)} {touch} {settings.package() or 'the project'}; {len(found.log)} looked at"
+    yield f"{len(found.commits)} {touch} {settings.package_name() or 'the project'}; {len(found.log)} looked at"
     yield from (textwrap.shorten(commit(*each), terminal.COLUMNS - 2) for each in found.log)
     if found.review is not None:
         yield from ("", *report.render(found.review).splitlines())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commits import CannotCompareError, find, of_compilers
@@ -65,7 +65,7 @@ docs/review.md of kernelwatch has the rules.
     listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
     add("--at-least", type=_share, default=AT_LEAST, metavar="PERCENT", help=listed)
     traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
-    add("--trade", choices=TRADES, default=settings.trade(), help=traded)
+    add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)
     options = parser.parse_args(words)
     name, *others = options.machine or [None]
     if others:  # none of them wins silently
@@ -77,7 +77,7 @@ docs/review.md of kernelwatch has the rules.
         every = [of_compilers(*given, options.commit, name, root)] if options.compilers else find(*given, name, root)
         found = [replace(compared(one, root), trade=options.trade) for one in every]
     except CannotCompareError as error:
-        return cannot("compare", error)
+        return report_failure("compare", error)
     found.sort(key=Comparison.badness)
     sys.stdout.write(FORMATS[options.format](found, 0.0 if options.all else options.at_least, options.all))
     return found[0].exit_code

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.review.commits import CannotCompareError, few, histories
@@ -54,7 +54,7 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
         known = histories(options.machine, root)
         every = [each for one in known for each in standing(one) if each.is_drift or not options.drift]
     except (CannotCompareError, OSError, ValueError) as error:
-        return cannot("tell regressions", one_line(error))
+        return report_failure("tell regressions", one_line(error))
     if unknown := {commit for one in known for commit, branch in one.graph.branches.items() if branch == UNKNOWN}:
         told = few(sorted(unknown))
         print(f"left out: {told}, which git does not know here; run: git fetch --unshallow --all", file=sys.stderr)

@@ -57,7 +57,7 @@ class Cubins:
     def _read(self, folder: Path) -> set[str]:
         """Read a machine's lines; the architectures that they name."""
         lines = [line for path in paths(folder, CUBINS_FILE) for line in _lines(path, _written(path)) if line.cubins]
-        lines = [line for line in lines if compilers.name(line.nvcc) == self._compiler]
+        lines = [line for line in lines if compilers.series_name(line.nvcc) == self._compiler]
         for line in lines:
             self._known.setdefault((line.commit, line.arch), {}).update(line.cubins)
             self._codes.setdefault((line.commit, line.arch), {}).update(line.code)

@@ -75,7 +75,7 @@ def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> 
     """What a compiler did not measure: commit, measurement -> parameters -> the commit whose numbers they have."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     lines = read(results_dir, name, FINGERPRINTS_FILE)
-    for line in (each for each in lines if compilers.name(each.get("nvcc")) == compiler):
+    for line in (each for each in lines if compilers.series_name(each.get("nvcc")) == compiler):
         for group in {*line["fingerprints"], *line["reused"]}:
             known = found.setdefault((line["commit"], measurement(group)), {})
             for params in line["fingerprints"].get(group, ()):

@@ -109,7 +109,7 @@ class History:
         self._benchmarks = Benchmarks.load(config)
         self._every = list(reading.documents(self.folder))
         self._points: dict[tuple[Document, str], tuple[Point, ...]] = {}
-        measured = [compilers.of_results(results.env_vars) for results in self._every]
+        measured = [compilers.compiler_of_results(results.env_vars) for results in self._every]
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(dict.fromkeys(measured))
         self._runs: dict[str, list[dict[str, Any]]] = {}
@@ -118,12 +118,12 @@ class History:
         for run in self.runs:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
-        self._choose(compiler or compilers.own(measured))
+        self._choose(compiler or compilers.primary_compiler(measured))
 
     def _choose(self, compiler: str | None) -> None:
         #: The compiler whose results these are.
         self.compiler = compiler
-        self._commits = [each for each in self._every if compilers.of_results(each.env_vars) == compiler]
+        self._commits = [each for each in self._every if compilers.compiler_of_results(each.env_vars) == compiler]
         self._environments: dict[str, dict[str, Document]] = {}
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
@@ -247,8 +247,8 @@ class History:
         if benchmark and self.why_not_run(results, benchmark):
             return []
         every = self._runs.get(results.commit_hash, [])
-        name = compilers.of_results(results.env_vars)
-        own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
+        name = compilers.compiler_of_results(results.env_vars)
+        own = [run for run in every if compilers.series_name(compilers.parse_version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
         began = results.results[benchmark].started_at if benchmark else None
         return ran if benchmark is None or began is None else record.wrote(ran, results.commit_hash, benchmark, began)

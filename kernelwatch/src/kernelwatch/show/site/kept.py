@@ -28,7 +28,7 @@ _LIBRARY = Path(__file__).parents[2]
 
 def reviews(history: History, review: Callable[[str], Any], root: Path = ROOT) -> list[Any]:
     """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
-    path = cache_dir.cache("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
+    path = cache_dir.cache_folder("published") / f"{_digest(str(history.folder.resolve()), history.machine)}.json"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = dict(orjson.loads(path.read_bytes()))
@@ -79,5 +79,5 @@ def _content(path: Path) -> str:
 @cache
 def _code(root: Path) -> str:
     """Return the digest of this library's code, and of the project's."""
-    folders = (_LIBRARY, *(root / each for each in settings.code()))
+    folders = (_LIBRARY, *(root / each for each in settings.code_folders()))
     return _digest(*map(_content, sorted({path for folder in folders for path in folder.rglob("*.py")})))

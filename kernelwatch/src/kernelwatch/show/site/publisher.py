@@ -14,7 +14,7 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.repo import get_repo
 
-from kernelwatch.cli.failures import without_traceback
+from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
@@ -84,7 +84,7 @@ def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
     return Shown(history, data.values(history, list(benchmarks)), changes(history, repo))
 
 
-@without_traceback
+@catch_errors
 def main(words: Sequence[str] | None = None) -> int:
     """Write the project's pages alone, without asv's, and say where they are."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
