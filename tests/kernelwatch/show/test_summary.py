@@ -26,7 +26,10 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
     Each commit of a run is told its own, and what no commit will have in one line.
     """
-    history, never = History("nvidia-h200", ROOT), f"{skip_reasons.NEVER}addition has no int8; it has float32, float64"
+    history, never = (
+        History("nvidia-h200", ROOT),
+        f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
+    )
     told = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
     noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in told]
     text, head = git.text, [HEAD]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.skip_reasons import reason_of
+from kernelwatch.instrument.skip_reasons import generalize_reason
 from kernelwatch.review.compare import Review
 from kernelwatch.show import report
 from kernelwatch.store import git
@@ -24,7 +24,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
         if entry["commit"] == results.commit_hash:
-            skipped[reason_of(entry["reason"])] += entry["configurations"]
+            skipped[generalize_reason(entry["reason"])] += entry["configurations"]
     yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
@@ -50,7 +50,7 @@ def verdict(history: History, head: str) -> str:
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(machine.default_name(machine.gpu()), ROOT)
+    history = History(machine.default_name(machine.find_gpu()), ROOT)
     results = history.commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)

@@ -125,9 +125,9 @@ def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | s
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
-        source = sources.Source(compiled.text, folders, name=compiled.file)
+        source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
-            ptx = sources.compiled(*sources.with_options(source, options, root), "sm_90", root)
+            ptx = sources.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
             break
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)

@@ -12,7 +12,7 @@ from ptxcount.source.cpp_types import TYPES
 from ptxcount.source.names import split
 
 _LAUNCH = re.compile(r"(\w+)\s*(?:<([^;{}]*)>)?\s*<<<(.*?)>>>\s*\(([^;]*)\)\s*;", re.DOTALL)
-_INITIAL = expressions.INITIAL.format()
+_INITIAL = expressions.INITIALIZER.format()
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
@@ -60,6 +60,6 @@ def _number(text: str, before: str, depth: int = 8) -> str:
         return f"({_number(''.join(known[-1]), before, depth - 1)})" if known and depth else name
 
     try:
-        return str(int(expressions.value(re.sub(r"\b[A-Za-z_]\w*", value, expressions.from_cpp(text)), {})))
+        return str(int(expressions.evaluate(re.sub(r"\b[A-Za-z_]\w*", value, expressions.translate_cpp(text)), {})))
     except (ArgumentError, NameError, TypeError, ZeroDivisionError):
         return ""

@@ -168,7 +168,7 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
         "kernel": failure.kernel,
         "configurations": f"{len(failure.lones)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _LARGEST,
-        "verified": registry.verified(first.benchmark, first.params),
+        "verified": registry.is_verified(first.benchmark, first.params),
         "evidence": [failure.reason],
         "base": base,
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},
