@@ -9,7 +9,7 @@ import numpy as np
 
 from ..isa.atomic_operations import Turns
 from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, occupancy
+from ..lanes.warps import Array, find_occupancy
 from ..util.errors import Source
 from ..util.findings import Finding
 from .samples import EXECUTIONS, Sample, sampled
@@ -111,7 +111,7 @@ class Access:
 
     def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
         """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active."""
-        on = occupancy(active, shape)
+        on = find_occupancy(active, shape)
         count = on.requests
         self.requests += count
         self.useful_bytes += on.threads * self.width

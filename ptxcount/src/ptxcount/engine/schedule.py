@@ -14,7 +14,7 @@ from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
 from ..isa.registry import Step
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
+from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
 from ..machine.chunk import EVERYONE, Chunk
 from ..ptx.program import TYPES, Instruction, Register
 from ..util.errors import (
@@ -125,7 +125,7 @@ class Schedule:
         """Who waits where."""
         places = [(index, threads, "before") for index, threads in self._waiting.items()]
         places += [(each.at, each.threads, "at the barrier in") for each in self._come if each.at is not None]
-        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads wait {how} {self._code[index].source}"
+        counts = [f"{find_occupancy(threads, self._chunk.shape).threads} threads wait {how} {self._code[index].source}"
                   for index, threads, how in places]  # fmt: skip
         return ", ".join(counts[:_SHOWN])
 
@@ -141,7 +141,7 @@ class Schedule:
             text = "it has not ended in the time that it was given"
             raise chunk.fault(TimeLimitExceededError, text, source=code.source)
         counters = chunk.context.counters
-        on = occupancy(active, chunk.shape)
+        on = find_occupancy(active, chunk.shape)
         counters.thread_instructions += count * on.threads
         counters.warp_instructions += count * on.requests
         for chunk.instruction, step, dead in code.steps:
@@ -238,7 +238,9 @@ class Schedule:
             fault = chunk.fault(
                 DivergentBarrierError, f"other warps of its block {text}: undefined in CUDA", source=source
             )
-            chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
+            chunk.context.find(
+                "divergent-barrier", source, fault.what, find_occupancy(chunk.active, chunk.shape).threads
+            )
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..counting.counters import Access, LaunchCounters
 from .listing import Lines, text_of
-from .patterns import array_of, pattern
-from .picture import Picture, picture
+from .patterns import find_array_name, find_pattern
+from .picture import Picture, draw_access
 
 #: Lines below this part are summed up.
 _LEAST = 0.01
@@ -49,8 +49,8 @@ class Cost(NamedTuple):
         each = f"{self.amount / requests:.4g}"
         text = f"{self.worst.kind}: {each} {self.unit.removesuffix('s') if each == '1' else self.unit} a request"
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
-        found = pattern(self.worst)
-        return text + (f"; {found.words}" if found else "")
+        found = find_pattern(self.worst)
+        return text + (f"; {found.description}" if found else "")
 
 
 def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
@@ -61,7 +61,7 @@ def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
     found: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
     for each in counters.accesses:
         unit = "sectors" if each.sectors else "wavefronts"
-        array = array_of(each, counters.arrays, words) or f"{each.space} memory"
+        array = find_array_name(each, counters.arrays, words) or f"{each.space} memory"
         found[unit, array, each.source.file, each.source.line, each.kind].append(each)
     made = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in found.items()]
     made = [each for each in made if each.amount]
@@ -84,8 +84,12 @@ def pictures(found: Sequence[Cost]) -> dict[int, Picture]:
     of = sums(found)
     excess = [(each.amount - each.least) / of[each.unit] for each in found]
     for n in sorted(range(len(found)), key=lambda n: -excess[n]):
-        drawn = picture(found[n].worst) if excess[n] >= _WORTH else None
-        if drawn and len(made) < _PICTURES and drawn.text() not in [each.text() for each in made.values()]:
+        drawn = draw_access(found[n].worst) if excess[n] >= _WORTH else None
+        if (
+            drawn
+            and len(made) < _PICTURES
+            and drawn.format_text() not in [each.format_text() for each in made.values()]
+        ):
             made[n] = drawn
     return made
 
@@ -114,6 +118,6 @@ def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Ite
         yield f"{one.amount / of[one.unit]:>10.0%}  {place}  {text_of(source.file, source.line, lines_of)}".rstrip()
         yield f"            {one.words}"
         if n in drawn:
-            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].text().splitlines()), "")
+            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].format_text().splitlines()), "")
     for each, amount in few.items():
         yield f"       {amount} {each} at lines with less than {_LEAST:.0%} each"
