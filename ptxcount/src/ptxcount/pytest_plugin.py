@@ -18,7 +18,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
     from .cli.arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .engine.launch import compiled, count  # noqa: PLC0415
+    from .engine.launch import compile_entry, count  # noqa: PLC0415
     from .source.cpp_types import checked  # noqa: PLC0415
     from .source.nvcc import ARCH  # noqa: PLC0415
 
@@ -32,7 +32,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         words: Sequence[str],
         **more: Any,
     ) -> LaunchCounters:
-        made, entry = compiled(root / file, kernel, more.pop("flags", ""), more.pop("arch", ARCH))
+        made, entry = compile_entry(root / file, kernel, more.pop("flags", ""), more.pop("arch", ARCH))
         given = checked(arguments(words, root), words, entry, made.files)
         return count(made.ptx, entry, grid, block, given, **more)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..isa.block_barriers import Barrier, barrier_of
+from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.registry import Step
 from ..machine.chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
@@ -84,7 +84,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     variables = [v for v in all_variables.values() if v.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
-    addresses, _ = lay_out_variables((each for each in variables if each.space == "shared"), reserved)
+    addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
         kernel,
         flow,
@@ -117,7 +117,7 @@ def _bind_instructions(entry: Entry) -> list[Step]:
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
     """Lay out variables in shared or local memory from an offset on; return offsets and end. Dynamic memory is last."""
     places = {}
-    for variable in sorted(variables, key=lambda each: each.size is None):
+    for variable in sorted(variables, key=lambda candidate: candidate.size is None):
         places[variable.name] = -(-start // variable.align) * variable.align
         start = places[variable.name] + (variable.size or 0)
     return places, start
@@ -149,5 +149,5 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
 def _find_barrier(instruction: Instruction) -> Barrier | None:
     """Return the barrier of an instruction; None if it is unsupported, as no thread passes it."""
     with suppress(UnsupportedInstructionError):
-        return barrier_of(instruction)
+        return parse_barrier(instruction)
     return None

@@ -94,10 +94,10 @@ def run(
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
     """The shared variables of the kernel; the one of dynamic size reaches to the end."""
-    for each in kernel.variables:
-        if each.space == "shared" and each.name in context.symbols:
-            first = context.symbols[each.name]
-            yield first, context.shared_size - first if each.size is None else each.size, each.name
+    for shared in kernel.variables:
+        if shared.space == "shared" and shared.name in context.symbols:
+            first = context.symbols[shared.name]
+            yield first, context.shared_size - first if shared.size is None else shared.size, shared.name
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
@@ -114,11 +114,11 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
             for access in context.accesses.values():
                 access.whole = True  # other blocks are no further executions
             schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
-        one = schedules.pop()
-        parts = one.run()
-        if parts == [one]:
-            schedules.appendleft(one)
-            stuck = 1 if one.moved else stuck + 1
+        schedule = schedules.pop()
+        parts = schedule.run()
+        if parts == [schedule]:
+            schedules.appendleft(schedule)
+            stuck = 1 if schedule.moved else stuck + 1
         else:
             schedules += parts
             stuck = 0
@@ -129,8 +129,11 @@ def _count_merged(kernel: Executable, context: Context) -> None:
     single = {which for group in kernel.neighbours for which in group.members.values()}
     alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
     for kind in sorted({each.kind for each in context.merged.values()}):
-        mine = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
-        context.counters.merged[kind] = sum(each.requests for each in mine), sum(each.wavefronts for each in mine)
+        accesses = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
+        context.counters.merged[kind] = (
+            sum(each.requests for each in accesses),
+            sum(each.wavefronts for each in accesses),
+        )
 
 
 def _make_context(
@@ -147,9 +150,9 @@ def _make_context(
     names: Sequence[str],
 ) -> Context:
     threads = prod(block)
-    for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
+    for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
         if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
-            raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
+            raise LaunchError(f"{dimension} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
     most, exact = kernel.entry.most or threads, kernel.entry.exact or block
@@ -174,7 +177,7 @@ def _make_context(
     usable = [variable for variable in kernel.variables if not variable.problem]
     sizes: dict[str, int] = {}
     for space, start in (("shared", kernel.reserved), ("local", 0)):
-        places, sizes[space] = lay_out_variables((each for each in usable if each.space == space), start)
+        places, sizes[space] = lay_out_variables((candidate for candidate in usable if candidate.space == space), start)
         symbols |= places
     symbols |= symbols_of_code
     pointing: list[tuple[Variable, Array]] = []
@@ -194,9 +197,9 @@ def _make_context(
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
     shared = sizes["shared"] + dynamic_shared
-    own = shared - kernel.reserved
-    if dynamic_shared < 0 or own > MAX_SHARED:
-        raise LaunchError(f"{own} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
+    own_bytes = shared - kernel.reserved
+    if dynamic_shared < 0 or own_bytes > MAX_SHARED:
+        raise LaunchError(f"{own_bytes} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
     parameters = _pack_parameters(kernel.entry, args, layout, names)
@@ -230,7 +233,7 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
 
 
 def _match_variables(variables: Sequence[Variable], given_values: Mapping[str, Given]) -> dict[str, Given]:
-    """What variables of the module are given, by their names in the PTX."""
+    """Match given values to variables of the module, by their names in the PTX."""
     contents: dict[str, Given] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in given_values.items():

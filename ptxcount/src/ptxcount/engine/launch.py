@@ -10,7 +10,7 @@ from typing import Any
 
 from ..counting.counters import LaunchCounters
 from ..machine.argument_layout import Given
-from ..source.adapters import adapted
+from ..source.adapters import adapt_kernel
 from ..source.declarations import declarations
 from ..source.names import find_entry
 from ..source.nvcc import ARCH, Compilation, compilation
@@ -118,19 +118,19 @@ def count(
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
             raise LaunchError(f"{name} limit {limit}: it must be positive")
-    given = adapted(source_or_ptx, entry, arguments, arch)
-    flags = " ".join(filter(None, (given.flags, flags)))
-    made, entry_name = compiled(given.source, given.entry, flags, arch)
-    threads = given.block if block is None else block
+    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch)
+    flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
+    compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch)
+    threads = adapted_kernel.block if block is None else block
     if threads is None:
         raise LaunchError("block: the number of threads is needed")
     return run(
-        made.ptx,
+        compilation.ptx,
         entry_name,
         _extent("grid", grid),
         _extent("block", threads),
-        given.arguments,
-        dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
+        adapted_kernel.arguments,
+        dynamic_shared=adapted_kernel.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
         unwritten=unwritten,
@@ -138,42 +138,44 @@ def count(
         distinct=True,
         cluster=None if cluster is None else _extent("cluster", cluster),
         time_limit=time_limit,
-        names=given.names,
+        names=adapted_kernel.names,
     )
 
 
 def is_ptx(source_or_ptx: Path | str) -> bool:
-    """Whether a file is PTX, by its name's end, .ptx, or a text, by a line that begins with ``.version``."""
+    """Tell if a file is PTX, by its name's end, .ptx, or a text, by a line that begins with ``.version``."""
     if isinstance(source_or_ptx, Path):
         return source_or_ptx.suffix == ".ptx"
     return _VERSION.search(source_or_ptx) is not None
 
 
-def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
+def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
     """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
 
     A template is instantiated where the source does not: the kernel's name has its arguments then.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
-        made = compilation_of(source, flags, arch)
-        return made, find_entry(made.ptx, entry)
+        compilation = compilation_of(source, flags, arch)
+        return compilation, find_entry(compilation.ptx, entry)
     try:
-        made = compilation_of(source, flags, arch, [qualified(source, entry)])
+        compilation = compilation_of(source, flags, arch, [qualify_name(source, entry)])
     except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
-        made = compilation_of(source, flags, arch)
-        if find_entry(made.ptx, entry) == entry:
+        compilation = compilation_of(source, flags, arch)
+        if find_entry(compilation.ptx, entry) == entry:
             raise error from None
-    name = find_entry(made.ptx, entry)
+    name = find_entry(compilation.ptx, entry)
     if name == entry:  # uint32_t is spelled unsigned int
-        name = find_entry(made.ptx, entry.partition("<")[0])
-    return made, name
+        name = find_entry(compilation.ptx, entry.partition("<")[0])
+    return compilation, name
 
 
-def qualified(source: Path | str, name: str) -> str:
+def qualify_name(source: Path | str, name: str) -> str:
     """A template's instance with the namespaces that the source declares the template in, if it does so once."""
-    base, bracket, rest = name.partition("<")
-    found = {each.name for each in declarations(_text(source)) if f"::{each.name}".endswith(f"::{base}")}
-    return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
+    base, bracket, template_arguments = name.partition("<")
+    qualified_names = {
+        declaration.name for declaration in declarations(_text(source)) if f"::{declaration.name}".endswith(f"::{base}")
+    }
+    return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
 
 
 def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
@@ -195,12 +197,12 @@ def _text(source: Path | str) -> str:
         raise LaunchError(f"{source}: {error.strerror}") from None
 
 
-def _extent(what: str, value: int | Sequence[int]) -> Index3:
+def _extent(dimension: str, value: int | Sequence[int]) -> Index3:
     try:
         numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
     except TypeError:
         numbers = []
     if not 1 <= len(numbers) <= 3:
-        raise LaunchError(f"{what} {value!r}: one to three whole numbers are needed")
+        raise LaunchError(f"{dimension} {value!r}: one to three whole numbers are needed")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z

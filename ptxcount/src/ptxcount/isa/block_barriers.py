@@ -24,8 +24,8 @@ class Barrier(NamedTuple):
     aligned: bool = False
 
 
-def barrier_of(instruction: Instruction) -> Barrier:
-    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, or ``barrier.cluster.wait``.
+def parse_barrier(instruction: Instruction) -> Barrier:
+    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive`` or ``barrier.cluster.wait``.
 
     Raises `UnsupportedInstructionError` if the instruction has another form.
     """
@@ -33,8 +33,8 @@ def barrier_of(instruction: Instruction) -> Barrier:
         expect_count(instruction, 0)
         return Barrier(None, None, True)
     waits = "sync" in instruction.modifiers
-    known = {"sync" if waits else "arrive"}
-    if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
+    allowed = {"sync" if waits else "arrive"}
+    if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
         raise unsupported(instruction)
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
@@ -48,7 +48,7 @@ def _barrier(instruction: Instruction) -> Step | None:
     if "warp" in instruction.modifiers:
         return None
     if not {"cluster", "arrive"} <= {*instruction.modifiers}:
-        barrier_of(instruction)
+        parse_barrier(instruction)
     return lambda chunk: None
 
 
@@ -62,7 +62,7 @@ _OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
 
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
-def _reduced(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
+def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
     """The second half of ``bar.red`` (`lowering`)."""
     came = spread(chunk.active, chunk.shape)
     return [_OF_BLOCK[operation](came & predicate, came)]

@@ -33,7 +33,7 @@ _LAZY_MODULES = {
     "wgmma": "hopper.wgmma",
 }
 #: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
-_HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
+_HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Modifiers that may be left out to find a row of the table, fewest first.
 _OPTIONS: tuple[frozenset[str], ...] = (
@@ -48,7 +48,7 @@ _REASONS = {
 
 
 def bind_instruction(instruction: Instruction) -> Step:
-    """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
+    """Bind an instruction that is no jump to a step; the step of an unsupported one raises."""
     try:
         step = _find_step(instruction)
     except UnsupportedInstructionError as error:
@@ -124,7 +124,7 @@ def _bind_computation(instruction: Instruction) -> Step:
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     elif kind.kind == "v":
-        compute = floating.on_halves(compute, _PAIRS[kind.name])
+        compute = floating.wrap_for_halves(compute, _PAIRS[kind.name])
     rule = SUM_RULES.get(key) if kind.kind in "sub" else None
 
     def compute_values(chunk: Chunk, *values: Value) -> list[Value]:
@@ -168,7 +168,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     compare = _comparison(comparison, kind, "ftz" in names)
 
-    def compared(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
+    def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
         outcomes = compare(left, right)
         if not pair and len(places) > 1:
             outcomes.append(~outcomes[0])
@@ -180,7 +180,9 @@ def _bind_comparison(instruction: Instruction) -> Step:
         return [words[0] | words[1] << np.uint32(16) if pair else words[0]]
 
     writes = [(place, types[0] if as_set else _PRED) for place in places]
-    return step_of(instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True)
+    return step_of(
+        instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compare_values, sums=True
+    )
 
 
 def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
@@ -189,7 +191,7 @@ def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Valu
         compare = FLOAT_COMPARISONS[comparison]
 
         def floats(left: Value, right: Value) -> list[Array]:
-            both = zip(*(numbers_of(as_array(each, kind), kind) for each in (left, right)), strict=True)
+            both = zip(*(numbers_of(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
             return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in both]
 
         return floats
@@ -209,4 +211,4 @@ def numbers_of(words: Array, kind: Type) -> list[Array]:
     if kind.kind == "f":
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
-    return [bfloat.to_float(each) if kind.kind == "e" else each.view(np.float16) for each in halves]
+    return [bfloat.decode_bits(half) if kind.kind == "e" else half.view(np.float16) for half in halves]

@@ -56,11 +56,11 @@ def _sum_with_carry(instruction: Instruction) -> Step | None:
     carry = (CARRY, CARRY.type)
 
     def total(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
-        a, b = (each.view(f"u{kind.size}") for each in summands(*values[:count]))
-        before = values[count] if carries_in else np.zeros((1, 1), bool)
-        return add(a, b, before.astype(f"u{kind.size}"))
+        a, b = (summand.view(f"u{kind.size}") for summand in summands(*values[:count]))
+        carry_in = values[count] if carries_in else np.zeros((1, 1), bool)
+        return add(a, b, carry_in.astype(f"u{kind.size}"))
 
-    reads = [*((each, kind) for each in sources), *[carry] * carries_in]
+    reads = [*((source, kind) for source in sources), *[carry] * carries_in]
     return step_of(instruction, [(target, kind), *[carry] * carries_out], reads, total)
 
 
@@ -72,7 +72,7 @@ def _parts(words: Array, kind: Type, size: int) -> list[Array]:
 
 
 def _dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
-    first, second = (TYPES[each] for each in kinds)
+    first, second = (TYPES[kind_name] for kind_name in kinds)
     pairs = zip(_parts(a, first, size), _parts(b, second, 1)[skipped:], strict=False)
     return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
 

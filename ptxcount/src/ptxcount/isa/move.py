@@ -13,7 +13,7 @@ from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
 from .arithmetic.floating import positive
-from .arithmetic.small_float import PAIRS, decoded, encoded
+from .arithmetic.small_float import PAIRS, decode_small, encode_small
 from .operands import as_array, expect_count, plus, split_name, unsupported
 from .registry import Step, binds, op, step_of
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
@@ -43,13 +43,13 @@ def _encode_pair(relu: str | None, kind: str, chunk: Chunk, *floats: Array) -> l
         halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
     else:
         halves = np.stack(np.broadcast_arrays(*floats[::-1]), axis=-1)
-    parts = encoded(PAIRS[kind], positive(halves) if relu else halves)
+    parts = encode_small(PAIRS[kind], positive(halves) if relu else halves)
     return [parts[..., 0] | (parts[..., 1].astype(np.uint16) << np.uint16(8))]
 
 
 @op("cvt.rn(.relu)?.f16x2.(e4m3x2|e5m2x2)", "b32 = b16")
 def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list[Array]:
-    low, high = (decoded(PAIRS[kind], byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8))
+    low, high = (decode_small(PAIRS[kind], byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8))
     halves = [(positive(half) if relu else half) for half in (low, high)]
     bits = [np.where(np.isnan(half), _HALF_NAN, half.view(np.uint16)).astype(np.uint32) for half in halves]
     return [bits[0] | (bits[1] << np.uint32(16))]
@@ -135,7 +135,7 @@ def _bind_move(instruction: Instruction) -> Step:
         raise unsupported(instruction, f"{count} parts of .{kind.name}")
     parts = [(item, part) for item in group.items]
     if group is target:
-        return step_of(instruction, parts, [(source, kind)], lambda chunk, whole: _split_parts(whole, part))
+        return step_of(instruction, parts, [(source, kind)], lambda chunk, packed: _split_parts(packed, part))
     return step_of(
         instruction,
         [(target, kind)],

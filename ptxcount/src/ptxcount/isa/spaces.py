@@ -30,21 +30,23 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def window_base(space: str) -> int:
-    """What a generic address has more than one in a state space, by its name in PTX."""
+    """Return the base of a state space in generic addresses, by its name in PTX."""
     return WINDOWS.index(SPACES[space]) << WINDOW_BITS
 
 
 def find_space(instruction: Instruction) -> str | None:
-    """The state space that an instruction names; None for generic addresses."""
+    """Find the state space that an instruction names; None for generic addresses."""
     return next((SPACES[name] for name in instruction.modifiers if name in SPACES), None)
 
 
-def decode_access(instruction: Instruction, *more: str, named: bool = False) -> tuple[str | None, int, Type, list[str]]:
+def decode_access(
+    instruction: Instruction, *allowed: str, named: bool = False
+) -> tuple[str | None, int, Type, list[str]]:
     """State space, elements, type, and what else the modifiers say: nothing but ``more``, unless that is ``named``."""
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
-    extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in more)]
+    extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
     unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?"
     if unsupported_form or (extra and not named):
         raise unsupported(instruction)
@@ -58,7 +60,7 @@ def decode_access(instruction: Instruction, *more: str, named: bool = False) -> 
 
 
 def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
-    """A function that gives the state space and the address within it, if the active threads are in one."""
+    """Make a function that returns the state space of the active threads and their addresses within it."""
     if space is not None:
         return lambda chunk: (space, read(chunk))
 
@@ -72,20 +74,20 @@ def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[st
 
 
 def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
-    """A function that gives an address within shared memory; `UnsupportedInstructionError` for any other."""
+    """Make a reader of shared addresses; it raises `UnsupportedInstructionError` for any other space."""
     resolve = make_resolver(find_space(instruction), read)
 
     def read_place(chunk: Chunk) -> Value:
-        resolved_space, found = resolve(chunk)
+        resolved_space, address = resolve(chunk)
         if resolved_space != "shared":
             raise unsupported(instruction, f"in {resolved_space} memory")
-        return found
+        return address
 
     return read_place
 
 
 def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array]]:
-    """The state spaces of generic addresses, the addresses there, and the active threads that have one."""
+    """Yield each state space of generic addresses, the addresses within it, and the mask of their threads."""
     addresses, active = spread(dense(value).view(np.int64), chunk.shape), spread(chunk.active, chunk.shape)
     windows = addresses >> WINDOW_BITS
     valid_windows = np.where((windows >= 0) & (windows < len(WINDOWS)), windows, 0)
@@ -98,7 +100,7 @@ def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array
 def make_access(
     space: str | None, read: Reader, access: Callable[[Chunk, str, Value], list[Array]]
 ) -> Callable[[Chunk], list[Array]]:
-    """An access to a state space, or to each that the active threads have generic addresses of."""
+    """Make an access to a state space, or to each space of the active threads' generic addresses."""
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))
 

@@ -1,4 +1,4 @@
-"""What a register holds for a chunk of thread blocks.
+"""Values of a register for a chunk of thread blocks.
 
 A value is an array of shape (1 or blocks, 1 or threads): what depends only on ``threadIdx`` has one row, what
 depends only on ``blockIdx`` one column, what is the same everywhere one element. An index such as

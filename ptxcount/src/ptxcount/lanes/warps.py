@@ -61,7 +61,7 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 class Occupancy:
-    """Which threads of a chunk a mask has, which never changes.
+    """Active threads of a chunk, by a mask that never changes.
 
     ``lanes`` are the active lanes of warps, (1 or blocks, warps, 32), None for all lanes of whole warps; ``warps`` have
     an active lane, (1 or blocks, warps); ``requests`` and ``threads`` are how many warps and threads are active.

@@ -131,7 +131,7 @@ class _BulkCopy:
         bound: Bound | None = chunk.context.bound.get(int(handles[0, 0]))
         if bound is None or not isinstance(bound.what, TensorMap):
             raise LaunchError(f"{self._source}: no tensor map lies there; give one with ptxcount.TensorMap")
-        self._swizzled = bound.what.swizzled
+        self._swizzled = bound.what.swizzle_offsets
         return bound
 
     def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:

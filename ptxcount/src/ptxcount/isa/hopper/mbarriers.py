@@ -106,7 +106,7 @@ def _bind_update(instruction: Instruction, name: str) -> Step:
         return [update_barriers(chunk, name, place(chunk), *(values or (_ONE,)))]
 
     writes = [(argument, _U64) for argument in instruction.operands[:returns]]
-    return step_of(instruction, writes, [(each, _U32) for each in arguments], update)
+    return step_of(instruction, writes, [(source, _U32) for source in arguments], update)
 
 
 def _bind_init(instruction: Instruction) -> Step:

@@ -59,7 +59,7 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     rows, columns = shape.operand_extent(role)
     if role == "b":
         upright = [Part(lane, inner).shift(0, place) for place in range(0, rows, 4 * count)]
-        return [Part(one.column, one.row).shift(0, tile) for tile in range(0, columns, 8) for one in upright]
+        return [Part(piece.column, piece.row).shift(0, tile) for tile in range(0, columns, 8) for piece in upright]
     tall = min(rows, 16)
     return [
         Part(lane, inner).shift(tile + low, place)

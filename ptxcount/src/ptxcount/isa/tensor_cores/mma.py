@@ -36,13 +36,13 @@ class Element(NamedTuple):
 #: Sums of products of integers stay below 2**53, so that float64 holds them.
 ELEMENTS: dict[str, Element] = {
     "f16": Element(16, lambda x: x.astype(np.uint16).view(np.float16).astype(np.float64)),
-    "bf16": Element(16, lambda x: bfloat.to_float(x).astype(np.float64)),
+    "bf16": Element(16, lambda x: bfloat.decode_bits(x).astype(np.float64)),
     "tf32": Element(32, lambda x: (x.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)),
     "f32": Element(32, lambda x: x.astype(np.uint32).view(np.float32).astype(np.float64)),
     "f64": Element(64, lambda x: x.astype(np.uint64).view(np.float64)),
     "s32": Element(32, lambda x: x.astype(np.uint32).view(np.int32).astype(np.float64)),
-    "e4m3": Element(8, lambda x: small_float.decoded(4, x)),
-    "e5m2": Element(8, lambda x: small_float.decoded(5, x)),
+    "e4m3": Element(8, lambda x: small_float.decode_small(4, x)),
+    "e5m2": Element(8, lambda x: small_float.decode_small(5, x)),
     "u8": Element(8, lambda x: x.astype(np.float64)),
     "s8": Element(8, lambda x: ((x.astype(np.int64) ^ 128) - 128).astype(np.float64)),
     "u4": Element(4, lambda x: x.astype(np.float64)),

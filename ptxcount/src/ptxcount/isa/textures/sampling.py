@@ -125,13 +125,13 @@ def _bind_fetch(instruction: Instruction) -> Step:
         for texture, base, mask in _iter_bound(chunk, handles, Texture, geometry):
             taps = texture.taps(places, layer, gather=gather)
             texels = [_load_texel(chunk, base, texture, tap, mask) for tap in taps]
-            offsets = [texture.place(each.place * texture.element, layered=layered) for each in taps]
+            offsets = [texture.place(tap.place * texture.element, layered=layered) for tap in taps]
             access = chunk.access("texture", "load", texture.element)
             if by_integers:  # beyond the ends there is no request
                 _record_requests(chunk, access, _OCTET, mask & taps[0].inside, offsets)
             else:
                 lanes = _select_lane_group(texture, len(taps), gather=gather)
-                _record_requests(chunk, access, lanes, mask, offsets, [each.read for each in taps])
+                _record_requests(chunk, access, lanes, mask, offsets, [tap.read for tap in taps])
             if gather:
                 values = [channels[min(channel[0], len(channels) - 1)] for channels in texels]
             elif len(taps) == 1:
@@ -155,7 +155,7 @@ def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array
     inside = EVERYONE if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
     channels = chunk.context.memory.load(place, texture.array.dtype.itemsize, texture.channels, inside, report)
-    return [np.where(inside, texture.decoded(spread(channel, chunk.shape)), 0) for channel in channels]
+    return [np.where(inside, texture.decode_texels(spread(channel, chunk.shape)), 0) for channel in channels]
 
 
 @binds("suld", "sust")
@@ -208,8 +208,8 @@ def _bind_surface(instruction: Instruction) -> Step:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in data]
         for place, mask, _ in iter_accesses(chunk):
             report = chunk.reporter()
-            found = chunk.context.memory.load(place, kind.size, vector, mask, report)
-            for result, value in zip(results, found, strict=True):
+            loaded = chunk.context.memory.load(place, kind.size, vector, mask, report)
+            for result, value in zip(results, loaded, strict=True):
                 result[mask] = spread(value, chunk.shape)[mask]
         return results
 
