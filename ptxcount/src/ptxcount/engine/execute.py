@@ -93,7 +93,7 @@ def run(
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
-    """The shared variables of the kernel; the one of dynamic size reaches to the end."""
+    """Yield address, size and name of each shared variable; dynamic memory reaches to the end."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
@@ -221,7 +221,7 @@ def _make_context(
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """The names of the arrays behind some parameters and variables; None for any."""
+    """Return the names of the arrays behind some parameters and variables; None for any."""
     if ANYTHING in names:
         return None
     addresses = {int(word) for name in names & parameters.keys()
@@ -247,7 +247,7 @@ def _match_variables(variables: Sequence[Variable], given_values: Mapping[str, G
 
 
 def _convert_variable(variable: Variable, value: Given, layout: Layout) -> Array:
-    """The memory of a variable: an array itself, so that what the kernel writes can be read there."""
+    """Convert a value to the memory of a variable; an array is kept, so that the kernel's stores show in it."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.content(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
@@ -276,7 +276,7 @@ def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, i
 
 
 def _pack_parameters(entry: Entry, args: Sequence[Given], layout: Layout, names: Sequence[str]) -> dict[str, bytes]:
-    """The bytes of each argument by the name of its parameter."""
+    """Return the bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{demangled(entry.name)} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
@@ -301,7 +301,7 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
-    """The blocks with these numbers if those of a cluster are counted one behind the other."""
+    """Reorder block numbers so that the blocks of a cluster follow each other."""
     within = linear(numbers % prod(cluster), cluster)
     clusters = linear(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (w * c + i for w, c, i in zip(clusters, cluster, within, strict=True))

@@ -23,7 +23,7 @@ from .global_races import Watched
 
 ALIGNMENT = 256
 GUARD = 1 << 32
-#: Stores to an array that is only stored to, of which the threads are compared with each other.
+#: Write-only arrays: number of stores that are checked for races.
 _COMPARED_STORES = 16
 #: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
 FIRST_ADDRESS = 1 << 40
@@ -94,7 +94,7 @@ def _find_bounds(address: Value) -> tuple[int, int]:
 
 
 def is_aligned(address: Value, width: int) -> bool:
-    """Whether all addresses are multiples of the width, a power of two."""
+    """Test that all addresses are multiples of the width, a power of two."""
     if isinstance(address, Sum):
         first = address.thread.flat[0]
         return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
@@ -102,7 +102,7 @@ def is_aligned(address: Value, width: int) -> bool:
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
-    """The places of aligned addresses in an array of units of ``size`` bytes."""
+    """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
     shift = size.bit_length() - 1
     if isinstance(address, Sum):  # only together are the two parts multiples of the size
         first = address.thread.flat[0]
@@ -133,11 +133,11 @@ class ArrayMemory:
         return region.base
 
     def arrays(self) -> list[tuple[int, int, str]]:
-        """The first address, the bytes and the name of each."""
+        """Return the first address, the bytes and the name of each array."""
         return [(region.base, region.data.size, region.name) for region in self._regions]
 
     def distinct_sectors(self) -> tuple[int, int]:
-        """How many different sectors were read, and written."""
+        """Count the different sectors that were read, and written."""
         read = [np.count_nonzero(region.read) for region in self._regions if region.read is not None]
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return int(sum(read)), int(sum(written))
@@ -213,7 +213,7 @@ class ArrayMemory:
     def _check_lost_stores(
         part: Part, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
-        """Report that of the threads of a store one did not find what it stored."""
+        """Report a store of which one thread overwrote another one's value."""
         region = part.region
         region.compared[0] -= 1
         if getattr(report, "plain", False) and lost.any():
@@ -273,13 +273,13 @@ class ArrayMemory:
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
-        """The array that holds accesses from an address up to another."""
+        """Find the array that holds accesses from one address up to another."""
         return next((region for region in self._regions if region.base <= low and high + width <= region.end), None)
 
     def _split_by_region(
         self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
     ) -> list[tuple[Region, Selection]]:
-        """The arrays that some addresses lie in, and which of the addresses lie in each."""
+        """Split addresses by the array that they lie in."""
         region = self._find_region(*_find_bounds(addresses), width)
         if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]
@@ -301,7 +301,7 @@ class ArrayMemory:
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _describe_stray(self, address: int, width: int) -> str:
-        """Where a stray access lies, seen from the nearest array."""
+        """Describe a stray access by its distance from the nearest array."""
         access = f"{width} bytes at {address:#x}"
         if not self._regions:
             return access
