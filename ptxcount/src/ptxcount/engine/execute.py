@@ -125,14 +125,16 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 
 def _count_merged(kernel: Executable, context: Context) -> None:
-    """Say what machine code may do otherwise: merge requests of neighbours."""
-    single = {which for group in kernel.neighbours for which in group.members.values()}
-    alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
-    for kind in sorted({each.kind for each in context.merged.values()}):
-        accesses = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
+    """Count requests and wavefronts as if machine code merged neighbours."""
+    single = {index for group in kernel.neighbours for index in group.members.values()}
+    unmerged = [
+        access for (index, space), access in context.accesses.items() if index not in single and space == "shared"
+    ]
+    for kind in sorted({merged.kind for merged in context.merged.values()}):
+        accesses = [candidate for candidate in (*context.merged.values(), *unmerged) if candidate.kind == kind]
         context.counters.merged[kind] = (
-            sum(each.requests for each in accesses),
-            sum(each.wavefronts for each in accesses),
+            sum(access.requests for access in accesses),
+            sum(access.wavefronts for access in accesses),
         )
 
 

@@ -176,7 +176,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
             outcomes = [COMBINATIONS[logic[0]](outcome, dense(third[0])) for outcome in outcomes]
         if not as_set:
             return outcomes[: len(places)]
-        words = [np.where(each, true, 0).astype(f"u{types[0].size}") for each in outcomes]
+        words = [np.where(outcome, true, 0).astype(f"u{types[0].size}") for outcome in outcomes]
         return [words[0] | words[1] << np.uint32(16) if pair else words[0]]
 
     writes = [(place, types[0] if as_set else _PRED) for place in places]
