@@ -14,8 +14,8 @@ from ptxcount.cli.arguments import arguments
 from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.report.costs import costs, pictures, text
-from ptxcount.report.patterns import array_of, pattern
-from ptxcount.report.picture import Picture, picture
+from ptxcount.report.patterns import find_array_name, find_pattern
+from ptxcount.report.picture import Picture, draw_access
 from ptxcount.util.errors import Source
 
 SOURCE = """\
@@ -84,7 +84,7 @@ def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> tuple[Access, Picture]:
     access = Access(Source(1), space, "load", width)
     access.record(addresses[None], lanes[None], (1, 32))
-    made = picture(access)
+    made = draw_access(access)
     assert made is not None
     return access, made
 
@@ -136,7 +136,7 @@ def test_names_of_arrays(place: int, name: str) -> None:
     """Shared arrays lie one behind the other: the first byte of one is none of the array before."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
-    assert array_of(access, [(0, 128, "a"), (128, 128, "_b")]) == name
+    assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
 LANES = np.arange(32)
@@ -157,8 +157,8 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
     """At least 8 lanes make one; most distances are the same, not all."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES)[None], (1, 32))
-    found = pattern(access)
-    assert (found.words[: len(words or "")] if found else None) == words
+    found = find_pattern(access)
+    assert (found.description[: len(words or "")] if found else None) == words
 
 
 def _counters(*sectors: int) -> LaunchCounters:
@@ -184,7 +184,7 @@ def test_a_typical_request() -> None:
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
         access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
-    made = picture(access)
+    made = draw_access(access)
     assert made is not None
     assert len(made.now) == 32
     _, wide = _access("shared", 8, LANES // 2 * 8, LANES >= 0)

@@ -20,7 +20,7 @@ from .cli.arguments import arguments, variables
 from .cli.ending import ended, scratch_folder
 from .cli.options import dimensions, flags_of, joined_flags, printable
 from .engine.execute import STEP_LIMIT
-from .engine.launch import compiled, count_compiled
+from .engine.launch import compile_entry, count_compiled
 from .gate.machine_code import memory_of
 from .report import costs, listing
 from .report.overview import overview
@@ -115,7 +115,7 @@ def _report(words: Sequence[str]) -> str:
     missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
     if missing:
         raise LaunchError(f"the following arguments are required: {missing}")
-    made, entry = compiled(file, options.entry, flags, arch)
+    made, entry = compile_entry(file, options.entry, flags, arch)
     counters = count_compiled(
         made.ptx,
         entry,

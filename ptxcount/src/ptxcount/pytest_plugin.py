@@ -18,7 +18,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
     from .cli.arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .engine.launch import compiled, count_compiled  # noqa: PLC0415
+    from .engine.launch import compile_entry, count_compiled  # noqa: PLC0415
     from .source.cpp_types import checked  # noqa: PLC0415
     from .source.nvcc import ARCH  # noqa: PLC0415
 
@@ -33,7 +33,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         **more: Any,
     ) -> LaunchCounters:
         flags, arch = more.pop("flags", ""), more.pop("arch", ARCH)
-        made, entry = compiled(root / file, kernel, flags, arch)
+        made, entry = compile_entry(root / file, kernel, flags, arch)
         given = checked(arguments(words, root), words, entry, made.files)
         return count_compiled(made.ptx, entry, grid, block, given, flags=flags, arch=arch, **more)
 

@@ -22,7 +22,7 @@ from kernelwatch.store.models import Lines
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
-from ptxcount.report.picture import Grid, picture
+from ptxcount.report.picture import Grid, draw_access
 
 #: A listing's line of source by its mark, number and text; and by mark and words what an access of it costs.
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
@@ -104,7 +104,7 @@ def _accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
     for (file, line), each in sorted(places.items()):
         for access in each:
             unit = "wavefronts" if access.space == "shared" else "sectors"
-            made = picture(access)
+            made = draw_access(access)
             drawn = {"now": _bits(made.now), "best": _bits(made.best)} if made else {}
             yield {"file": files.index(file), "line": line, "unit": unit, "amount": getattr(access, unit), **drawn}
 

@@ -14,7 +14,7 @@ from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
 from ..isa.registry import Step
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
+from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
 from ..machine.chunk import EVERYONE, Chunk
 from ..machine.warp_clocks import FULL, warps_with
 from ..ptx.flow import End, Flow
@@ -129,7 +129,7 @@ class Schedule:
         places = [] if running is None else [(running, self._chunk.active, "are at")]
         places += [(index, threads, "wait before") for index, threads in self._waiting.items()]
         places += [(each.at, each.threads, "wait at the barrier in") for each in self._come if each.at is not None]
-        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads {how} {self._code[index].source}"
+        counts = [f"{find_occupancy(threads, self._chunk.shape).threads} threads {how} {self._code[index].source}"
                   for index, threads, how in places]  # fmt: skip
         return ", ".join(counts[:_SHOWN])
 
@@ -151,7 +151,7 @@ class Schedule:
             seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
             raise chunk.fault(NoProgressError, f"{seconds}; {self._where(index)}", source=code.source)
         counters = chunk.context.counters
-        on = occupancy(active, chunk.shape)
+        on = find_occupancy(active, chunk.shape)
         counters.thread_instructions += count * on.threads
         counters.warp_instructions += count * on.requests
         for chunk.instruction, step, dead in code.steps:
@@ -244,7 +244,7 @@ class Schedule:
             f"{self._code[other.at or 0].source}: undefined in CUDA"
         )
         fault = chunk.fault(DivergentBarrierError, text, source=source)
-        chunk.context.find("divergent-barrier", source, fault.what, occupancy(one.threads, chunk.shape).threads)
+        chunk.context.find("divergent-barrier", source, fault.what, find_occupancy(one.threads, chunk.shape).threads)
 
     def _give_up_lanes(self) -> bool:
         """Let go who waits for lanes of a warp that never come; whether there are any."""
@@ -312,7 +312,9 @@ class Schedule:
             fault = chunk.fault(
                 DivergentBarrierError, f"other warps of its block {text}: undefined in CUDA", source=source
             )
-            chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
+            chunk.context.find(
+                "divergent-barrier", source, fault.what, find_occupancy(chunk.active, chunk.shape).threads
+            )
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""

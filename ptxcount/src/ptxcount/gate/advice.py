@@ -12,7 +12,7 @@ from ..counting.counters import LaunchCounters
 from ..counting.transactions import LINE, SECTOR
 from ..lanes.warps import Array
 from ..machine.argument_layout import Given
-from ..report.patterns import Pattern, array_of, pattern
+from ..report.patterns import Pattern, find_array_name, find_pattern
 from . import banks
 
 #: Accesses alike are worth a word from this part of the launch's sectors.
@@ -34,7 +34,7 @@ class _Launch:
     """The patterns of a launch, and what is known of its arrays."""
 
     def __init__(self, counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> None:
-        found = [pattern(each) for each in counters.accesses if each.kind in ("load", "store")]
+        found = [find_pattern(each) for each in counters.accesses if each.kind in ("load", "store")]
         self.patterns = [each for each in found if each is not None]
         self.requests = sum(each.requests for each in counters.accesses if each.space == "global")
         self._arrays, self._words = counters.arrays, words
@@ -47,7 +47,7 @@ class _Launch:
 
     def array(self, one: Pattern) -> str:
         """What the counters call the array of an access."""
-        return array_of(one.access, self._arrays)
+        return find_array_name(one.access, self._arrays)
 
     def matters(self, one: Pattern) -> bool:
         """Whether accesses to the array with this distance, or at this line, have their part of what is moved."""
@@ -59,14 +59,14 @@ class _Launch:
 
     def name(self, one: Pattern) -> str:
         """What the launch calls an array."""
-        return array_of(one.access, self._arrays, self._words) or f"{one.access.space} memory"
+        return find_array_name(one.access, self._arrays, self._words) or f"{one.access.space} memory"
 
     def beside(self, one: Pattern) -> list[tuple[int, Pattern]]:
         """The accesses of the array with the same distance of lanes, and where they are seen from this one."""
         found = []
         for each in self.patterns:
             if each.access.space == "global" and each.lane == one.lane and self.array(each) == self.array(one):
-                offset = one.offset(each)
+                offset = one.measure_offset(each)
                 if offset is not None and abs(offset) < LINE:
                     found.append((offset, each))
         return found
@@ -158,7 +158,7 @@ def _strided(one: Pattern, launch: _Launch) -> tuple[str, str]:
         return "PC106", text
     line = access.source.line
     unrolled = stride > SECTOR and any(abs(at) == width and each.source.line == line for at, each in fields)
-    if who := one.walks(width) or ("execution" if unrolled else ""):
+    if who := one.find_walker(width) or ("execution" if unrolled else ""):
         text = f"; the next {who} is {width} bytes on: let lanes go along it, or go through a tile in shared memory"
         return "PC102", text
     others, pitch = len({at for at, _ in fields if at}), launch.pitch(one)

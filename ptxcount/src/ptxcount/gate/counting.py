@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cli.arguments import arguments, variables
-from ..engine.launch import compilation_of, compiled, count_compiled
+from ..engine.launch import compilation_of, compile_entry, count_compiled
 from ..report.listing import lines, source_lines, text_of
 from ..source.cpp_types import checked
 from ..source.declarations import declarations
@@ -77,7 +77,7 @@ _Recipe = tuple[Path, "str | None", str, str]
 def _once(recipe: _Recipe) -> tuple[Compilation, str | None]:
     """Compile what several launches share once; with the mangled name of a template's instance."""
     file, instance, flags, arch = recipe
-    return compiled(*recipe) if instance else (compilation_of(file, flags, arch), None)
+    return compile_entry(*recipe) if instance else (compilation_of(file, flags, arch), None)
 
 
 def _recipe(launch: Launch) -> _Recipe:

@@ -13,14 +13,14 @@ from ..ptx.program import SINK, Immediate, Instruction
 from .atomic_operations import apply, find
 from .operands import address, elements, expect_count, unsupported
 from .registry import Step, binds, step_of
-from .spaces import decode, in_each_space
+from .spaces import decode_access, make_access
 from .swap_loop import swap_rounds
 
 
 @binds("atom", "red")
 def _atomic(instruction: Instruction) -> Step:
     """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
-    space, count, kind, names = decode(instruction, named=True)
+    space, count, kind, names = decode_access(instruction, named=True)
     operation = find(names, kind)
     if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
         raise unsupported(instruction)
@@ -40,7 +40,7 @@ def _atomic(instruction: Instruction) -> Step:
             mine = np.nonzero(spread(chunk.active, chunk.shape))
             return update(chunk, where, place, [spread(each, chunk.shape)[mine] for each in given])
 
-        found = in_each_space(space, read, each_space)(chunk)
+        found = make_access(space, read, each_space)(chunk)
         results = [np.zeros(chunk.shape, kind.dtype) for _ in targets]
         for result, old in zip(results, found, strict=False):
             result[on] = old[on]

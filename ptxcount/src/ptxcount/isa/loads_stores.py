@@ -10,7 +10,7 @@ from ..machine.chunk import EVERYONE, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
-from .spaces import HINTS, decode, in_each_space
+from .spaces import HINTS, decode_access, make_access
 
 #: Spaces that are only read.
 _READ = ("constant", "parameter")
@@ -19,7 +19,7 @@ _READ = ("constant", "parameter")
 @binds("ld", "ldu")
 def _load(instruction: Instruction) -> Step:
     """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
-    space, count, kind, _ = decode(instruction)
+    space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     places = elements(instruction.operands[0], count, instruction)
     source = instruction.operands[1]
@@ -39,7 +39,7 @@ def _load(instruction: Instruction) -> Step:
             chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
-    loaded = in_each_space(space, address(instruction, source, space), load)
+    loaded = make_access(space, address(instruction, source, space), load)
     return step_of(instruction, [(each, kind) for each in places], [], loaded, wider=True)
 
 
@@ -48,7 +48,7 @@ def _store(instruction: Instruction) -> Step | None:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
     if "async" in instruction.modifiers:
         return None
-    space, count, kind, _ = decode(instruction)
+    space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     if space in _READ:
         raise unsupported(instruction, f"{space} memory is not written")
@@ -65,7 +65,7 @@ def _store(instruction: Instruction) -> Step | None:
             chunk.record(where, "store", kind.size * count, place)
             return []
 
-        return in_each_space(space, read, stored)(chunk)
+        return make_access(space, read, stored)(chunk)
 
     return step_of(instruction, [], [(each, kind) for each in sources], store, wider=True)
 

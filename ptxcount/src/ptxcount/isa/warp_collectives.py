@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, by_thread, by_warp, lanes_by_warp, occupancy, spread, warp_count
+from ..lanes.warps import LANES, Array, by_thread, by_warp, find_occupancy, lanes_by_warp, spread, warp_count
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import FULL, missing_lanes
 from .registry import op
@@ -98,7 +98,7 @@ def _shuffled(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
     lane, inside = _MODES[mode](b & ~segment if mode == "idx" else b, low, high)
     lane = np.where(inside, lane, _LANE) & 31
-    active = occupancy(chunk.active, chunk.shape).lanes
+    active = find_occupancy(chunk.active, chunk.shape).lanes
     if a.shape[2] == 1:
         result = a
     elif lane.size == LANES:

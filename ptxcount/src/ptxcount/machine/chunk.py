@@ -12,8 +12,8 @@ import numpy as np
 
 from ..counting.counters import Access, LaunchCounters
 from ..counting.turns import Turns
-from ..lanes.symbolic_values import Sum, Value, dense, summed
-from ..lanes.warps import LANES, Array, choose, occupancy, spread, unsigned, warp_count
+from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
+from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type
 from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from ..util.findings import Finding
@@ -279,7 +279,7 @@ class Chunk:
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
         again = active & (places == now)
         places[active] = now[active]
-        self.access(space, "load", width).polls += occupancy(again, self.shape).requests
+        self.access(space, "load", width).polls += find_occupancy(again, self.shape).requests
         if (active != again).any():
             self.record(space, "load", width, place, active=active & ~again)
         else:
@@ -325,7 +325,7 @@ class Chunk:
 
     def first_active(self) -> tuple[int, int]:
         """The (block, thread) of the first active thread."""
-        return divmod(int(occupancy(self.active, self.shape).places[0]), self.shape[1])
+        return divmod(int(find_occupancy(self.active, self.shape).places[0]), self.shape[1])
 
 
 def _lane(chunk: Chunk) -> Array:
@@ -378,5 +378,5 @@ SPECIALS: dict[str, Callable[[Chunk], Any]] = {
 
 def _select(value: Value, rows: Array) -> Value:
     if isinstance(value, Sum):
-        return summed(value.block[rows], value.thread)
+        return add_column_row(value.block[rows], value.thread)
     return value[rows] if value.shape[0] > 1 else value

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..counting.counters import Access, LaunchCounters
 from .listing import Lines, text_of
-from .patterns import array_of, pattern
-from .picture import Picture, picture
+from .patterns import find_array_name, find_pattern
+from .picture import Picture, draw_access
 
 #: Lines below this part are summed up.
 _LEAST = 0.01
@@ -65,8 +65,8 @@ class Cost(NamedTuple):
         text = f"{self.worst.kind}: {each} {self.unit.removesuffix('s') if each == '1' else self.unit} a request"
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
         # Addresses of local memory are places in each thread's own.
-        found = pattern(self.worst) if self.worst.space != "local" else None
-        return text + (f"; {found.words}" if found else "")
+        found = find_pattern(self.worst) if self.worst.space != "local" else None
+        return text + (f"; {found.description}" if found else "")
 
 
 def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
@@ -79,7 +79,7 @@ def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
         if each.is_uniform_constant:
             continue
         unit = "constant addresses" if each.space == "constant" else "sectors" if each.sectors else "wavefronts"
-        array = array_of(each, counters.arrays, words) or f"{each.space} memory"
+        array = find_array_name(each, counters.arrays, words) or f"{each.space} memory"
         found[unit, array, each.source.file, each.source.line, each.kind].append(each)
     made = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in found.items()]
     made = [each for each in made if each.amount]
@@ -105,8 +105,9 @@ def pictures(found: Sequence[Cost]) -> dict[int, Picture]:
     excess = [(each.amount - each.least) / of[each.unit] for each in found]
     for n in sorted(range(len(found)), key=lambda n: -excess[n]):
         is_drawn = excess[n] >= _WORTH and found[n].worst.space != "constant"
-        drawn = picture(found[n].worst) if is_drawn else None
-        if drawn and len(made) < _PICTURES and drawn.text() not in [each.text() for each in made.values()]:
+        drawn = draw_access(found[n].worst) if is_drawn else None
+        texts = [picture.format_text() for picture in made.values()]
+        if drawn and len(made) < _PICTURES and drawn.format_text() not in texts:
             made[n] = drawn
     return made
 
@@ -135,6 +136,6 @@ def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Ite
         yield f"{one.amount / of[one.unit]:>10.0%}  {place}  {text_of(source.file, source.line, lines_of)}".rstrip()
         yield f"            {one.words}"
         if n in drawn:
-            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].text().splitlines()), "")
+            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].format_text().splitlines()), "")
     for each, amount in few.items():
         yield f"       {amount} {each} at lines with less than {_LEAST:.0%} each"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from ..engine.executable import laid_out, prepare
+from ..engine.executable import lay_out_variables, prepare_executable
 from ..ptx.program import Program
 from ..util.errors import Index3, PtxError
 
@@ -40,8 +40,8 @@ def guess_dynamic_shared(program: Program, name: str) -> int:
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
     with suppress(PtxError):  # counting the kernel says what is wrong with it
-        kernel = prepare(program, name)
+        kernel = prepare_executable(program, name)
         shared = [variable for variable in kernel.variables if variable.space == "shared"]
         if any(variable.size is None for variable in shared):
-            return max(_SHARED - laid_out(shared, kernel.reserved)[1], 0)
+            return max(_SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
     return 0
