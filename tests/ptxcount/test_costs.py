@@ -240,7 +240,7 @@ def test_local_memory(
 ) -> None:  # fmt: skip
     """The stack frame of ptxas decides whether it leads; the table has it in any case, and says so."""
     if not has_nvcc:
-        monkeypatch.setattr("ptxcount.gate.machine_code._compiled", lambda *_: {})
+        monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
     file.write_text(LOCAL.format(place=place))
     assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0

@@ -435,6 +435,6 @@ def test_commands_in_messages(repository: Repository) -> None:
 def test_control_characters(repository: Repository) -> None:
     """None reaches a terminal, or a file of another tool."""
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
-    for form in ("text", "github", "json", "sarif", "junit"):
+    for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)
         assert (code, any(not each.isprintable() for each in "".join(lines))) == (2, False)
