@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxcount import Surface, TensorMap, Texture
 from ptxcount.isa.textures import ADDRESSES
-from ptxcount.machine.argument_layout import Described, Given
+from ptxcount.machine.argument_layout import ArrayDescriptor, KernelArgument
 
 FORMATS = {"f4": "FLOAT", "f2": "HALF", "u1": "UNSIGNED_INT8", "i1": "SIGNED_INT8", "u2": "UNSIGNED_INT16",
            "i2": "SIGNED_INT16", "u4": "UNSIGNED_INT32", "i4": "SIGNED_INT32"}  # fmt: skip
@@ -45,7 +45,7 @@ class Device:
         entry: str,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        arguments: Sequence[Given],
+        arguments: Sequence[KernelArgument],
         *,
         shared: int = 0,
         cooperative: bool = False,
@@ -76,13 +76,13 @@ class Device:
                 self._do("cuMemcpyDtoH", array.ctypes.data, memory, array.nbytes)
                 self._do("cuMemFree", memory)
 
-    def _value(self, given: Given, held: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
+    def _value(self, given: KernelArgument, held: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
         """An argument's bytes, as an array; memory that must be copied back goes to ``held``."""
         if isinstance(given, np.generic):
             return np.frombuffer(given.tobytes(), np.uint8)
         if isinstance(given, Surface):
             return np.array([self._bound(given, held, layered, gather)], np.uint64)
-        array = given.array if isinstance(given, Described) else given
+        array = given.array if isinstance(given, ArrayDescriptor) else given
         assert isinstance(array, np.ndarray), "no structs here"
         memory = self._do("cuMemAlloc", max(array.nbytes, 1))
         self._do("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)

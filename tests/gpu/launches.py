@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
 from ptxcount.engine.execute import run
-from ptxcount.machine.argument_layout import Described
+from ptxcount.machine.argument_layout import ArrayDescriptor
 from ptxcount.source.nvcc import find_nvcc
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
@@ -74,7 +74,7 @@ def cubin(file: str, arch: str) -> Path:
 
 def results(arguments: list[Any]) -> list[Any]:
     """The arrays of arguments."""
-    arrays = [each.array if isinstance(each, Described) else each for each in arguments]
+    arrays = [each.array if isinstance(each, ArrayDescriptor) else each for each in arguments]
     return [each for each in arrays if isinstance(each, np.ndarray)]
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.cli.arguments import arguments
+from ptxcount.cli.arguments import make_arguments
 from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
-from ptxcount.report.costs import costs, pictures, text
+from ptxcount.report.costs import draw_pictures, format_costs, list_costs
 from ptxcount.report.patterns import find_array_name, find_pattern
 from ptxcount.report.picture import Picture, draw_access
 from ptxcount.util.errors import Source
@@ -56,12 +56,12 @@ PICTURE = """\
 
 def test_order() -> None:
     """Arrays by their sectors, and lines of each; then shared memory. A broadcast needs the sector that it takes."""
-    found = costs(count(SOURCE, "k", 1, (32, 32), arguments(WORDS)), WORDS)
+    found = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     told = [(each.array, each.worst.source.line, each.worst.kind, each.amount, each.least) for each in found]
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in told] == expected
-    assert [each.words.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
-    assert found[2].words.startswith("load: 1 sector a request; ")
+    assert [each.description.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
+    assert found[2].description.startswith("load: 1 sector a request; ")
 
 
 def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,10 +171,10 @@ def _counters(*sectors: int) -> LaunchCounters:
 
 def test_which_pictures() -> None:
     """Those of accesses that take more than would do, each once; lines with little are summed up."""
-    assert pictures(costs(_counters(4, 4))) == {}
-    assert len(pictures(costs(_counters(4, 32, 32, 16)))) == 2
-    assert len(pictures(costs(_counters(*range(8, 33, 4))))) == 3
-    shown = text(_counters(*[32] * 20, 4), [], lambda name: None)
+    assert draw_pictures(list_costs(_counters(4, 4))) == {}
+    assert len(draw_pictures(list_costs(_counters(4, 32, 32, 16)))) == 2
+    assert len(draw_pictures(list_costs(_counters(*range(8, 33, 4))))) == 3
+    shown = format_costs(_counters(*[32] * 20, 4), [], lambda name: None)
     assert "       4 sectors at lines with less than 1% each" in shown
     assert "k.cu:21" not in shown
 
@@ -195,7 +195,7 @@ def test_fewer_than_the_bytes_would_fill() -> None:
     """Where lanes share what is fetched, no less would do than what it takes."""
     access = Access(Source(1), "texture", "load", 16)
     access.add(8, 8, 32 * 16)
-    (one,) = costs(LaunchCounters(32, accesses=[access]))
+    (one,) = list_costs(LaunchCounters(32, accesses=[access]))
     assert (one.amount, one.least) == (8, 8)
 
 

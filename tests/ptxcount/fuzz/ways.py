@@ -147,7 +147,7 @@ def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_PARTINGS", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
-    touch = SharedMemory._touch
+    touch = SharedMemory._check_access
     monkeypatch.setattr(
-        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
+        SharedMemory, "_check_access", lambda self, *args, **more: touch(self, *args, **more | {"is_exact": True})
     )

@@ -41,11 +41,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if result.problem is not None:
         return _refused(f"{launch.kernel}: {result.problem}; a wrong kernel is not counted")
     if as_json:
-        print(listing.as_json(result.counters))
+        print(listing.format_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     lines_of = source_lines.source(registry.kernel(launch.kernel), launch.dtype).lines_of()
-    print(title, listing.table(result.counters), listing.listing(result.counters, lines_of), sep="\n\n")
+    print(title, listing.format_table(result.counters), listing.format_listing(result.counters, lines_of), sep="\n\n")
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.cli.failures import UNFORESEEN, without_traceback
-from ptxcount.cli.ending import ended, importing, scratch_folder
+from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {
@@ -36,8 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 where there is none of that name."""
     given = list(sys.argv[1:] if words is None else words)
     if not given or given[0] not in COMMANDS:
-        return ended("kernelwatch", lambda: _help(*given), UNFORESEEN)
-    return ended(f"kernelwatch {given[0]}", lambda: _run(*given), STOP if given[0] == "judge" else UNFORESEEN)
+        return run_command("kernelwatch", lambda: _help(*given), UNFORESEEN)
+    return run_command(f"kernelwatch {given[0]}", lambda: _run(*given), STOP if given[0] == "judge" else UNFORESEEN)
 
 
 def _help(first: str = "", *_: str) -> int:
@@ -53,7 +53,7 @@ def _run(name: str, *words: str) -> int:
 
     def command() -> int:
         module, function = COMMANDS[name][0].split(":")
-        with importing(f"kernelwatch {name}"):
+        with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):
             return main() or 0

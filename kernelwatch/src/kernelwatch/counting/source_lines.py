@@ -93,7 +93,7 @@ def _counted(launch: Launch) -> dict[str, Any]:
     if result.problem:
         return {}
     found = source(registry.kernel(launch.kernel), launch.dtype).lines_of()
-    lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
+    lines = listing.format_listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_accesses(result.counters))}
 
 

@@ -96,7 +96,7 @@ class Source:
     def _files(self) -> Iterable[str]:
         return _parsed(self.text).files.values()
 
-    def lines_of(self) -> listing.Lines:
+    def lines_of(self) -> listing.FindLines:
         """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders.
 
         Of PTX that a package made, the files are the commit's, or of its environment.
@@ -106,7 +106,7 @@ class Source:
 
             named = map(Path, self._files())
             own = (checkout(), Path(sys.prefix).resolve())
-            return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
+            return listing.read_source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
         mine = self.included()
 
         def lines(name: str) -> list[str] | None:

@@ -13,9 +13,9 @@ from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.registry import Step
 from ..machine.chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
-from ..machine.global_races import reached
+from ..machine.global_races import find_reached_names
 from ..machine.polls import Poll, find_polls
-from ..machine.warp_clocks import ordered_lanes
+from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parsed
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
@@ -103,8 +103,8 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         neighbours=neighbours(instructions, flow.blocks, addresses),
         reserved=reserved,
         stack=any(i.opcode == "alloca" for i in instructions),
-        through=reached(instructions),
-        ordered_lanes=ordered_lanes(instructions),
+        through=find_reached_names(instructions),
+        ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
     )
 

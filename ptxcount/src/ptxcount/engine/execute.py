@@ -13,8 +13,8 @@ from ..counting.counters import LaunchCounters
 from ..isa.operands import STACK
 from ..isa.spaces import window_base
 from ..lanes.warps import Array
-from ..machine.argument_layout import Bound, Given, Layout
-from ..machine.chunk import GRID_WORKSPACE, Chunk, Context, linear
+from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
+from ..machine.chunk import GRID_WORKSPACE, Chunk, Context, split_index
 from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..machine.progress import Estimate
@@ -48,13 +48,13 @@ def run(
     entry: str,
     grid: Index3,
     block: Index3,
-    args: Sequence[Given],
+    args: Sequence[KernelArgument],
     *,
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
     unwritten: str = UNWRITTEN[0],
-    variables: Mapping[str, Given] | None = None,
+    variables: Mapping[str, KernelArgument] | None = None,
     distinct: bool = False,
     cluster: Index3 | None = None,
     time_limit: float | None = None,
@@ -105,7 +105,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
     estimate = Estimate(prod(context.grid))
     while True:
         if stuck == len(schedules):
-            estimate.update(begun)
+            estimate.report_blocks(begun)
             blocks = next(chunks, None)
             if blocks is None:
                 if schedules:
@@ -143,11 +143,11 @@ def _make_context(
     kernel: Executable,
     grid: Index3,
     block: Index3,
-    args: Sequence[Given],
+    args: Sequence[KernelArgument],
     dynamic_shared: int,
     step_limit: int,
     policies: tuple[str, str],
-    given_variables: Mapping[str, Given],
+    given_variables: Mapping[str, KernelArgument],
     distinct: bool,
     given_cluster: Index3 | None,
     names: Sequence[str],
@@ -168,8 +168,8 @@ def _make_context(
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
-    bound: dict[int, Bound] = {}
-    layout = Layout(memory, bound)
+    bound: dict[int, BoundDescriptor] = {}
+    layout = ArgumentLayout(memory, bound)
     symbols: dict[str, int] = {}
     large = sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const"))
     if large:
@@ -219,7 +219,7 @@ def _make_context(
     return Context(
         grid, block, memory, constants, given, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, *policies, LaunchCounters(count), bound, cluster, whole_grid or prod(cluster) > 1,
-        reserved=kernel.reserved, dynamic_size=dynamic_shared, watching=watching,
+        reserved=kernel.reserved, dynamic_size=dynamic_shared, watches_races=watching,
         ordered_lanes=kernel.ordered_lanes, polls=kernel.polls,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
@@ -237,9 +237,11 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
     return array_names | names
 
 
-def _match_variables(variables: Sequence[Variable], given_values: Mapping[str, Given]) -> dict[str, Given]:
+def _match_variables(
+    variables: Sequence[Variable], given_values: Mapping[str, KernelArgument]
+) -> dict[str, KernelArgument]:
     """Match given values to variables of the module, by their names in the PTX."""
-    contents: dict[str, Given] = {}
+    contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in given_values.items():
         matches = [
@@ -251,10 +253,10 @@ def _match_variables(variables: Sequence[Variable], given_values: Mapping[str, G
     return contents
 
 
-def _convert_variable(variable: Variable, value: Given, layout: Layout) -> Array:
+def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
     """Convert a value to the memory of a variable; an array is kept, so that the kernel's stores show in it."""
     if not isinstance(value, np.ndarray):
-        value = np.frombuffer(bytearray(layout.content(value, f"variable {variable.name}")), np.uint8)
+        value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
         raise LaunchError(f"variable {variable.name}: {value.nbytes} bytes; a value of {variable.size} bytes is needed")
     array = np.ascontiguousarray(value)
@@ -280,14 +282,16 @@ def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, i
     content.flags.writeable = writeable
 
 
-def _pack_parameters(entry: Entry, args: Sequence[Given], layout: Layout, names: Sequence[str]) -> dict[str, bytes]:
+def _pack_parameters(
+    entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
+) -> dict[str, bytes]:
     """Return the bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{demangled(entry.name)} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         name = names[place] if names else f"argument {place}"
-        content = layout.content(argument, name)
+        content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
             raise LaunchError(f"{name}: {len(content)} bytes, {entry.name} takes {parameter.size}")
         contents[parameter.name] = content
@@ -307,7 +311,7 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
     """Reorder block numbers so that the blocks of a cluster follow each other."""
-    within = linear(numbers % prod(cluster), cluster)
-    clusters = linear(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
+    within = split_index(numbers % prod(cluster), cluster)
+    clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (w * c + i for w, c, i in zip(clusters, cluster, within, strict=True))
     return np.asarray(x + grid[0] * (y + grid[1] * z))

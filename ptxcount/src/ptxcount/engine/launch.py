@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counting.counters import LaunchCounters
-from ..machine.argument_layout import Given
+from ..machine.argument_layout import KernelArgument
 from ..source.adapters import adapt_kernel
 from ..source.declarations import declarations
 from ..source.names import find_entry
@@ -25,7 +25,7 @@ def count(
     entry: str | None,
     grid: int | Sequence[int],
     block: int | Sequence[int] | None,
-    arguments: Sequence[Given],
+    arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
     arch: str = ARCH,
@@ -33,7 +33,7 @@ def count(
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
     unwritten: str = UNWRITTEN[0],
-    variables: Mapping[str, Given] | None = None,
+    variables: Mapping[str, KernelArgument] | None = None,
     cluster: int | Sequence[int] | None = None,
     time_limit: float | None = None,
 ) -> LaunchCounters:
@@ -145,7 +145,7 @@ def count_compiled(
     entry: str,
     grid: int | Sequence[int],
     block: int | Sequence[int],
-    arguments: Sequence[Given],
+    arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
     arch: str = ARCH,

@@ -81,4 +81,4 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 @op("(trap|brkpt)", "=")
 def _trap(opcode: str, chunk: Chunk) -> list[Array]:
     """``brkpt`` ends a kernel that no debugger watches."""
-    raise chunk.fault(TrapError, "the kernel stopped itself")
+    raise chunk.make_fault(TrapError, "the kernel stopped itself")

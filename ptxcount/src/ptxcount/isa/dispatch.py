@@ -83,13 +83,13 @@ def _guard_step(step: Step, guard: Register) -> Step:
 
     def run_guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
-        active, kept = chunk.active, chunk.kept
+        active, kept = chunk.active, chunk.live_elsewhere
         selected = active & (~predicate if guard.negated else predicate)
         if selected.any():
             if not selected.all():
-                chunk.active, chunk.kept = selected, None
+                chunk.active, chunk.live_elsewhere = selected, None
             step(chunk)
-            chunk.active, chunk.kept = active, kept
+            chunk.active, chunk.live_elsewhere = active, kept
 
     return run_guarded
 

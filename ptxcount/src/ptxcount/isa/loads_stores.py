@@ -6,7 +6,7 @@ import numpy as np
 
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, unsigned
-from ..machine.chunk import EVERYONE, Chunk
+from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
@@ -29,12 +29,12 @@ def _load(instruction: Instruction) -> Step:
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
         if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
-            values = chunk.context.parameters.load(place, kind.size, count, EVERYONE, chunk.reporter())
+            values = chunk.context.parameters.load(place, kind.size, count, ALL_THREADS, chunk.make_reporter())
             return [value.view(kind.dtype) for value in values]  # it is one number, whoever asks for it
         if polls:
             chunk.spins += 1
-            chunk.order(chunk.active)
-        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
+            chunk.order_blocks(chunk.active)
+        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.make_reporter(plain=not polls))
         if indexed or where not in _READ:
             chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
@@ -57,11 +57,11 @@ def _store(instruction: Instruction) -> Step | None:
     plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
-        chunk.wrote, chunk.spins = True, 0
+        chunk.has_written, chunk.spins = True, 0
         parts = [value.view(dtype) for value in values]
 
         def stored(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.reporter(plain=plain))
+            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.make_reporter(plain=plain))
             chunk.record(where, "store", kind.size * count, place)
             return []
 
@@ -97,7 +97,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
 
     def step(chunk: Chunk) -> None:
         shared, place, active = read_to(chunk), read_from(chunk), chunk.active
-        report = chunk.reporter()
+        report = chunk.make_reporter()
         if given is not None:
             wanted = as_array(given(chunk), TYPES["u32"])
             if (active & (wanted != 0) & (wanted != width)).any():

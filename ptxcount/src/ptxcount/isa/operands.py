@@ -66,7 +66,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
     def read(chunk: Chunk) -> Value:
         place = chunk.context.symbols.get(name)
         if place is None:
-            problem = chunk.context.refused.get(name, "it is not a variable")
+            problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
         return np.array([[(place + offset) % most]], dtype)
 
@@ -75,7 +75,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
 
 def _special(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
-        value = chunk.special(name)
+        value = chunk.read_special(name)
         if value is None:
             raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)

@@ -37,7 +37,7 @@ class _CallArguments(NamedTuple):
         if not self.widths[place]:
             return np.full((1, 1), _PARAMETERS)
         chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
-        return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.reporter())[0]
+        return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.make_reporter())[0]
 
     def load_first(self, place: int) -> int:
         """Load an argument of the first active thread."""
@@ -62,7 +62,7 @@ class _CallArguments(NamedTuple):
         previous, chunk.active = chunk.active, active
         try:
             space, place = make_resolver(None, lambda _: address)(chunk)
-            (values,) = chunk.memory(space).load(place, size, 1, active, chunk.reporter())
+            (values,) = chunk.memory(space).load(place, size, 1, active, chunk.make_reporter())
         finally:
             chunk.active = previous
         return spread(values, chunk.shape)
@@ -72,7 +72,7 @@ def _fail_assertion(arguments: _CallArguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
     message, file, function = (arguments.load_text(arguments.load_first(place)) for place in (0, 1, 3))
     text = f"assertion {message!r} failed in {function}, {file}:{arguments.load_first(2)}"
-    raise arguments.chunk.fault(TrapError, text)
+    raise arguments.chunk.make_fault(TrapError, text)
 
 
 def _allocate_heap(arguments: _CallArguments) -> Value:
@@ -86,7 +86,7 @@ def _allocate_heap(arguments: _CallArguments) -> Value:
     chunk.context.heap_used = int((places + padded)[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
         text = f"malloc gives null: more than {HEAP} bytes were asked for, and free gives nothing back here"
-        chunk.find("heap", text, int((active & ~fits).sum()))
+        chunk.add_finding("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
     return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
@@ -96,7 +96,7 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     """Make a call that records a finding and does nothing else."""
 
     def record_finding(arguments: _CallArguments) -> Value:
-        arguments.chunk.find(code, text, int(spread(arguments.chunk.active, arguments.chunk.shape).sum()))
+        arguments.chunk.add_finding(code, text, int(spread(arguments.chunk.active, arguments.chunk.shape).sum()))
         return np.zeros((1, 1), np.uint32)
 
     return record_finding
@@ -139,6 +139,6 @@ def _bind_call(instruction: Instruction) -> Step:
         for name in (variable for result in results for variable in result):
             place = np.full((1, 1), chunk.context.symbols[name])
             array = dense(value)
-            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.reporter())
+            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.make_reporter())
 
     return step

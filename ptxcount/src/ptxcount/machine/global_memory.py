@@ -19,7 +19,7 @@ from ..util.errors import (
     ReadOnlyError,
     UnsetVariableError,
 )
-from .global_races import Watched
+from .global_races import AccessHistory
 
 ALIGNMENT = 256
 GUARD = 1 << 32
@@ -48,7 +48,7 @@ class Region:
     read: Array | None = None
     written: Array | None = None
     #: Who was where, if races are looked for.
-    watched: Watched | None = None
+    watched: AccessHistory | None = None
     #: Of how many stores the threads are still compared with each other.
     compared: list[int] = field(default_factory=lambda: [0])
 
@@ -163,7 +163,7 @@ class ArrayMemory:
         for place, region in enumerate(self._regions):
             if region.writable and (stored is None or region.name in stored):
                 compares_loads = strict or read is None or region.name in read
-                watched = Watched(region.data, region.name) if compares_loads else None
+                watched = AccessHistory(region.data, region.name) if compares_loads else None
                 self._regions[place] = replace(
                     region, watched=watched, compared=[0 if compares_loads else _COMPARED_STORES]
                 )
@@ -183,12 +183,12 @@ class ArrayMemory:
             full.reshape(-1)[part.places] = part.unit
         full = spread(full, chunk.shape).reshape(-1)
         places = np.flatnonzero(full >= 0)
-        index, meeting, width = full[places] // count, chunk.meeting(places), size * count
+        index, event, width = full[places] // count, chunk.make_event(places), size * count
         if values:
             stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
-            race = watched.store(index, width, stored_values, part.region.units(size), meeting)
+            race = watched.note_store(index, width, stored_values, part.region.units(size), event)
         else:
-            race = watched.load(index, width, meeting)
+            race = watched.note_load(index, width, event)
         if race is not None:
             position = divmod(int(places[race[0]]), chunk.shape[1])
             report(GlobalRaceError, position, race[1], part.region.base + int(index[race[0]]) * width)

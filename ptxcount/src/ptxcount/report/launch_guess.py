@@ -27,11 +27,11 @@ def guess_template_argument(parameter: str) -> str:
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
-def guess_block(planar: bool, most: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
+def guess_block(planar: bool, max_threads: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
     """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing."""
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
-    threads = min(most or THREADS, THREADS)
+    threads = min(max_threads or THREADS, THREADS)
     return (min(_ROW, threads), max(threads // _ROW, 1)) if planar else (threads,)
 
 

@@ -24,5 +24,5 @@ def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Arr
 @op("getctarank(?:.shared::cluster)?.(u32|u64)", "u32 = $1")
 def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
     rank_bits = (place >> place.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
-    own_rank = chunk.special("%cluster_ctarank")
+    own_rank = chunk.read_special("%cluster_ctarank")
     return [np.where(rank_bits == 0, 0 if own_rank is None else own_rank, rank_bits - 1)]

@@ -16,8 +16,8 @@ import numpy as np
 from ...counting.transactions import SECTOR
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import Array, spread
-from ...machine.argument_layout import Bound
-from ...machine.chunk import EVERYONE, Chunk
+from ...machine.argument_layout import BoundDescriptor
+from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ...util.errors import LaunchError, MisalignedError
@@ -113,7 +113,7 @@ class _BulkCopy:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers = thread[0], numbers
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
-        report = chunk.reporter()
+        report = chunk.make_reporter()
 
         def report_for_thread(error: Any, position: tuple[int, int], text: str, place: int) -> None:
             report(error, thread, text, place)
@@ -123,32 +123,32 @@ class _BulkCopy:
         if size % 16:
             report_for_thread(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
 
-    def _find_tensor(self, place: int) -> Bound:
+    def _find_tensor(self, place: int) -> BoundDescriptor:
         chunk = self._chunk
         space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
         mask = np.ones((1, 1), bool)
         (handles,) = chunk.memory(space).load(dense(offset)[:1, :1], 8, 1, mask, self._report)
-        bound: Bound | None = chunk.context.bound.get(int(handles[0, 0]))
-        if bound is None or not isinstance(bound.what, TensorMap):
+        bound: BoundDescriptor | None = chunk.context.descriptors.get(int(handles[0, 0]))
+        if bound is None or not isinstance(bound.descriptor, TensorMap):
             raise LaunchError(f"{self._source}: no tensor map lies there; give one with ptxcount.TensorMap")
-        self._swizzled = bound.what.swizzle_offsets
+        self._swizzled = bound.descriptor.swizzle_offsets
         return bound
 
     def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
         """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
         if start is None:
-            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], EVERYONE, 16, None
+            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
         bound = self._find_tensor(place)
-        if len(start) != bound.what.array.ndim:
-            raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.what.array.shape}")
-        places, inside = bound.what.elements(start)  # type: ignore[attr-defined]
-        width = bound.what.array.dtype.itemsize
-        return bound.base + places[None, :] * width, inside[None, :], width, bound.what.array.dtype
+        if len(start) != bound.descriptor.array.ndim:
+            raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.descriptor.array.shape}")
+        places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
+        width = bound.descriptor.array.dtype.itemsize
+        return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
 
     def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
         addresses = places[spread(inside, places.shape)]
         sector_count = len(np.unique(addresses // SECTOR))
-        self._chunk.access("bulk", kind, 16).add(1, sector_count, addresses.size * width)
+        self._chunk.find_counters("bulk", kind, 16).add(1, sector_count, addresses.size * width)
 
     def _read_global(self, places: Array, inside: Array, width: int) -> Array:
         unit = min(width, 4)
@@ -163,30 +163,30 @@ class _BulkCopy:
 
     def load_shared(self, place: int) -> Array:
         """Return the bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.owner(self._row, place)
-        return self._chunk.shared.reach(row, offset, self._numbers["size"], self._report, written=False).copy()
+        row, offset = self._chunk.shared.find_owner(self._row, place)
+        return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
         """Store in each block of a multicast, and complete the bytes on its barrier."""
         shared, numbers = self._chunk.shared, self._numbers
-        rows = [shared.owner(self._row, numbers["to"])[0]]
+        rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
-            rows = [shared.first_of_cluster(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
-        offset = shared.owner(0, numbers["to"])[1]
+            rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+        offset = shared.find_owner(0, numbers["to"])[1]
         for row in rows:
-            target = shared.reach(row, offset, len(data), self._report, written=True)
+            target = shared.view_bytes(row, offset, len(data), self._report, is_written=True)
             order = self._swizzled(offset + np.arange(len(data))) - offset
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
-                owner, owner_offset = shared.owner(self._row, numbers["barrier"])
+                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
                 complete_bytes(self._chunk, row if "ranks" in numbers else owner, owner_offset, len(data), self._report)
 
     def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
         places, inside, width, dtype = self._resolve_addresses(target, start)
         count = places.size * width
-        row, offset = self._chunk.shared.owner(self._row, source)
-        content = self._chunk.shared.reach(row, offset, count, self._report, written=False)
+        row, offset = self._chunk.shared.find_owner(self._row, source)
+        content = self._chunk.shared.view_bytes(row, offset, count, self._report, is_written=False)
         data = content[self._swizzled(offset + np.arange(count)) - offset]
         if self._reduction is not None:
             data = self._reduce(self._read_global(places, inside, width), data, dtype)
@@ -214,7 +214,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
     def store(chunk: Chunk, *values: Array) -> list[Array]:
         place = read(chunk)
         parts = [value.view(f"u{kind.size}") for value in values]
-        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter())
+        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
         chunk.record("shared", "store", width, place)
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []

@@ -66,17 +66,17 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     active_threads = np.nonzero(spread(chunk.active, chunk.shape))
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
-    chunk.wrote, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.reporter(), chunk.shape):
+    chunk.has_written, chunk.spins = True, 0
+    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
         previous[active_threads] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
     return previous
 
 
 def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
     """Subtract arrived bytes from the barrier of a block."""
-    word = chunk.shared.reach(row, offset, 8, report, written=True).view(np.uint64)
+    word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
     word[:] = _update_word(word, 0, -count)
-    chunk.wrote, chunk.spins = True, 0
+    chunk.has_written, chunk.spins = True, 0
 
 
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
@@ -116,7 +116,7 @@ def _bind_init(instruction: Instruction) -> Step:
 
     def init(chunk: Chunk, *counts: Array) -> list[Array]:
         words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
-        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter())
+        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.make_reporter())
         return []
 
     return step_of(instruction, [], [(operand, _U32) for operand in instruction.operands[1:]], init)
@@ -130,13 +130,13 @@ def _bind_wait(instruction: Instruction) -> Step:
 
     def test_phase(chunk: Chunk, old: Array) -> list[Array]:
         words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.reporter(), chunk.shape):
+        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape):
             words[active_threads] = units[index]
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
-            chunk.shared.barrier(chunk.active & done)
-            chunk.order(chunk.active & done)
+            chunk.shared.reset_races(chunk.active & done)
+            chunk.order_blocks(chunk.active & done)
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.argument_layout import Described
+from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
 
 #: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
@@ -16,7 +16,7 @@ SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
 
 
 @dataclass(frozen=True, eq=False)
-class TensorMap(Described):
+class TensorMap(ArrayDescriptor):
     """An array that a kernel copies by boxes: an argument of the kernel for its ``CUtensorMap``.
 
     Parameters

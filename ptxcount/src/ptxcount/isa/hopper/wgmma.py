@@ -71,7 +71,7 @@ def _load_factor(
     }:
         places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=turned)
         first, stop = int(places.min()), int(places.max()) + width
-        content = chunk.shared.reach(row, first, stop - first, report, written=None)
+        content = chunk.shared.view_bytes(row, first, stop - first, report, is_written=None)
         index = (places - first)[..., None] + np.arange(width)
         factors[row, bits] = np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
     return np.stack(
@@ -108,7 +108,7 @@ def _bind_product(instruction: Instruction) -> Step:
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]
-        report_access = chunk.reporter()
+        report_access = chunk.make_reporter()
 
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
             report_access(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)

@@ -237,7 +237,7 @@ def _bind_tile(instruction: Instruction) -> Step:
         for piece in plan:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             count = piece.row.shape[1]
-            values = memory.load(place, bits // 8, count, chunk.active, chunk.reporter())
+            values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
             loaded.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
             if space != "shared" or not rows_at_once:
                 chunk.record(space, "load", bits * count // 8, place)
@@ -255,7 +255,7 @@ def _bind_tile(instruction: Instruction) -> Step:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             values = extract_part(piece, matrix).astype(f"u{bits // 8}")
             columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
-            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.reporter())
+            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
             chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
@@ -303,7 +303,7 @@ def _bind_rows(instruction: Instruction) -> Step:
 
     def load(chunk: Chunk) -> list[Array]:
         place, mask = read_address(chunk), _mask_first_lanes(chunk, 8 * count)
-        words = chunk.shared.load(place, 4, 4, mask, chunk.reporter())
+        words = chunk.shared.load(place, 4, 4, mask, chunk.make_reporter())
         lanes = np.stack([lanes_of(chunk, word) for word in words], axis=-1)
         halves = np.ascontiguousarray(lanes).view(np.uint16)
         chunk.record("shared", "load", 16, place, active=mask)
@@ -319,7 +319,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(np.uint16)).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
-        chunk.shared.store(place, 4, values, mask, chunk.reporter())
+        chunk.shared.store(place, 4, values, mask, chunk.make_reporter())
         chunk.record("shared", "store", 16, place, active=mask)
         return []
 

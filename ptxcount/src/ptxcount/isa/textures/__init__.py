@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.argument_layout import Described
+from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
 
 FILTERS = ("point", "linear")
@@ -55,7 +55,7 @@ class Tap(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Surface(Described):
+class Surface(ArrayDescriptor):
     """An array that a kernel reads and writes as a surface: an argument of the kernel for its handle.
 
     Parameters

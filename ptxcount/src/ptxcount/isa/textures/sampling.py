@@ -10,7 +10,7 @@ import numpy as np
 from ...counting.counters import Access
 from ...counting.transactions import sectors
 from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
-from ...machine.chunk import EVERYONE, Chunk
+from ...machine.chunk import ALL_THREADS, Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type
 from ...util.errors import LaunchError, OutOfBoundsError
 from ..operands import address, as_array, elements, expect_count, items, reader, split_name, unsupported
@@ -33,16 +33,16 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
     object_name, instruction = kind.__name__.lower(), chunk.instruction
     for handle in np.unique(rows[active]).tolist():
         mask = active & (rows == handle)
-        bound = chunk.context.bound.get(handle)
-        if bound is None or type(bound.what) is not kind:
+        bound = chunk.context.descriptors.get(handle)
+        if bound is None or type(bound.descriptor) is not kind:
             raise LaunchError(
                 f"{instruction.source}: {handle:#x} is no {object_name}; as its argument give ptxcount.{kind.__name__}"
             )
-        if not bound.what.fits(geometry):
+        if not bound.descriptor.fits(geometry):
             raise LaunchError(
-                f"{instruction.source}: {instruction.name} of a {object_name} of shape {bound.what.extents}"
+                f"{instruction.source}: {instruction.name} of a {object_name} of shape {bound.descriptor.extents}"
             )
-        yield bound.what, bound.base, mask
+        yield bound.descriptor, bound.base, mask
 
 
 class _LaneGroup(NamedTuple):
@@ -126,7 +126,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
             taps = texture.taps(places, layer, gather=gather)
             texels = [_load_texel(chunk, base, texture, tap, mask) for tap in taps]
             offsets = [texture.place(tap.place * texture.element, layered=layered) for tap in taps]
-            access = chunk.access("texture", "load", texture.element)
+            access = chunk.find_counters("texture", "load", texture.element)
             if by_integers:  # beyond the ends there is no request
                 _record_requests(chunk, access, _OCTET, mask & taps[0].inside, offsets)
             else:
@@ -151,8 +151,8 @@ def _bind_fetch(instruction: Instruction) -> Step:
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
     """Load the channels of a texel for each thread; zeros beyond the texture."""
-    report, inside = chunk.reporter(), mask & tap.inside
-    inside = EVERYONE if inside.all() else inside
+    report, inside = chunk.make_reporter(), mask & tap.inside
+    inside = ALL_THREADS if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
     channels = chunk.context.memory.load(place, texture.array.dtype.itemsize, texture.channels, inside, report)
     return [np.where(inside, texture.decode_texels(spread(channel, chunk.shape)), 0) for channel in channels]
@@ -194,20 +194,20 @@ def _bind_surface(instruction: Instruction) -> Step:
                 first = tuple(int(indices[0]) for indices in np.nonzero(faulting))
                 position = [int(spread(axis, chunk.shape)[first]) for axis in axes]
                 text = f"{width} bytes at x, y, ... {position} of a surface of {surface.extents}, {pitch} bytes a row"
-                raise chunk.fault(OutOfBoundsError, text, position=(first[0], first[1]))
+                raise chunk.make_fault(OutOfBoundsError, text, position=(first[0], first[1]))
             axes = [np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True)]
             row = np.zeros((1, 1), np.int64)
             for axis, extent in reversed(list(zip(axes[1:], surface.extents[::-1][1:], strict=True))):
                 row = row * extent + axis
             byte = row * pitch + axes[0]
-            access = chunk.access("surface", "load" if loads else "store", width)
+            access = chunk.find_counters("surface", "load" if loads else "store", width)
             _record_requests(chunk, access, _OCTET, mask, [surface.place(byte, layered=layered)])
             yield spread(base + byte, chunk.shape), mask & ~outside if clamp_modes == ["zero"] else mask, surface
 
     def load(chunk: Chunk) -> list[Array]:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in data]
         for place, mask, _ in iter_accesses(chunk):
-            report = chunk.reporter()
+            report = chunk.make_reporter()
             loaded = chunk.context.memory.load(place, kind.size, vector, mask, report)
             for result, value in zip(results, loaded, strict=True):
                 result[mask] = spread(value, chunk.shape)[mask]
@@ -215,7 +215,7 @@ def _bind_surface(instruction: Instruction) -> Step:
 
     def store(chunk: Chunk, *arguments: Array) -> list[Array]:
         for place, mask, _ in iter_accesses(chunk):
-            report = chunk.reporter()
+            report = chunk.make_reporter()
             values = [spread(argument, chunk.shape) for argument in arguments]
             chunk.context.memory.store(place, kind.size, values, mask, report)
         return []
