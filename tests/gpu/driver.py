@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxcount import Surface, TensorMap, Texture
 from ptxcount.isa.textures import ADDRESSES
-from ptxcount.machine.argument_layout import Described, Given
+from ptxcount.machine.argument_layout import ArrayDescriptor, KernelArgument
 
 FORMATS = {"f4": "FLOAT", "f2": "HALF", "u1": "UNSIGNED_INT8", "i1": "SIGNED_INT8", "u2": "UNSIGNED_INT16",
            "i2": "SIGNED_INT16", "u4": "UNSIGNED_INT32", "i4": "SIGNED_INT32"}  # fmt: skip
@@ -45,7 +45,7 @@ class Device:
         entry: str,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        arguments: Sequence[Given],
+        arguments: Sequence[KernelArgument],
         *,
         shared: int = 0,
         cooperative: bool = False,
@@ -76,13 +76,15 @@ class Device:
                 self._call("cuMemcpyDtoH", array.ctypes.data, memory, array.nbytes)
                 self._call("cuMemFree", memory)
 
-    def _pack_value(self, argument: Given, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
+    def _pack_value(
+        self, argument: KernelArgument, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool
+    ) -> Any:
         """An argument's bytes, as an array; memory that must be copied back goes to ``held``."""
         if isinstance(argument, np.generic):
             return np.frombuffer(argument.tobytes(), np.uint8)
         if isinstance(argument, Surface):
             return np.array([self._bind_surface(argument, copied_back, layered, gather)], np.uint64)
-        array = argument.array if isinstance(argument, Described) else argument
+        array = argument.array if isinstance(argument, ArrayDescriptor) else argument
         assert isinstance(array, np.ndarray), "no structs here"
         memory = self._call("cuMemAlloc", max(array.nbytes, 1))
         self._call("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
 from ptxcount.engine.execute import run
-from ptxcount.machine.argument_layout import Described
+from ptxcount.machine.argument_layout import ArrayDescriptor
 from ptxcount.source.nvcc import find_nvcc
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
@@ -74,7 +74,7 @@ def compile_cubin(file: str, arch: str) -> Path:
 
 def list_arrays(arguments: list[Any]) -> list[Any]:
     """Return the arrays of arguments."""
-    arrays = [argument.array if isinstance(argument, Described) else argument for argument in arguments]
+    arrays = [argument.array if isinstance(argument, ArrayDescriptor) else argument for argument in arguments]
     return [array_ for array_ in arrays if isinstance(array_, np.ndarray)]
 
 

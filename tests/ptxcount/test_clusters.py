@@ -33,7 +33,7 @@ def test_ring(rounds: int) -> None:
 def test_owners() -> None:
     """An address of another block of the cluster has its rank, one more than it is."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
-    found = [shared.owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
+    found = [shared.find_owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
     assert found == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.engine.executable import prepare
+from ptxcount.engine.executable import prepare_executable
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import TYPES
 from ptxcount.source.nvcc import find_nvcc
@@ -57,7 +57,7 @@ def predict(text: str) -> dict[str, Accesses]:
     """Return the accesses of each kernel as ptxcount merges them."""
     program, kernels = parse(text), {}
     for name in program.entries:
-        executable = prepare(program, name)
+        executable = prepare_executable(program, name)
         accesses: Accesses = Counter()
         for group in executable.neighbours:
             accesses.update((group.kind, width) for _, width in group.pieces())

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from ptxcount.engine.executable import prepare
+from ptxcount.engine.executable import prepare_executable
 from ptxcount.engine.execute import run
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.ptx.parser import parse
@@ -204,7 +204,7 @@ def test_accidents() -> None:
         try:
             program = parse(text)
             for entry in program.entries:
-                prepare(program, entry)
+                prepare_executable(program, entry)
             outcomes["loaded"] += 1
         except PtxError as error:
             outcomes["refused"] += bool(re.match(r"PTX line \d+: ", str(error)))

@@ -51,8 +51,8 @@ def test_estimates(
     grid: tuple[int, int, int], told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A launch that takes minutes says so at once, and goes on."""
-    monkeypatch.setattr(progress, "_MEASURED", 0.0)
-    monkeypatch.setattr(progress, "_LONG", 1.0)
+    monkeypatch.setattr(progress, "_MIN_MEASURED", 0.0)
+    monkeypatch.setattr(progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
             run(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)

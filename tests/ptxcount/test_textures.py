@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import arguments
+from ptxcount.cli.arguments import make_arguments
 from ptxcount.engine.execute import run
-from ptxcount.report.overview import overview
+from ptxcount.report.overview import format_overview
 from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 
@@ -196,7 +196,7 @@ def test_wrong(dtype: str, options: dict[str, Any], message: str) -> None:
 def test_words() -> None:
     """The same on the command line; a geometry that the texture does not have is an error of the launch."""
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
-    texture, surface = arguments(words)
+    texture, surface = make_arguments(words)
     assert isinstance(texture, ptxcount.Texture)
     assert (texture.filter, texture.address, texture.array.shape) == ("linear", "border", (8, 8))
     assert isinstance(surface, ptxcount.Surface)
@@ -206,14 +206,14 @@ def test_words() -> None:
         ("s=surface(wrap):f4[8]", "address"),
     ):
         with pytest.raises(LaunchError, match=message):
-            arguments([word])
+            make_arguments([word])
     with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
         run(sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")])
 
 
 def test_command_to_begin_with() -> None:
     """A file's list of kernels proposes a texture, and a surface."""
-    listed = overview(sources.FOLDER / "textures.cu")
+    listed = format_overview(sources.FOLDER / "textures.cu")
     assert "'t=texture:float32[256,256]'" in listed
     assert "'s=texture" not in listed
     assert "'s=surface:float32[256,256]'" in listed

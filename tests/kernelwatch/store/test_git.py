@@ -71,7 +71,7 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """`ptxcount check --changed`."""
     monkeypatch.chdir(repositories[0])
-    assert pins.since("HEAD^").launches == {"own": {}}
+    assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:

@@ -144,10 +144,10 @@ def differences(one: Memory, two: Memory) -> list[str]:
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks, many chunks."""
     for module in (symbolic_values, transactions):
-        monkeypatch.setattr(module, "parts", lambda value, size: None)
+        monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_PARTINGS", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
-    touch = SharedMemory._touch
+    touch = SharedMemory._check_access
     monkeypatch.setattr(
-        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
+        SharedMemory, "_check_access", lambda self, *args, **more: touch(self, *args, **more | {"is_exact": True})
     )

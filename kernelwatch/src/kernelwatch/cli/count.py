@@ -41,11 +41,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if result.problem is not None:
         return _report_error(f"{launch.kernel}: {result.problem}; a wrong kernel is not counted")
     if as_json:
-        print(listing.as_json(result.counters))
+        print(listing.format_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     read_lines = source_lines.load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
-    print(title, listing.table(result.counters), listing.listing(result.counters, read_lines), sep="\n\n")
+    print(title, listing.format_table(result.counters), listing.format_listing(result.counters, read_lines), sep="\n\n")
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.cli.failures import UNEXPECTED, catch_errors
-from ptxcount.cli.ending import ended, importing, scratch_folder
+from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
 #: Subcommand -> its function, which is imported when it is called, and its summary.
 COMMANDS = {
@@ -36,8 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 for an unknown one."""
     arguments = list(sys.argv[1:] if words is None else words)
     if not arguments or arguments[0] not in COMMANDS:
-        return ended("kernelwatch", lambda: _print_help(*arguments), UNEXPECTED)
-    return ended(
+        return run_command("kernelwatch", lambda: _print_help(*arguments), UNEXPECTED)
+    return run_command(
         f"kernelwatch {arguments[0]}",
         lambda: _run_subcommand(*arguments),
         STOP_BISECT if arguments[0] == "judge" else UNEXPECTED,
@@ -57,7 +57,7 @@ def _run_subcommand(name: str, *words: str) -> int:
 
     def command() -> int:
         module, function = COMMANDS[name][0].split(":")
-        with importing(f"kernelwatch {name}"):
+        with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):
             return main() or 0

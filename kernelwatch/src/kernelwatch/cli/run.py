@@ -16,7 +16,7 @@ from asv.commands.run import Run
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
-from ptxcount.cli.ending import ended
+from ptxcount.cli.ending import run_command
 
 #: Range of one commit.
 HEAD_ONLY = "HEAD^!"
@@ -76,7 +76,7 @@ def measure(words: Sequence[str] | None = None) -> int:
 def _run_asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
-    return ended("asv", lambda: _call_asv(*words), 1)
+    return run_command("asv", lambda: _call_asv(*words), 1)
 
 
 def _call_asv(*words: str) -> int:

@@ -22,7 +22,7 @@ from kernelwatch.store.models import Lines
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
-from ptxcount.report.picture import Grid, picture
+from ptxcount.report.picture import Grid, draw_access
 
 #: A listing's line of source: mark, number and text; a line of an access's cost: mark and words.
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
@@ -93,7 +93,9 @@ def _count_lines(launch: Launch) -> dict[str, Any]:
     if result.problem:
         return {}
     read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
-    lines = listing.listing(result.counters, read_source).splitlines()[1:] or [NO_ACCESSES]  # the first names the file
+    lines = listing.format_listing(result.counters, read_source).splitlines()[1:] or [
+        NO_ACCESSES
+    ]  # the first names the file
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
 
 
@@ -104,7 +106,7 @@ def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
     for (file, line), accesses in sorted(places.items()):
         for access in accesses:
             unit = "wavefronts" if access.space == "shared" else "sectors"
-            pattern = picture(access)
+            pattern = draw_access(access)
             grids = {"now": _row_bits(pattern.now), "best": _row_bits(pattern.best)} if pattern else {}
             yield {"file": files.index(file), "line": line, "unit": unit, "amount": getattr(access, unit), **grids}
 

@@ -97,7 +97,7 @@ class KernelSource:
     def _debug_files(self) -> Iterable[str]:
         return _parse_ptx(self.text).files.values()
 
-    def make_line_reader(self) -> listing.Lines:
+    def make_line_reader(self) -> listing.FindLines:
         """Return a function from a file's name in the PTX to its lines: of the text, and of files in its folders.
 
         For PTX that a package made, the files are the commit's or its environment's.
@@ -107,7 +107,7 @@ class KernelSource:
 
             files = map(Path, self._debug_files())
             roots = (checkout_folder(), Path(sys.prefix).resolve())
-            return listing.source_lines(file for file in files if any(map(file.resolve().is_relative_to, roots)))
+            return listing.read_source_lines(file for file in files if any(map(file.resolve().is_relative_to, roots)))
         included = self.find_included_files()
 
         def read_lines(name: str) -> list[str] | None:

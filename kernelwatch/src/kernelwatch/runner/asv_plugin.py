@@ -27,7 +27,7 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
 from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
-from ptxcount.cli.ending import importing, scratch_folder
+from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
 #: Functions and classes of asv that the runner uses -> the parameters that it passes. It replaces the first.
@@ -124,7 +124,7 @@ def wrap_run(asv_run: Any) -> Any:
         if plain_reasons:
             log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
             return asv_run(cls, conf, *args, **kwargs)
-        with importing("asv"):
+        with interruptible_import("asv"):
             from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, occupancy
+from ..lanes.warps import Array, find_occupancy
 from ..util.errors import Source
 from ..util.findings import Finding
 from .samples import EXECUTIONS, Sample, sampled
@@ -123,7 +123,7 @@ class Access:
 
     @property
     def is_uniform_constant(self) -> bool:
-        """Whether it reads constant memory, and each request one address."""
+        """Reads of constant memory with one address per request."""
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
@@ -133,7 +133,7 @@ class Access:
 
         ``again``: the chip repeats a request of threads that were counted before.
         """
-        on = occupancy(active, shape)
+        on = find_occupancy(active, shape)
         count = on.requests
         self.requests += count
         self.useful_bytes += on.threads * self.width * (not again)

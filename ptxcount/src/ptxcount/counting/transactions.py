@@ -20,8 +20,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..lanes.symbolic_values import Value, dense, parts
-from ..lanes.warps import LANES, Array, by_warp, lanes_by_warp, occupancy, spread
+from ..lanes.symbolic_values import Value, dense, split_sum
+from ..lanes.warps import LANES, Array, by_warp, find_occupancy, lanes_by_warp, spread
 
 SECTOR = 32
 LINE = 128
@@ -182,8 +182,8 @@ def totals(rules: Rules, address: Value, active: Array, shape: tuple[int, int], 
     one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
-    split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
-    on = occupancy(active, shape)
+    split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
+    on = find_occupancy(active, shape)
     lanes = on.lanes
     if split is None:
         whole = dense(address)

@@ -8,7 +8,7 @@ from ..source import ptxas
 from ..util import architectures
 from ..util.architectures import PARTS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
 from ..util.errors import Index3, LaunchError
-from .executable import Executable, laid_out, load
+from .executable import Executable, lay_out_variables, load_executable
 
 #: Registers of a thread at most (PTX ISA and CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
@@ -21,7 +21,7 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     not asked where the most that a thread can have would fit.
     """
     threads = prod(block)
-    shared = static_shared(load(ptx, entry)) + dynamic_shared
+    shared = static_shared(load_executable(ptx, entry)) + dynamic_shared
     holds = architectures.MULTIPROCESSORS.get(arch.rstrip("af"))
     if holds and shared > holds.shared_of_block:
         raise LaunchError(
@@ -56,4 +56,4 @@ def require_static_shared(size: int) -> None:
 def static_shared(kernel: Executable) -> int:
     """Return the bytes of a kernel's own static shared memory."""
     variables = (each for each in kernel.variables if each.space == "shared" and not each.problem)
-    return laid_out(variables)[1]
+    return lay_out_variables(variables)[1]

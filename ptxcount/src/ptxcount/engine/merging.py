@@ -17,7 +17,7 @@ import numpy as np
 from ..counting.transactions import WORD, served_loads, served_stores, totals
 from ..isa.operands import plus
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import occupancy
+from ..lanes.warps import find_occupancy
 from ..machine.chunk import Chunk
 from ..ptx.alignment import Residue, residues
 from ..ptx.flow import BasicBlock
@@ -195,5 +195,5 @@ class Merged:
         served = served_loads if self.kind == "load" else served_stores
         for shift, width in self._pieces:
             where = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
-            self.requests += occupancy(chunk.active, chunk.shape).requests
+            self.requests += find_occupancy(chunk.active, chunk.shape).requests
             self.wavefronts += totals(served, where, chunk.active, chunk.shape, width)[0]

@@ -14,9 +14,9 @@ from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
 from ..isa.registry import Step
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import LANES, Array, by_thread, lanes_by_warp, occupancy, spread
-from ..machine.chunk import EVERYONE, Chunk
-from ..machine.warp_clocks import FULL, warps_with
+from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
+from ..machine.chunk import ALL_THREADS, Chunk
+from ..machine.warp_clocks import FULL, find_warps
 from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Instruction, Register
 from ..util.errors import (
@@ -77,7 +77,7 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[Code], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
-        self._waiting: dict[int, Array] = {0: EVERYONE}
+        self._waiting: dict[int, Array] = {0: ALL_THREADS}
         self._come: list[_Come] = []
         self._patience, self._polls = _PATIENCE, 0
         self._partings = 0
@@ -105,9 +105,9 @@ class Schedule:
     def _is_stuck(self) -> bool:
         """Let go the blocks that stand at a barrier; whether all others have asked in vain again and again."""
         chunk = self._chunk
-        self._polls = 0 if chunk.wrote else self._polls + 1
-        self.moved |= chunk.wrote
-        self._patience, chunk.spins, chunk.wrote = _IMPATIENCE, 0, False
+        self._polls = 0 if chunk.has_written else self._polls + 1
+        self.moved |= chunk.has_written
+        self._patience, chunk.spins, chunk.has_written = _IMPATIENCE, 0, False
         return not self._release() and self._polls > _IN_VAIN * len(self._waiting)
 
     def stop(self) -> None:
@@ -122,36 +122,36 @@ class Schedule:
 
     def _raise(self, error: type[KernelFaultError], index: int, threads: Array, text: str) -> NoReturn:
         self._chunk.active = threads
-        raise self._chunk.fault(error, f"{text}; {self._where()}", source=self._code[index].source)
+        raise self._chunk.make_fault(error, f"{text}; {self._where()}", source=self._code[index].source)
 
     def _where(self, running: int | None = None) -> str:
         """Who waits where, and who is at the block of code that runs."""
         places = [] if running is None else [(running, self._chunk.active, "are at")]
         places += [(index, threads, "wait before") for index, threads in self._waiting.items()]
         places += [(each.at, each.threads, "wait at the barrier in") for each in self._come if each.at is not None]
-        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads {how} {self._code[index].source}"
+        counts = [f"{find_occupancy(threads, self._chunk.shape).threads} threads {how} {self._code[index].source}"
                   for index, threads, how in places]  # fmt: skip
         return ", ".join(counts[:_SHOWN])
 
     def _execute(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.kept = active, self._needed()
-        chunk.enter(index)
+        chunk.active, chunk.live_elsewhere = active, self._needed()
+        chunk.enter_block(index)
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
             text = "; ".join(filter(None, [f"{chunk.context.step_limit} instructions", self._where()]))
-            raise chunk.fault(StepLimitExceededError, text, source=code.source)
+            raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
             text = "it has not ended in the time that it was given"
-            raise chunk.fault(TimeLimitExceededError, text, source=code.source)
+            raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
         if code.end is End.LEAVE:
-            chunk.context.progress.note()
-        elif chunk.context.progress.is_missing():
+            chunk.context.progress.note_progress()
+        elif chunk.context.progress.is_stalled():
             seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
-            raise chunk.fault(NoProgressError, f"{seconds}; {self._where(index)}", source=code.source)
+            raise chunk.make_fault(NoProgressError, f"{seconds}; {self._where(index)}", source=code.source)
         counters = chunk.context.counters
-        on = occupancy(active, chunk.shape)
+        on = find_occupancy(active, chunk.shape)
         counters.thread_instructions += count * on.threads
         counters.warp_instructions += count * on.requests
         for chunk.instruction, step, dead in code.steps:
@@ -196,7 +196,7 @@ class Schedule:
     def _stop_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
         """Threads come to a barrier of their warps' lanes in masks, which go on as soon as all of them have come."""
         if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._come):
-            self._chunk.shared.order_lanes(warps_with(active, self._chunk.shape[1]), FULL)
+            self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._join(self._code[index].successors[0], active)
             return
         masks = np.where(active, masks, 0)  # of others nothing is known
@@ -243,8 +243,10 @@ class Schedule:
             f"it waits for all lanes in the mask {one.key[1]:#010x}, others of which wait at the barrier in "
             f"{self._code[other.at or 0].source}: undefined in CUDA"
         )
-        fault = chunk.fault(DivergentBarrierError, text, source=source)
-        chunk.context.find("divergent-barrier", source, fault.what, occupancy(one.threads, chunk.shape).threads)
+        fault = chunk.make_fault(DivergentBarrierError, text, source=source)
+        chunk.context.add_finding(
+            "divergent-barrier", source, fault.what, find_occupancy(one.threads, chunk.shape).threads
+        )
 
     def _give_up_lanes(self) -> bool:
         """Let go who waits for lanes of a warp that never come; whether there are any."""
@@ -268,7 +270,7 @@ class Schedule:
             return self._release_warps(key, late=False)
         here = [each for each in self._come if each.key == key]
         others = [each for each in self._come if each.key != key]
-        together, full = _any([each.threads for each in here]), EVERYONE
+        together, full = _any([each.threads for each in here]), ALL_THREADS
         whole = key[0] != _CLUSTER and key[1] == _ALL
         if whole:
             elsewhere = [*self._waiting.values(), *(each.threads for each in others if each.at is not None)]
@@ -284,9 +286,9 @@ class Schedule:
             self._expect_one_place(come)
         left = [each._replace(threads=each.threads & ~full) for each in here]
         self._come = others + [each for each in left if each.threads.any()]
-        self._chunk.shared.barrier(full)
-        self._chunk.order(full)
-        self._chunk.context.progress.note()
+        self._chunk.shared.reset_races(full)
+        self._chunk.order_blocks(full)
+        self._chunk.context.progress.note_progress()
         for each in come:
             if each.at is not None:
                 self._join(self._code[each.at].successors[0], each.threads)
@@ -307,19 +309,21 @@ class Schedule:
             text, source = f"wait at the barrier in {self._code[one.at or 0].source}", self._code[other.at or 0].source
             if both.any():
                 chunk.active = by_thread(warps[1] & both[:, :, None], chunk.shape[1])
-                raise chunk.fault(DivergentBarrierError, f"others of its warp {text}", source=source)
+                raise chunk.make_fault(DivergentBarrierError, f"others of its warp {text}", source=source)
             chunk.active = other.threads & met
-            fault = chunk.fault(
+            fault = chunk.make_fault(
                 DivergentBarrierError, f"other warps of its block {text}: undefined in CUDA", source=source
             )
-            chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
+            chunk.context.add_finding(
+                "divergent-barrier", source, fault.what, find_occupancy(chunk.active, chunk.shape).threads
+            )
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         taken = ~predicate if guard.negated else predicate
         alone = active.size == 1 and not self._waiting and not self._come
-        if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS and not self._chunk.context.together:
+        if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS and not self._chunk.context.may_wait:
             rows = np.count_nonzero(taken, axis=1)
             kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
             groups = [np.flatnonzero(kind) for kind in kinds if kind.any()]
@@ -341,7 +345,7 @@ class Schedule:
     def _part(self, index: int, rows: Array, taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
         part._waiting, part._partings = {}, self._partings + 1
-        part._part_threads(index, EVERYONE, taken)
+        part._part_threads(index, ALL_THREADS, taken)
         return part
 
     def _join(self, index: int, threads: Array) -> None:
@@ -350,7 +354,7 @@ class Schedule:
             threads = self._waiting[index] | threads
         count = np.count_nonzero(threads)
         if count:
-            self._waiting[index] = EVERYONE if count == threads.size else threads
+            self._waiting[index] = ALL_THREADS if count == threads.size else threads
 
 
 def _any(masks: list[Array]) -> Array:

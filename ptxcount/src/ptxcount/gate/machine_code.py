@@ -10,7 +10,7 @@ from ..source import ptxas
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
-def memory_of(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
+def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
     """The bytes a thread, written as accesses of `listing.lines`; none where there is no ptxas for this PTX."""
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
     if resources is None:

@@ -13,14 +13,14 @@ from ..ptx.program import SINK, Immediate, Instruction
 from .atomic_operations import apply, find
 from .operands import address, elements, expect_count, unsupported
 from .registry import Step, binds, step_of
-from .spaces import decode, in_each_space
+from .spaces import decode_access, make_access
 from .swap_loop import swap_rounds
 
 
 @binds("atom", "red")
 def _atomic(instruction: Instruction) -> Step:
     """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
-    space, count, kind, names = decode(instruction, named=True)
+    space, count, kind, names = decode_access(instruction, named=True)
     operation = find(names, kind)
     if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
         raise unsupported(instruction)
@@ -40,7 +40,7 @@ def _atomic(instruction: Instruction) -> Step:
             mine = np.nonzero(spread(chunk.active, chunk.shape))
             return update(chunk, where, place, [spread(each, chunk.shape)[mine] for each in given])
 
-        found = in_each_space(space, read, each_space)(chunk)
+        found = make_access(space, read, each_space)(chunk)
         results = [np.zeros(chunk.shape, kind.dtype) for _ in targets]
         for result, old in zip(results, found, strict=False):
             result[on] = old[on]
@@ -51,9 +51,11 @@ def _atomic(instruction: Instruction) -> Step:
             raise unsupported(instruction, f"in {where} memory")
         on, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
-        chunk.order(chunk.active)
+        chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
-        for units, index, chosen in memory.atomic(place, width * count, chunk.active, chunk.reporter(), chunk.shape):
+        for units, index, chosen in memory.atomic(
+            place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
+        ):
             cells = units.view(kind.dtype)
             for k, result in enumerate(results):
                 mine = [value[chosen] for value in (values[k : k + 1] if count > 1 else values)]
@@ -62,12 +64,12 @@ def _atomic(instruction: Instruction) -> Step:
                 if used and (cells[index * count + k] == old).all():
                     chunk.spins += 1
                 elif names[0] in ("cas", "exch"):
-                    chunk.wrote, chunk.spins = True, 0
+                    chunk.has_written, chunk.spins = True, 0
         if width * count == 2:
             words = dense(place).astype(np.int64) & -WORD
             chunk.record(where, "load", WORD, words)
             for n, active in enumerate(swap_rounds(operation, chunk, place, results[0][on], values)):
-                chunk.record(where, "atomic", width, words, active=active, turns=cost, again=n > 0)
+                chunk.record(where, "atomic", width, words, active=active, turns=cost, is_replay=n > 0)
         else:
             chunk.record(where, "atomic", width * count, place, turns=cost)
         return results

@@ -52,11 +52,11 @@ def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
     return np.array(found, new.dtype), value
 
 
-_BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
+_BITS_OF_SUM = bfloat.wrap_for_bits(OPERATIONS["add"].odd)
 ATOMICS: dict[str, Atomic] = {
     "add": _running(np.add, np.add, _INTEGERS | {"f32", "f64"}),
     "add.noftz": Atomic(np.add, frozenset({"f16"})),
-    "add.noftz.f16x2": Atomic(floating.on_halves(np.add), frozenset({"f16x2"})),
+    "add.noftz.f16x2": Atomic(floating.wrap_for_halves(np.add), frozenset({"f16x2"})),
     "add.noftz.bf16": Atomic(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
     "min": _running(np.minimum, floating.minimum, _INTEGERS),
     "max": _running(np.maximum, floating.maximum, _INTEGERS),

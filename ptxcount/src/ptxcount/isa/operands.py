@@ -26,8 +26,8 @@ def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructi
 def expect_count(instruction: Instruction, *counts: int) -> None:
     """Check the number of operands."""
     if len(instruction.operands) not in counts:
-        wanted = " or ".join(map(str, counts))
-        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {wanted}")
+        allowed = " or ".join(map(str, counts))
+        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {allowed}")
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
@@ -66,7 +66,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
     def read(chunk: Chunk) -> Value:
         place = chunk.context.symbols.get(name)
         if place is None:
-            problem = chunk.context.refused.get(name, "it is not a variable")
+            problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
         return np.array([[(place + offset) % most]], dtype)
 
@@ -75,7 +75,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
 
 def _special(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
-        value = chunk.special(name)
+        value = chunk.read_special(name)
         if value is None:
             raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
@@ -135,10 +135,10 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
     """The operands of a vector of ``count``, or the one operand of a scalar."""
-    found = items(operand)
-    if len(found) != count or any(isinstance(item, (Group, Address)) for item in found):
-        raise unsupported(instruction, f"{count} elements wanted, {len(found)} given")
-    return found
+    operands = items(operand)
+    if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
+        raise unsupported(instruction, f"{count} elements wanted, {len(operands)} given")
+    return operands
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, by_thread, by_warp, lanes_by_warp, occupancy, spread, warp_count
+from ..lanes.warps import LANES, Array, by_thread, by_warp, find_occupancy, lanes_by_warp, spread, warp_count
 from ..machine.chunk import Chunk
-from ..machine.warp_clocks import FULL, missing_lanes
+from ..machine.warp_clocks import FULL, find_missing_lanes
 from .registry import op
 
 _LANE = np.arange(LANES)
@@ -46,7 +46,7 @@ def _heard(chunk: Chunk, lane: Array, active: Array) -> Array:
             f"lane {reading} of warp {warp} reads from lane {int(lane[deaf][0])}, which does not take part: 0 on the "
             "chip, undefined in CUDA"
         )
-        chunk.find("inactive-lane", message, int(deaf.sum()) * (chunk.shape[0] // len(deaf)))
+        chunk.add_finding("inactive-lane", message, int(deaf.sum()) * (chunk.shape[0] // len(deaf)))
     return heard
 
 
@@ -60,12 +60,12 @@ def _expect_lane(chunk: Chunk, masks: Array) -> None:
     """Note threads that are not in the mask that they give: undefined in CUDA."""
     if masks.size == 1 and int(masks.flat[0]) == FULL:
         return
-    missing = missing_lanes(masks, chunk.active, chunk.shape[1])
+    missing = find_missing_lanes(masks, chunk.active, chunk.shape[1])
     if missing.any():
         row, thread = (int(axis[0]) for axis in np.nonzero(missing))
         mask = int(spread(masks, (len(masks), chunk.shape[1]))[row % len(masks), thread])
         text = f"lane {thread % LANES} of warp {thread // LANES} is not in its mask {mask:#010x}: undefined in CUDA"
-        chunk.find("mask-without-lane", text, int(missing.sum()) * (chunk.shape[0] // len(missing)))
+        chunk.add_finding("mask-without-lane", text, int(missing.sum()) * (chunk.shape[0] // len(missing)))
 
 
 def _pack(on: Array) -> Array:
@@ -98,7 +98,7 @@ def _shuffled(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
     lane, inside = _MODES[mode](b & ~segment if mode == "idx" else b, low, high)
     lane = np.where(inside, lane, _LANE) & 31
-    active = occupancy(chunk.active, chunk.shape).lanes
+    active = find_occupancy(chunk.active, chunk.shape).lanes
     if a.shape[2] == 1:
         result = a
     elif lane.size == LANES:

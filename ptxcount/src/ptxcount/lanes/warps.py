@@ -10,7 +10,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 LANES = 32
 #: Elements of which `numpy.where` takes no time.
-_FEW = 1 << 12
+_SMALL_SIZE = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
@@ -28,14 +28,14 @@ def unsigned(size: int) -> np.dtype[Any]:
     return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
 
 
-def choose(mask: Array, one: Array, other: Array) -> Array:
+def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
     """`numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
-    if mask.size < _FEW or one.itemsize > 8:
-        return np.where(mask, one, other)
-    kind, bits = one.dtype, f"u{one.itemsize}"
-    one, other = one.view(bits), other.view(bits)
+    if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
+        return np.where(mask, chosen, alternative)
+    kind, bits = chosen.dtype, f"u{chosen.itemsize}"
+    chosen, alternative = chosen.view(bits), alternative.view(bits)
     ones = np.negative(mask.view(np.int8)).astype(f"i{kind.itemsize}").view(bits)
-    return np.asarray(((one ^ other) & ones) ^ other).view(kind)
+    return np.asarray(((chosen ^ alternative) & ones) ^ alternative).view(kind)
 
 
 def warp_count(threads: int) -> int:
@@ -61,7 +61,7 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 class Occupancy:
-    """Which threads of a chunk a mask has, which never changes.
+    """Active threads of a chunk, by a mask that never changes.
 
     ``lanes`` are the active lanes of warps, (1 or blocks, warps, 32), None for all lanes of whole warps; ``warps`` have
     an active lane, (1 or blocks, warps); ``requests`` and ``threads`` are how many warps and threads are active.
@@ -86,7 +86,7 @@ class Occupancy:
 _last = [Occupancy(np.ones((1, 1), bool), (1, 1))]
 
 
-def occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
+def find_occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
     """The `Occupancy` of a mask."""
     (last,) = _last
     if last.active is not active or last.shape != shape:

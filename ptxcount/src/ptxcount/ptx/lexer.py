@@ -109,23 +109,23 @@ class Stream:
 
     def accept(self, *texts: str) -> bool:
         """Take the next token if it is one of these."""
-        found = self.peek().text in texts
-        self._at += found
-        return found
+        matches = self.peek().text in texts
+        self._at += matches
+        return matches
 
-    def fail(self, wanted: str) -> NoReturn:
+    def fail(self, expected: str) -> NoReturn:
         """Report that something else was expected here."""
-        raise PtxSyntaxError(self.peek().line, f"expected {wanted}, found {self.peek().text!r}")
+        raise PtxSyntaxError(self.peek().line, f"expected {expected}, found {self.peek().text!r}")
 
     def expect(self, text: str) -> None:
         """Take the next token, which must be this one."""
         if not self.accept(text):
             self.fail(repr(text))
 
-    def take(self, kind: str, wanted: str) -> str:
+    def take(self, kind: str, expected: str) -> str:
         """Take the next token, which must be of this kind."""
         if self.peek().kind != kind:
-            self.fail(wanted)
+            self.fail(expected)
         return self.next().text
 
     def number(self) -> int | float:
@@ -156,11 +156,11 @@ class Stream:
     def skip_block(self) -> Callable[[], Stream]:
         """Leave out the rest of a ``{ ... }`` whose opening brace was the last token read; what makes its tokens."""
         start, line, depth = self._position, self._line, 1
-        for found in _BRACES.finditer(self._text, start, self._stop):
-            depth += {"{": 1, "}": -1}.get(found[0], 0)
+        for brace in _BRACES.finditer(self._text, start, self._stop):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
             if not depth:
                 break
-        end = self._stop if depth else found.end()
+        end = self._stop if depth else brace.end()
         self._position, self._line = end, line + self._text.count("\n", start, end)
         if depth:
             self.fail("'}'")

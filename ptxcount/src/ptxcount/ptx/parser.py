@@ -155,7 +155,7 @@ class _Parser:
             if token.kind == "number" or token.text == "-":
                 value = stream.number()
                 try:
-                    values += _encoded(value, element)
+                    values += _encode_value(value, element)
                 except (ArithmeticError, ValueError):
                     problem = f"its initial value {value} does not fit .{element.name}"
             elif token.kind == "name" and element.size == 8:
@@ -248,7 +248,7 @@ class _Parser:
         entry.parameters.append(parameter)
 
 
-def _encoded(value: int | float, element: Type) -> bytes:
+def _encode_value(value: int | float, element: Type) -> bytes:
     if element.kind != "f":
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):

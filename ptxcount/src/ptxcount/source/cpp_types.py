@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..machine.argument_layout import Given
+from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 from .declarations import declarations
 from .names import parameter_types, source_name
@@ -32,7 +32,9 @@ def plain(kind: str) -> str:
     return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
 
 
-def checked(given: list[Given], words: Sequence[str], entry: str, files: Sequence[Path]) -> list[Given]:
+def checked(
+    given: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
+) -> list[KernelArgument]:
     """The arguments of a kernel by its mangled name; `LaunchError` where the type of one is another in C++.
 
     The types are those of the name, or of the declaration in the first of the files. Types that are not known, and

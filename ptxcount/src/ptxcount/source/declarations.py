@@ -39,7 +39,7 @@ class Declaration:
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
-        return f"{head}{self.name}({', '.join(' '.join(each) for each in self.parameters)})"
+        return f"{head}{self.name}({', '.join(' '.join(parameter) for parameter in self.parameters)})"
 
 
 def declarations(text: str) -> list[Declaration]:
@@ -73,7 +73,9 @@ def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
             name, start = tokens[name_at]
             body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
             inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
-            parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
+            parameters = [
+                _parameter(parameter) for parameter in split(" ".join(inside.split())) if parameter not in ("", "void")
+            ]
             qualified = "::".join([*filter(None, scopes), name])
             planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
             head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
@@ -94,10 +96,10 @@ def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, i
 def _closing(tokens: list[tuple[str, int]], place: int) -> int:
     """The place of the bracket that closes the one at a place; the last place if none does."""
     opening, depth = tokens[place][0], 0
-    for at in range(place, len(tokens)):
-        depth += (tokens[at][0] == opening) - (tokens[at][0] == _CLOSING[opening])
+    for index in range(place, len(tokens)):
+        depth += (tokens[index][0] == opening) - (tokens[index][0] == _CLOSING[opening])
         if depth == 0:
-            return at
+            return index
     return len(tokens) - 1
 
 

@@ -78,7 +78,7 @@ _NEGATIVE: dict[str, Callable[..., Array]] = {
 }
 
 
-def directed(name: str, mode: str) -> Callable[..., Array]:
+def make_directed(name: str, mode: str) -> Callable[..., Array]:
     """An operation, a key of `OPERATIONS`, with a directed rounding: of arrays of float32 or float64."""
     operation = OPERATIONS[name]
 

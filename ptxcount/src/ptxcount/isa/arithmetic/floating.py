@@ -55,7 +55,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
         again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
         again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
         if again.any():
-            x, y, z = (each[again].astype(np.float64) for each in np.broadcast_arrays(a, b, c))
+            x, y, z = (operand[again].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
             rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
         return rounded
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
@@ -64,8 +64,8 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     a, b, c = np.broadcast_arrays(a, b, c)
     high, low = two_product(a, b)
     upper, lower = two_sum(c, low)
-    top, rest = two_sum(high, upper)
-    result = np.array(top + round_to_odd(rest + lower, two_sum(rest, lower)[1]))
+    top, remainder = two_sum(high, upper)
+    result = np.array(top + round_to_odd(remainder + lower, two_sum(remainder, lower)[1]))
     exponents = [np.frexp(x)[1] for x in (a, b, c)]
     tame = (high != 0) & (top != 0)
     for exponent in exponents:
@@ -101,8 +101,8 @@ def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
     """``.xorsign.abs``: of two magnitudes, with the signs' product."""
 
     def signed(a: Array, b: Array) -> Array:
-        found = np.abs(compute(np.abs(a), np.abs(b)))
-        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -found, found))
+        magnitude = np.abs(compute(np.abs(a), np.abs(b)))
+        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -magnitude, magnitude))
 
     return signed
 
@@ -117,7 +117,7 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return evaluate
 
 
-def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
+def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
     """A function of the bits of halves applied to both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
@@ -128,9 +128,9 @@ def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-def on_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
+def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
     """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
-    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(dtype) for each in bits))).view(np.uint16))
+    return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:

@@ -39,23 +39,23 @@ def multiply_high(a: Array, b: Array) -> Array:
 
 def multiply24(shift: int, a: Array, b: Array) -> Array:
     """32 bits, from one on, of the product of the lowest 24 bits of two words."""
-    x, y = ((each << 8 >> 8).astype(np.int64) for each in (a, b))
+    x, y = ((factor << 8 >> 8).astype(np.int64) for factor in (a, b))
     return np.asarray((x * y >> shift).astype(a.dtype))
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
     """``fns``: the place of the n-th one bit from a place on, upwards or downwards; all ones if there is none."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
-    found = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
-    left, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
+    positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+    remaining, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
     for _ in range(32):
-        there = (place >= 0) & (place < 32)
-        one = there & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
-        one &= (offset != 0) | (place == base)
-        left = left - one
-        found = np.where(one & (left == 0), place, found).astype(np.uint32)
+        in_word = (place >= 0) & (place < 32)
+        is_set = in_word & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
+        is_set &= (offset != 0) | (place == base)
+        remaining = remaining - is_set
+        positions = np.where(is_set & (remaining == 0), place, positions).astype(np.uint32)
         place = place + np.where(offset < 0, -1, 1)
-    return found
+    return positions
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
@@ -224,11 +224,11 @@ def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
     return result
 
 
-def saturated(total: Array) -> Array:
+def saturate_total(total: Array) -> Array:
     """A wide sum clamped to 32 bits."""
     return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 
 
 def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
     """``.sat``: the upper part of a product and a third number."""
-    return saturated(high(a, b).astype(np.int64) + c)
+    return saturate_total(high(a, b).astype(np.int64) + c)
