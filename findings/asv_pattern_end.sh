@@ -12,13 +12,16 @@ trap 'rm -rf "$work"' EXIT
 python3 -m pip install -qq --target "$work/packages" asv==0.6.6 asv_runner==0.3.2
 export PYTHONPATH="$work/packages"
 PATH="$work/packages/bin:$PATH"
+# asv notes the machine in the home folder.
+export HOME="$work"
 asv --version
 
 # A repository of eight commits: bytes double in the fifth.
 mkdir -p "$work/project/benchmarks"
 cd "$work/project"
-export GIT_AUTHOR_NAME=finding GIT_AUTHOR_EMAIL=finding@example.org GIT_COMMITTER_NAME=finding GIT_COMMITTER_EMAIL=finding@example.org
 git init -q -b main .
+git config user.name finding
+git config user.email finding@example.org
 printf 'results\nhtml\n' >.gitignore
 cat >benchmarks/memory.py <<'PYTHON'
 from pathlib import Path
@@ -30,15 +33,16 @@ touch benchmarks/__init__.py
 
 # configure PATTERN: a step of anything below 1000 % is no regression
 configure() {
-  printf '{"version": 1, "repo": ".", "branches": ["main"], "environment_type": "existing", "benchmark_dir": "benchmarks",
-    "results_dir": "results", "html_dir": "html", "regressions_thresholds": {"%s": 10.0}}' "$1" >asv.conf.json
+  printf '{"version": 1, "repo": ".", "branches": ["main"], "environment_type": "existing",
+    "benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "regressions_thresholds": {"%s": 10.0}}' "$1" >asv.conf.json
 }
 configure unused
 asv machine --yes --machine host >"$work/log" 2>&1
 for bytes in 100 101 102 103 200 201 202 203; do
   echo "$bytes" >benchmarks/bytes
   git add . && git commit -qm "$bytes bytes"
-  asv run --machine host -E "existing:$(command -v python3)" --set-commit-hash "$(git rev-parse HEAD)" --quick >>"$work/log" 2>&1
+  asv run --machine host -E "existing:$(command -v python3)" --set-commit-hash "$(git rev-parse HEAD)" --quick \
+    >>"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 done
 
 for pattern in 'memory.track_bytes' 'memory.track_bytes$' 'memory.track_bytes@'; do

@@ -3,8 +3,8 @@
 # What happens: it is the geometric mean over the parameters. If one of them is 0 the graph is 0 throughout: here
 # spilled bytes grow from 64 to 640 at one tile size, and the summary stays a flat line at 0.
 # Version: asv 0.6.6, asv_runner 0.3.2.
-# Why it matters: times are never 0, but counts of GPU memory often are, such as bank conflicts, spills and atomics, and
-# they are good just then. One good parameter hides the regressions of all others on the page that people look at.
+# Why it matters: times are never 0, but counts of GPU memory often are: bank conflicts, spills, atomics. 0 is their
+# best value. One parameter at its best hides the regressions of all others on the first page.
 set -eu
 
 work=$(mktemp -d)

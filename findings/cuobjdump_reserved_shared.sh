@@ -5,7 +5,7 @@
 # shared memory: 400 bytes become 1424, 0 bytes stay 0. If the file declares an `extern .shared` array, a kernel that
 # does not use it has 1024, too. On sm_80, where the 1024 bytes are reserved as well, they are not added.
 # Version: cuobjdump and ptxas 13.5.37 (nvidia-cuda-cuobjdump, nvidia-cuda-nvcc).
-# Why it matters: two tools of one toolkit disagree on a number that decides the occupancy. A history that changes the
+# Why it matters: two tools of one toolkit disagree on a number that limits the occupancy. A history that changes the
 # tool, the architecture, or an unrelated line of the file shows a step of 1024 bytes.
 set -eu
 
@@ -43,8 +43,10 @@ ${2:-}
   ret;
 }
 PTX
-  ptxas -v "-arch=$1" "$work/kernels.ptx" -o "$work/kernels.cubin" 2>&1 | grep -oE '[0-9]+ bytes smem' | sed "s/^/$1 ptxas: /"
-  cuobjdump -res-usage "$work/kernels.cubin" | grep -oE 'Function [a-z0-9]+|SHARED:[0-9]+' | paste -sd' ' | sed "s/^/$1 cuobjdump: /"
+  ptxas -v "-arch=$1" "$work/kernels.ptx" -o "$work/kernels.cubin" 2>&1 |
+    grep -oE '[0-9]+ bytes smem' | sed "s/^/$1 ptxas: /"
+  cuobjdump -res-usage "$work/kernels.cubin" |
+    grep -oE 'Function [a-z0-9]+|SHARED:[0-9]+' | paste -sd' ' | sed "s/^/$1 cuobjdump: /"
 }
 
 seen=$(report_shared sm_80; report_shared sm_90; report_shared sm_90 '.extern .shared .align 16 .b8 dynamic[];')

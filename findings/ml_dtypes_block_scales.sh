@@ -2,10 +2,10 @@
 # Guess: ml_dtypes and NVIDIA's own header convert numbers to the formats of block-scaled matrices in the same way. Zero
 # is the smallest scale of float8_e8m0fnu, and NaN becomes one of float4_e2m1fn's numbers, whichever, in both alike.
 # What happens: ml_dtypes makes NaN of the scale 0, and of negative scales; CUDA makes the smallest scale of 0, and
-# takes absolute values. For float4 ml_dtypes makes -0 of NaN and +0 of -NaN; CUDA makes +6, the largest number, of both.
+# takes absolute values. For float4 ml_dtypes makes -0 of NaN and +0 of -NaN; CUDA makes +6 of both.
 # Version: ml_dtypes 0.6.0; cuda_fp4.h and cuda_fp8.h of nvidia-cuda-runtime 13.5.37, on the host. It needs g++.
-# Why it matters: who checks a GPU's output against NumPy sees a block of zeros become NaN in the reference alone, and a
-# NaN in the input vanish: as 0 on the CPU, as 6 on the GPU.
+# Why it matters: in a check of a GPU's output against NumPy, a block of zeros is NaN in the reference alone. A NaN in
+# the input becomes a number in both, but not the same one: 0 or -0 against 6.
 set -eu
 
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Guess: a Numba kernel that reads an array in global memory does so with `ld.global`, whatever slice it gets.
 # What happens: for a slice with a step, or for some columns of a matrix, the same kernel reads with the generic `ld`,
-# which can be any memory. For a whole array, or for some rows, it is `ld.global`. The array's layout decides: 'A'
+# which serves any memory. For a whole array, or for some rows, it is `ld.global`. The array's layout decides: 'A'
 # (any strides) against 'C' (contiguous).
 # Version: numba-cuda 0.30.4, numba 0.68.1, NVVM 13.5.37, a target of sm_90, which needs no GPU.
-# Why it matters: a tool that counts `ld.global` in PTX sees no load at all in the kernel that coalesces worst, since a
-# slice with a step is strided access. A signature of `float32[:]` has this layout even for contiguous arrays.
+# Why it matters: a tool that counts `ld.global` in PTX sees no load at all in such a kernel, and strided slices are what
+# it looks for. A signature of `float32[:]` has this layout even for contiguous arrays.
 set -eu
 
 work=$(mktemp -d)

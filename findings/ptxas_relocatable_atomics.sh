@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Guess: relocatable device code, nvcc -rdc=true, changes how functions are called, not how memory is accessed.
 # What happens: an atomicAdd whose result nobody reads is `atom` in PTX. ptxas makes a REDG of it, which returns
-# nothing. With --compile-only, the option that -rdc=true adds, it makes an ATOMG that returns the old value into RZ,
-# the register that drops it. Linking does not change that. `red` in PTX is a REDG either way.
+# nothing. With --compile-only, the option that -rdc=true adds, it makes an ATOMG whose result is RZ, the register that
+# drops what is written to it. Linking does not change that. `red` in PTX is a REDG either way.
 # Version: ptxas, nvlink and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm), sm_90.
-# Why it matters: the same PTX uses another instruction, counted by other metrics, and old values travel back from L2.
-# Kernels moved into a library of relocatable code are not the kernels that were measured before.
+# Why it matters: the same PTX uses another instruction, and Nsight Compute has other metrics for it. A kernel that
+# moves into a library of relocatable code is not the kernel that was measured before.
 set -eu
 
 work=$(mktemp -d)
@@ -41,7 +41,10 @@ PTX
 }
 
 seen=$(for instruction in 'atom.global.add.u32 %old, [%counter], 1' 'atom.global.add.f32 %old_float, [%counter], 0f3F800000' \
-  'red.global.add.u32 [%counter], 1'; do echo "${instruction%% *}"; list_atomics "$instruction"; done)
+  'red.global.add.u32 [%counter], 1'; do
+  echo "${instruction%% *}"
+  list_atomics "$instruction"
+done)
 expected='atom.global.add.u32
   whole: REDG.E.ADD.STRONG.GPU
   linked: ATOMG.E.ADD.STRONG.GPU PT, RZ

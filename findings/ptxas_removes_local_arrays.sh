@@ -2,10 +2,10 @@
 # Guess: an array that is indexed by a number known only at run time is in local memory, since registers have no index.
 # PTX says so, with st.local and ld.local.
 # What happens: up to 64 elements, ptxas keeps such an array in registers and chooses the element by comparisons: no
-# local load, no local store, a stack of 0 bytes. With 128 elements all of it is in local memory. -O0 keeps 8 there, too.
+# local load, no local store, a stack of 0 bytes. With 128 elements all of it is in local memory. So are 8 with -O0.
 # Version: ptxas and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm), sm_90.
-# Why it matters: local traffic counted in PTX may not exist on the GPU, and it appears in full as an array grows past a
-# limit that no document names. ptxas -v says which: its stack frame, not the PTX.
+# Why it matters: local traffic counted in PTX may not exist on the GPU. It appears at once as an array grows past a
+# limit between 64 and 128 elements. The stack frame that ptxas -v prints tells; PTX does not.
 set -eu
 
 work=$(mktemp -d)
@@ -36,7 +36,8 @@ PTX
     echo "and.b32 %index, %index, $(($1 - 1)); mad.wide.u32 %element, %index, 4, %array;
       ld.local.u32 %value, [%element]; st.global.u32 [%input], %value; ret; }"
   } >"$work/kernel.ptx"
-  frame=$(ptxas -v -arch=sm_90 ${2:-} "$work/kernel.ptx" -o "$work/kernel.cubin" 2>&1 | grep -oE '[0-9]+ bytes stack frame')
+  frame=$(ptxas -v -arch=sm_90 ${2:-} "$work/kernel.ptx" -o "$work/kernel.cubin" 2>&1 |
+    grep -oE '[0-9]+ bytes stack frame')
   accesses=$(nvdisasm -c "$work/kernel.cubin" | grep -cE '\b(LDL|STL)' || true)
   echo "$1 elements${2:+, $2}: PTX $(grep -coE '(ld|st)\.local' "$work/kernel.ptx"), machine code $accesses, $frame"
 }

@@ -2,10 +2,10 @@
 # Guess: one `ld.global.v4.f32` in PTX is one 128-bit load in machine code. If components are unused, it may shrink.
 # What happens: if only the first and last components are used, ptxas makes two 32-bit loads of it: two requests to
 # memory in place of one. Three used components of four remain one 128-bit load, and neighbours become a 64-bit load.
-# `ld.volatile`, and ptxas -O0, keep the 128 bits.
+# ptxas -O0 keeps the 128 bits.
 # Version: ptxas and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm), sm_90 and sm_100.
-# Why it matters: requests that are counted in PTX are half of what Nsight Compute counts. A struct in which a field
-# falls out of use doubles the load instructions, though nobody touched the load.
+# Why it matters: a count of load instructions in PTX is half of what the GPU executes. If a struct's field falls out of
+# use, the load instructions can double, though nobody touched the load.
 set -eu
 
 work=$(mktemp -d)

@@ -29,7 +29,10 @@ cd "$work"
 python3 store.py before.json 1000
 python3 store.py after.json 2000
 
-{ python3 -m pyperf compare_to before.json after.json 2>&1; python3 -m pyperf stats before.json | grep duration; } | tee seen
+{
+  python3 -m pyperf compare_to before.json after.json 2>&1
+  python3 -m pyperf stats before.json | grep duration
+} | tee seen
 grep -q '1000 bytes.* -> .*2000 bytes.*: 2.00x slower' seen &&
   grep -q 'ERROR when testing if values are significant' seen &&
   grep -q 'Total duration: 1 hour 23 min' seen ||

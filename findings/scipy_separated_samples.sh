@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Guess: the clearest difference, each sample of one commit below each of the other, has the smallest p-value of a test.
 # Samples that are all alike within a commit cannot make it smaller than the exact test's smallest value.
-# What happens: brunnermunzel() returns nan for separated samples, and overlapping ones get a small p. mannwhitneyu() takes
-# its normal approximation as soon as two values are equal: four equal counts against four others have p = 0.013,
+# What happens: brunnermunzel() returns nan for separated samples, and overlapping ones get a small p. mannwhitneyu()
+# takes its normal approximation as soon as two values are equal: four equal counts against four others have p = 0.013,
 # though 2 of 70 arrangements, 0.029, is the smallest exact value, which four different counts have.
 # Version: SciPy 1.15.3, NumPy 2.2.6.
 # Why it matters: nan < 0.01 is False, so a check with Brunner and Munzel's test misses just the largest regressions.

@@ -7,7 +7,7 @@
 # floats, and the loads coalesce perfectly.
 # Version: Triton 3.9.0, a target of sm_90, which needs no GPU.
 # Why it matters: Triton specialises on divisibility by itself, so a benchmark at n = 1000 measures another machine code
-# than one at n = 1024. To know more about a pointer makes the loads coalesce worse.
+# than one at n = 1024. Pointers known to be aligned make it worse.
 set -eu
 
 work=$(mktemp -d)
