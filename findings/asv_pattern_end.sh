@@ -34,7 +34,8 @@ touch benchmarks/__init__.py
 # configure PATTERN: a step of anything below 1000 % is no regression
 configure() {
   printf '{"version": 1, "repo": ".", "branches": ["main"], "environment_type": "existing",
-    "benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "regressions_thresholds": {"%s": 10.0}}' "$1" >asv.conf.json
+    "benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html",
+    "regressions_thresholds": {"%s": 10.0}}' "$1" >asv.conf.json
 }
 configure unused
 asv machine --yes --machine host >"$work/log" 2>&1

@@ -4,8 +4,8 @@
 # which serves any memory. For a whole array, or for some rows, it is `ld.global`. The array's layout decides: 'A'
 # (any strides) against 'C' (contiguous).
 # Version: numba-cuda 0.30.4, numba 0.68.1, NVVM 13.5.37, a target of sm_90, which needs no GPU.
-# Why it matters: a tool that counts `ld.global` in PTX sees no load at all in such a kernel, and strided slices are what
-# it looks for. A signature of `float32[:]` has this layout even for contiguous arrays.
+# Why it matters: a tool that counts `ld.global` in PTX sees no load at all in such a kernel, and it looks for
+# strided slices. A signature of `float32[:]` has this layout even for contiguous arrays.
 set -eu
 
 work=$(mktemp -d)

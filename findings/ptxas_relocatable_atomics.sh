@@ -40,7 +40,8 @@ PTX
   done
 }
 
-seen=$(for instruction in 'atom.global.add.u32 %old, [%counter], 1' 'atom.global.add.f32 %old_float, [%counter], 0f3F800000' \
+seen=$(for instruction in 'atom.global.add.u32 %old, [%counter], 1' \
+  'atom.global.add.f32 %old_float, [%counter], 0f3F800000' \
   'red.global.add.u32 [%counter], 1'; do
   echo "${instruction%% *}"
   list_atomics "$instruction"

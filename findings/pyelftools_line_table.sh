@@ -51,7 +51,8 @@ with open(sys.argv[1], "rb") as stream:
     dwarf = cubin.get_dwarf_info(relocate_dwarf_sections=False)
     print("bytes:", dwarf.debug_line_sec.size > 0, "units:", len(list(dwarf.iter_CUs())))
 PYTHON
-{ python3 "$work/read_lines.py" "$work/kernel.cubin" && nvdisasm -g -c "$work/kernel.cubin" | grep -oE 'line 8' | uniq; } |
+{ python3 "$work/read_lines.py" "$work/kernel.cubin" &&
+  nvdisasm -g -c "$work/kernel.cubin" | grep -oE 'line 8' | uniq; } |
   tee "$work/seen"
 
 expected='pyelftools 0.33
