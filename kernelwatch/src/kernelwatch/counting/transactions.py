@@ -23,7 +23,7 @@ from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import ARCH, METRICS
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
 
@@ -100,7 +100,7 @@ def _run(
     bound, taken = kernel.bound(dtype, **arguments), module.parameters()
     if len(taken) != len(bound):
         raise ArgumentError(f"{kernel.name}: the entry point takes {len(taken)} arguments; declared are {len(bound)}")
-    return run(
+    return execute_kernel(
         module.ptx,
         module.entry,
         shape.grid,

@@ -19,7 +19,7 @@ import msgspec
 from kernelwatch.config import settings
 from kernelwatch.instrument.protocol import Job
 from kernelwatch.suite import registry
-from ptxcount.ptx.parser import essence
+from ptxcount.ptx.parser import list_essential_tokens
 
 #: The instrument's version. Raise it with each change of kernelwatch or ptxcount after which a number may be another:
 #: of how kernels are compiled, executed, counted, timed or verified. Then no number of before is taken over.
@@ -122,4 +122,4 @@ def job(one: Job, *more: object) -> str:
 @cache
 def ptx(text: str, entry: str) -> str:
     """Return the fingerprint of one kernel's PTX: without other kernels, and without source lines and comments."""
-    return of(essence(text, entry))
+    return of(list_essential_tokens(text, entry))

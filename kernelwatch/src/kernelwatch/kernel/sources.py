@@ -278,9 +278,9 @@ def _module(
 
 
 def _parsed(text: str) -> Program:
-    from ptxcount.ptx.parser import parsed  # noqa: PLC0415 -- with all that executes PTX
+    from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- with all that executes PTX
 
-    return parsed(text)
+    return parse_cached(text)
 
 
 def _found(text: str, name: str) -> str:

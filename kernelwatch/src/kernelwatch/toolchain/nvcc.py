@@ -11,9 +11,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from kernelwatch.errors import CompileError
-from ptxcount.source.nvcc import WHEEL, call, find_nvcc, time_limit
+from ptxcount.source.nvcc import WHEEL, find_nvcc, find_time_limit, run_nvcc
 
-__all__ = ["WHEEL", "call", "find_nvcc", "options_of_environment", "probe", "release", "time_limit", "version"]
+__all__ = ["WHEEL", "find_nvcc", "find_time_limit", "options_of_environment", "probe", "release", "run_nvcc", "version"]
 
 #: What is shown of a text that is not as it should be.
 _SHOWN = 300
@@ -31,7 +31,7 @@ def options_of_environment() -> list[str]:
 @lru_cache
 def version(nvcc: Path) -> str:
     """What `nvcc --version` prints: another text is another compiler. Raises CompileError where nvcc does not run."""
-    done = call([str(nvcc), "--version"], share=_PROBE)
+    done = run_nvcc([str(nvcc), "--version"], share=_PROBE)
     if done.returncode != 0:
         raise CompileError(f"{nvcc} --version failed: {_outcome(done)}; set NVCC to a working nvcc")
     return done.stdout.decode("utf-8", "replace")
@@ -65,7 +65,7 @@ def probe(nvcc: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "probe.cu"), Path(folder, "probe.cubin")
         source.write_text('extern "C" __global__ void probe() {}\n', encoding="utf-8")
-        done = call([str(nvcc), "--cubin", source.name], folder, share=_PROBE)
+        done = run_nvcc([str(nvcc), "--cubin", source.name], folder, share=_PROBE)
         if done.returncode != 0:
             raise CompileError(f"{nvcc} compiles no kernel: {_outcome(done)}; it needs g++; set NVCC to a working nvcc")
         made = cubin.read_bytes() if cubin.is_file() else b""
