@@ -43,7 +43,7 @@ def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Count as `count_store_wavefronts`; wide loads whose pairs agree take twice as many lanes at once if that helps."""
+    """Count as `count_store_wavefronts`; wide loads whose pairs agree take twice the lanes at once if that helps."""
     for other in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ other]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):

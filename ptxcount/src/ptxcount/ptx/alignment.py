@@ -16,7 +16,7 @@ _MAX_MODULUS = 16
 
 
 class Residue(NamedTuple):
-    """All values of a register have this rest modulo a power of two."""
+    """All values of a register have this remainder modulo a power of two."""
 
     modulus: int
     remainder: int
