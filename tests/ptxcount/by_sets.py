@@ -126,7 +126,7 @@ class Watched(Access):
         if turns is not None and self.space == "shared":
             found = count_shared_atomics(lanes, self.width)
             waves = 1 if once else found[turns.rule]
-            return loops | {"together": found[0], "wavefronts": waves * turns.each, "conflict_free": turns.free}
+            return loops | {"together": found[0], "wavefronts": waves * turns.per_turn, "conflict_free": turns.free}
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
         return counts | loops | ({"sectors": 1} if once else {})
