@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import ArrayDescriptor
 from ptxcount.source.nvcc import find_nvcc
 from tests.gpu.driver import Device
@@ -48,7 +48,7 @@ class DeviceLaunch(NamedTuple):
     def run_on_cpu(self, arguments: list[Any]) -> LaunchCounters:
         """Execute it."""
         text = sources.ptx(self.file, arch=self.arch)
-        return run(
+        return execute_kernel(
             text,
             self.entry,
             self.grid,

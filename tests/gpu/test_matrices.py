@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelwatch.kernel import load_function
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 
 pytestmark = pytest.mark.gpu
@@ -21,7 +21,7 @@ def test_product(product: Product) -> None:
     registers, _ = product.inputs()
     on_cpu = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
     on_device = on_cpu.copy()
-    run(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [on_cpu, *registers])
+    execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [on_cpu, *registers])
     module = cuda.module_from_buffer(product.text().encode())
     module.get_function("snippet")(cuda.InOut(on_device), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
     if product.types[0] in ("s32", "f64"):

@@ -14,7 +14,7 @@ from kernelwatch import Kernel
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import KernelFaultError, ReadOnlyError
 from tests.cases import (
@@ -47,7 +47,7 @@ def test_every_small_transpose(kernel: str) -> None:
         output = np.zeros((columns, rows), np.float32)
         geometry = spec.compute_geometry("float32", rows=rows, columns=columns)
         args: list[Argument] = [output, matrix.copy(), np.int64(rows), np.int64(columns)]
-        counters = run(text, kernel, geometry.grid, geometry.block, args, races="error")
+        counters = execute_kernel(text, kernel, geometry.grid, geometry.block, args, races="error")
         assert (output == matrix.T).all(), (rows, columns)
         if spec.tile is None:  # an element a thread
             long, wide = (rows, columns) if reads_rows else (columns, rows)

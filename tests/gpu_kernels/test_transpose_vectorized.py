@@ -12,7 +12,7 @@ from gpu_kernels import catalog
 from kernelwatch.counting import transactions
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import metrics
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 
 NAME = "transpose_vectorized"
@@ -57,7 +57,7 @@ def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: 
     matrix.flags.writeable = False
     geometry = catalog.KERNELS[NAME].compute_geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
-    run(transactions.compile_ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
+    execute_kernel(transactions.compile_ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
     np.testing.assert_array_equal(around, expected)

@@ -10,7 +10,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.errors import CompileError
-from ptxcount.ptx.parser import parsed
+from ptxcount.ptx.parser import parse_cached
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
 FILES = {"k.cuh": HEADER, "inc/real.h": "using real = float;\n", "inc/n.h": "#define N 4\n"}
@@ -93,7 +93,7 @@ def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
         (file,) = (
-            each for each in parsed(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each
+            each for each in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each
         )
         shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()

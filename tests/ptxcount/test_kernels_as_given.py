@@ -17,7 +17,7 @@ import pytest
 import ptxcount
 from ptxcount.cli.arguments import make_argument, make_arguments
 from ptxcount.command_line import main
-from ptxcount.source.declarations import declarations
+from ptxcount.source.declarations import find_declarations
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.sources import compiled
 
@@ -126,7 +126,7 @@ def test_words_that_are_none(word: str) -> None:
 
 def test_declarations() -> None:
     """Comments and texts hold none; each has its namespaces, its template and its parameters."""
-    found = declarations(SOURCE)
+    found = find_declarations(SOURCE)
     assert [(each.name, each.line, each.planar) for each in found] == [("phys::gather", 6, False), ("filled", 11, True)]
     assert found[0].template == ["typename T", "int N = 2"]
     assert found[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]

@@ -60,7 +60,7 @@ def predict(text: str) -> dict[str, Accesses]:
         executable = prepare_executable(program, name)
         accesses: Accesses = Counter()
         for group in executable.neighbours:
-            accesses.update((group.kind, width) for _, width in group.pieces())
+            accesses.update((group.kind, width) for _, width in group.list_accesses())
         grouped = {each for group in executable.neighbours for each in group.instructions}
         for each in executable.entry.instructions:
             if each.opcode in ("ld", "st") and "shared" in each.modifiers and id(each) not in grouped:

@@ -41,8 +41,8 @@ def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers of memory but the polls are the same, however long threads are patient."""
     every = []
     for patience, impatience in ((200, 4), (7, 3)):
-        monkeypatch.setattr("ptxcount.engine.schedule._PATIENCE", patience)
-        monkeypatch.setattr("ptxcount.engine.schedule._IMPATIENCE", impatience)
+        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
+        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
         counters = _count(name)
         assert (counters.totals()["load_requests"], counters.polls > 0) == KERNELS[name][1:]
         every.append((listing.list_lines(counters), counters.polls))

@@ -24,7 +24,7 @@ from .engine.launch import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
 from .report.overview import format_overview
-from .source.cpp_types import checked
+from .source.cpp_types import check_arguments
 from .source.names import cpp_name
 from .source.nvcc import ARCH
 from .source.sources import is_ptx
@@ -123,7 +123,7 @@ def _make_report(words: Sequence[str]) -> str:
         entry,
         options.grid,
         options.block,
-        checked(make_arguments(options.words), options.words, entry, compilation.files),
+        check_arguments(make_arguments(options.words), options.words, entry, compilation.files),
         flags=flags,
         arch=arch,
         variables=make_variables(options.variable),
@@ -145,7 +145,7 @@ def _make_report(words: Sequence[str]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code of a command line: 0, or 1 with the reason on standard error; that of the gate; or as `ended`."""
+    """Run a command line and return its exit code: 1 if counting fails; that of the gate; or as `run_command`."""
     command_words = sys.argv[1:] if words is None else words
     if command_words and command_words[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - counting does without

@@ -19,7 +19,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     """
     from .cli.arguments import make_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
     from .engine.launch import compile_entry, count_compiled  # noqa: PLC0415
-    from .source.cpp_types import checked  # noqa: PLC0415
+    from .source.cpp_types import check_arguments  # noqa: PLC0415
     from .source.nvcc import ARCH  # noqa: PLC0415
 
     root = request.config.rootpath
@@ -34,7 +34,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     ) -> LaunchCounters:
         flags, arch = options.pop("flags", ""), options.pop("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
-        checked_arguments = checked(make_arguments(words, root), words, entry, compilation.files)
+        checked_arguments = check_arguments(make_arguments(words, root), words, entry, compilation.files)
         return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, flags=flags, arch=arch, **options)
 
     return count_file

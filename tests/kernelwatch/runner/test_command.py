@@ -46,7 +46,7 @@ def test_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """The summary is told once the pages are there; the exit code is of what failed last."""
-    monkeypatch.setattr(command, "_asv", lambda *words: measured)
+    monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
     assert command.run(["HEAD^!"]) == expected

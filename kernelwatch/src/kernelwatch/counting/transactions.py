@@ -23,7 +23,7 @@ from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import ARCH, METRICS
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
 
@@ -117,7 +117,7 @@ def _execute(
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     if len(layout) != len(bound):
         raise ArgumentError(f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}")
-    return run(
+    return execute_kernel(
         module.ptx,
         module.entry,
         shape.grid,

@@ -19,7 +19,7 @@ import msgspec
 from kernelwatch.config import settings
 from kernelwatch.instrument.protocol import Job
 from kernelwatch.suite import registry
-from ptxcount.ptx.parser import essence
+from ptxcount.ptx.parser import list_essential_tokens
 
 #: Version of the instrument. Raise it with each change of kernelwatch or ptxcount that may change a number: in
 #: compiling, executing, counting, timing or verifying kernels. Earlier numbers are then not reused.
@@ -125,4 +125,4 @@ def hash_job(job: Job, *more: object) -> str:
 @cache
 def hash_ptx(text: str, entry: str) -> str:
     """Return the fingerprint of one kernel's PTX, without other kernels, source lines and comments."""
-    return hash_facts(essence(text, entry))
+    return hash_facts(list_essential_tokens(text, entry))

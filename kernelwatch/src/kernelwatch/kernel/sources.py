@@ -304,9 +304,9 @@ def _compile_module(
 
 
 def _parse_ptx(text: str) -> Program:
-    from ptxcount.ptx.parser import parsed  # noqa: PLC0415 -- imports everything that executes PTX
+    from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
 
-    return parsed(text)
+    return parse_cached(text)
 
 
 def _find_entry(text: str, name: str) -> str:

@@ -11,16 +11,16 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from kernelwatch.errors import CompileError
-from ptxcount.source.nvcc import WHEEL, call, find_nvcc, time_limit
+from ptxcount.source.nvcc import WHEEL, find_nvcc, find_time_limit, run_nvcc
 
 __all__ = [
     "WHEEL",
-    "call",
     "compile_probe",
     "environment_options",
     "find_nvcc",
     "find_release",
-    "time_limit",
+    "find_time_limit",
+    "run_nvcc",
     "version_text",
 ]
 
@@ -40,7 +40,7 @@ def environment_options() -> list[str]:
 @lru_cache
 def version_text(nvcc: Path) -> str:
     """Return the output of `nvcc --version`, which identifies the compiler. Raises CompileError if it fails."""
-    done = call([str(nvcc), "--version"], share=_PROBE_SHARE)
+    done = run_nvcc([str(nvcc), "--version"], share=_PROBE_SHARE)
     if done.returncode != 0:
         raise CompileError(f"{nvcc} --version failed: {_format_outcome(done)}; set NVCC to a working nvcc")
     return done.stdout.decode("utf-8", "replace")
@@ -74,7 +74,7 @@ def compile_probe(nvcc: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "probe.cu"), Path(folder, "probe.cubin")
         source.write_text('extern "C" __global__ void probe() {}\n', encoding="utf-8")
-        done = call([str(nvcc), "--cubin", source.name], folder, share=_PROBE_SHARE)
+        done = run_nvcc([str(nvcc), "--cubin", source.name], folder, share=_PROBE_SHARE)
         if done.returncode != 0:
             raise CompileError(
                 f"{nvcc} compiles no kernel: {_format_outcome(done)}; it needs g++; set NVCC to a working nvcc"

@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from kernelwatch.errors import CompileError
-from kernelwatch.toolchain.nvcc import call
+from kernelwatch.toolchain.nvcc import run_nvcc
 
 #: Remedy for a missing PyCUDA.
 _BUILD_ADVICE = "`kernelwatch pycuda-wheel` then builds PyCUDA"
@@ -79,7 +79,7 @@ class _TimedForker:
     def call_capture_output(
         cmdline: Sequence[str], cwd: str | None = None, _error_on_nonzero: bool = True
     ) -> tuple[int, bytes, bytes]:
-        done = call(cmdline, cwd)
+        done = run_nvcc(cmdline, cwd)
         is_silent = done.returncode != 0 and not (done.stdout or done.stderr)
         return done.returncode, done.stdout, b"exit code %d" % done.returncode if is_silent else done.stderr
 
@@ -91,7 +91,7 @@ def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str
         name = "kernel.cu" if target == "ptx" else "kernel.ptx"
         Path(folder, name).write_text(text, encoding="utf-8")
         command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
-        done = call(command, folder)
+        done = run_nvcc(command, folder)
         messages = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.returncode != 0:
             raise _failure(command, messages or f"exit code {done.returncode}")

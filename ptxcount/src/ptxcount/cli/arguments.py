@@ -23,14 +23,14 @@ _HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
-#: What an array may be filled with, and how many numbers that takes at least and at most.
+#: Fills of an array -> the least and the most numbers that they take.
 _FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
-#: What is shown of a word in an error.
+#: Characters of a word that an error shows.
 _SHOWN = 60
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
-    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
+    """Make a kernel's arguments from their descriptions, in the kernel's order; as `make_argument`."""
     arguments: list[KernelArgument] = []
     for word in words:
         arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))
@@ -38,7 +38,7 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
-    """Variables of the module by name; `LaunchError` for a description without one. Else as `argument`."""
+    """Make variables of the module by name; `LaunchError` for a description without one. Else as `make_argument`."""
     for word in words:
         if not _NAMED.fullmatch(word):
             raise LaunchError(f"variable {_shorten(word)}: its name is needed, as in taps=float32[9]=ones")
@@ -46,7 +46,7 @@ def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str
 
 
 def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) -> KernelArgument:
-    """A kernel argument from its description.
+    """Make a kernel argument from its description.
 
     ============================================  =====================================================
     ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``
@@ -148,7 +148,7 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """A struct or a list by its members, which are words themselves."""
+    """Make a struct or a list from its members, which are words themselves."""
     if isinstance(value, Mapping) and value:
         return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
     if isinstance(value, list) and value:
@@ -159,7 +159,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """A texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+    """Make a texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
 
     Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
     number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.

@@ -1,4 +1,4 @@
-"""How a command ends that the terminal ends: with a line or in silence, and the exit code that shells know."""
+"""Ends of commands: a message or silence, and the exit code that shells know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import FrameType
 
 
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
-    """The exit code of a command: its own; 130 after Ctrl-C, 141 if nobody reads on, or that of a failed output.
+    """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
 
     Its line on standard error begins with its name; without one there is none.
     """

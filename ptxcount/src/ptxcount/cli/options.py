@@ -1,4 +1,4 @@
-"""What the command lines of counting and of the gate share: options, and text that is safe to print."""
+"""Options that the command lines of counting and of the gate share, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def join_flags(include: Sequence[str], flags: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """A text that no terminal takes for a command: of what cannot be printed line ends and tabs remain."""
+    """Escape characters that a terminal could take for a command; line ends and tabs remain."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
     )
 
 
 def plain(name: object, longest: int = 240) -> str:
-    """A name in one line that no terminal takes for a command: names come from files of others, and may be long."""
+    """Return a name in one line that no terminal takes for a command, cut to a length."""
     shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def attach_flags(words: Sequence[str]) -> list[str]:
-    """``--flags -O3`` as one word: argparse would take the flags of nvcc for options of its own."""
+    """Join ``--flags -O3`` to one word: argparse would take nvcc's flags for options of its own."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--flags":

@@ -17,13 +17,13 @@ from ..machine.global_races import find_reached_names
 from ..machine.polls import Poll, find_polls
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
-from ..ptx.parser import parsed
+from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
-from ..source.names import demangled
+from ..source.names import demangle
 from ..util.errors import LaunchError, Source, UnsupportedInstructionError
+from .code_blocks import CodeBlock
 from .lowering import lower_calls
-from .merging import Neighbours, neighbours
-from .schedule import Code
+from .merging import MergeableGroup, find_mergeable
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Executable:
 
     entry: Entry
     flow: Flow
-    code: list[Code]
+    code: list[CodeBlock]
     #: The variables that it names.
     variables: list[Variable]
     #: Its smallest access to shared memory in bytes.
@@ -44,14 +44,14 @@ class Executable:
     #: The functions and kernels whose address it may take.
     functions: list[str]
     #: Accesses that ptxas may merge.
-    neighbours: list[Neighbours]
+    neighbours: list[MergeableGroup]
     #: Bytes of shared memory before its own, which cooperative groups ask for.
     reserved: int
     #: True if it allocates stack memory (``alloca``).
     stack: bool
-    #: The parameters and variables through which it loads, and stores (`global_races.reached`).
+    #: The parameters and variables through which it loads, and stores (`global_races.find_reached_names`).
     through: tuple[set[str], set[str]]
-    #: How many lanes of a warp its barriers may tell apart.
+    #: Lanes of a warp that its barriers may tell apart.
     ordered_lanes: int
     #: The loads that may poll, by their identity.
     polls: dict[int, Poll]
@@ -64,17 +64,17 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
     Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
     has a type that is not supported.
     """
-    return prepare_executable(parsed(ptx_text), entry)
+    return prepare_executable(parse_cached(ptx_text), entry)
 
 
 def prepare_executable(program: Program, entry: str) -> Executable:
     """Make one entry of a parsed module ready to run; raises as `load_executable`."""
     if entry not in program.entries:
-        raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(map(demangled, program.entries)) or 'none'}")
+        raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(map(demangle, program.entries)) or 'none'}")
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
-    kernel = lower_calls(program, kernel.parsed())
+    kernel = lower_calls(program, kernel.parse_body())
     with np.errstate(all="ignore"):
         steps = _bind_instructions(kernel)
     flow, instructions = analyse(kernel), kernel.instructions
@@ -100,7 +100,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         registers=len({name for i in instructions for name in i.writes}),
         whole_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
-        neighbours=neighbours(instructions, flow.blocks, addresses),
+        neighbours=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
         stack=any(i.opcode == "alloca" for i in instructions),
         through=find_reached_names(instructions),
@@ -131,7 +131,7 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
     return places, start
 
 
-def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code]:
+def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
         last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.LEAVE)
@@ -150,7 +150,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
                 dead[index].append(name)
         source = last.source if last else Source(0)
         barrier = _find_barrier(last) if last and block.end is End.BARRIER else None
-        yield Code(
+        yield CodeBlock(
             list(zip(instructions, steps, dead, strict=True)), block.successors, block.end, guard, source, barrier
         )
 

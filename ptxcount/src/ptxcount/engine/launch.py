@@ -10,13 +10,13 @@ from typing import Any
 from ..counting.counters import LaunchCounters
 from ..machine.argument_layout import KernelArgument
 from ..source.adapters import adapt_kernel
-from ..source.declarations import declarations
+from ..source.declarations import find_declarations
 from ..source.names import find_entry
-from ..source.nvcc import ARCH, Compilation, compilation
+from ..source.nvcc import ARCH, Compilation, compile_source
 from ..source.sources import is_ptx, read_source
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
-from .execute import STEP_LIMIT, run
+from .execute import STEP_LIMIT, execute_kernel
 from .launchable import require_launchable
 
 
@@ -155,7 +155,7 @@ def count_compiled(
     time_limit: float | None = None,
     **options: Any,
 ) -> LaunchCounters:
-    """Count a launch of what `compile_entry` returns; parameters, results and errors as of `count` and `execute.run`.
+    """Count a launch of what `compile_entry` returns; the rest is as of `count` and `execute_kernel`.
 
     ``flags`` and ``arch`` are those of the compilation: ptxas has them, too.
     """
@@ -164,7 +164,7 @@ def count_compiled(
             raise LaunchError(f"{name} limit {limit}: it must be positive")
     threads = _extent("block", block)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, arch)
-    return run(
+    return execute_kernel(
         ptx,
         entry,
         _extent("grid", grid),
@@ -180,7 +180,7 @@ def count_compiled(
 
 
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
-    """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
+    """Compile a kernel; return its PTX with the source files, and its mangled name; the rest as of `count`.
 
     A template is instantiated where the source does not: the kernel's name has its arguments then.
     """
@@ -200,11 +200,11 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def qualify_name(source: Path | str, name: str) -> str:
-    """A template's instance with the namespaces that the source declares the template in, if it does so once."""
+    """Add the namespaces to a template's instance, if the source declares one such template."""
     base, bracket, template_arguments = name.partition("<")
     qualified_names = {
         declaration.name
-        for declaration in declarations(read_source(source))
+        for declaration in find_declarations(read_source(source))
         if f"::{declaration.name}".endswith(f"::{base}")
     }
     return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
@@ -214,7 +214,7 @@ def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instan
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
     text = read_source(source)
     if not is_ptx(source):
-        return compilation(source, flags, arch, instances)
+        return compile_source(source, flags, arch, instances)
     if flags:
         raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
     # NVRTC, Warp and Slang end their PTX with a NUL.

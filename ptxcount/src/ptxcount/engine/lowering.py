@@ -23,7 +23,7 @@ from ..ptx.program import (
     Register,
     Symbol,
 )
-from ..source.names import demangled
+from ..source.names import demangle
 
 #: Largest number of instructions of a kernel with its calls inlined.
 MAX_INSTRUCTIONS = 200_000
@@ -155,7 +155,7 @@ class _Inliner:
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
-            problem = "" if name in FUNCTIONS else f"the PTX has no function {demangled(name)!r}; {_ONE_FILE}"
+            problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
         elif (len(results), len(arguments)) != (len(function.results), len(function.parameters)) or "" in (
             *results,
             *arguments,

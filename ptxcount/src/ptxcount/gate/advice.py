@@ -1,4 +1,4 @@
-"""What is wrong with the accesses of a launch, in words. Each rule is a row of ptxcount/ADVICE.md."""
+"""Advice on the accesses of a launch, in words. Each rule is a row of ptxcount/ADVICE.md."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class _LaunchPatterns:
                 self._moved[group] += pattern.access.sectors
 
     def find_array(self, pattern: Pattern) -> str:
-        """What the counters call the array of an access."""
+        """Return the counters' name of an access's array."""
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Whether accesses to the array with this distance, or at this line, have their part of what is moved."""
+        """Tell if accesses with this distance, or at this line, move a significant share of the sectors."""
         total_sectors = sum(pattern.access.sectors for pattern in self.patterns)
         return any(self._moved[group] >= _MIN_SHARE * total_sectors for group in self._groups(pattern))
 
@@ -63,11 +63,11 @@ class _LaunchPatterns:
         ]
 
     def find_name(self, pattern: Pattern) -> str:
-        """What the launch calls an array."""
+        """Return the launch's name of an array."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """The accesses of the array with the same distance of lanes, and where they are seen from this one."""
+        """Return the accesses of the array with the same distance of lanes, each with its offset from this one."""
         neighbours = []
         for neighbour in self.patterns:
             if (
@@ -81,14 +81,14 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """What the distance of lanes is: that of an axis, or a sector or more as a scalar says; else nothing."""
+        """Describe the distance of lanes: a declared row, or a sector or more that a scalar names; else empty."""
         if self.is_row(pattern):
             return f"a row of {self.find_name(pattern)} as declared"
         scalars = self._scalars if pattern.stride >= SECTOR else []
         return next((f"as the argument {n} says" for n in scalars if n * pattern.access.width == pattern.stride), "")
 
     def is_row(self, pattern: Pattern) -> bool:
-        """Whether lanes are as far apart as neighbours along an axis of the array as declared, but the last."""
+        """Tell if lanes are as far apart as neighbours along a declared axis of the array, but the last."""
         array = self._shapes.get(self.find_array(pattern))
         return array is not None and pattern.stride in array.strides[:-1]
 
@@ -96,7 +96,7 @@ class _LaunchPatterns:
 def find_advice(
     counters: LaunchCounters, arguments: Sequence[KernelArgument], words: Sequence[str]
 ) -> Iterator[Advice]:
-    """The advice on a launch, in the order of the PTX; accesses alike to one array are one, said where most is."""
+    """Yield the advice on a launch, in the order of the PTX; similar accesses to one array share one."""
     launch = _LaunchPatterns(counters, arguments, words)
     causes: dict[tuple[str, object], list[tuple[Pattern, str]]] = {}
     seen_places = set()
@@ -146,7 +146,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
-    """Why a request takes more sectors than its bytes fill: far lanes, walking lanes, short rows, or no pattern."""
+    """Explain wasted sectors of a request: far lanes, walking lanes, short rows, or no pattern."""
     if pattern.stride >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return code, f"neighbouring lanes are {pattern.stride} bytes apart{text}"
@@ -162,7 +162,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]:
-    """The reason of a distance between lanes: the first of these that the addresses show."""
+    """Explain a distance between lanes: the first of these reasons that the addresses show."""
     access, stride, width = pattern.access, pattern.stride, pattern.access.width
     fields = [
         (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
@@ -193,7 +193,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
-    """Whether whole warps over neighbouring elements begin within a sector, and no other of the array does not."""
+    """Tell if whole warps over neighbouring elements begin within a sector, and no access to the array is aligned."""
     if (
         pattern.lane != pattern.access.width
         or pattern.run < 16
@@ -219,7 +219,7 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
-    """Where in a sector whole warps begin."""
+    """Return the offsets in a sector where whole warps begin."""
     return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 

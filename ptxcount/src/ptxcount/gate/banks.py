@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..counting.transactions import BANKS, WORD, served_loads, served_stores
+from ..counting.transactions import BANKS, WORD, count_load_wavefronts, count_store_wavefronts
 from ..report.patterns import Pattern
 
 #: Rows shorter than this are no rows of a tile.
@@ -16,7 +16,7 @@ _UNREACHABLE = 1 << 40
 
 
 def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
-    """What a conflict comes from; ``every`` are all accesses to shared memory."""
+    """Describe the cause of a conflict; ``patterns`` are all accesses to shared memory."""
     access = pattern.access
     now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
     head = f"{now:.3g} wavefronts a request, {free:.3g} without bank conflicts"
@@ -31,7 +31,7 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """The accesses to what an access reaches."""
+    """Find the accesses that overlap the bytes that an access reaches."""
     extents = {
         candidate: (int(candidate.rows[candidate.lanes].min()), int(candidate.rows[candidate.lanes].max()))
         for candidate in patterns
@@ -41,7 +41,7 @@ def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
-    """A row's bytes, those to add, and the conflicts then: the fewest of all accesses to the tile, at most half."""
+    """Return a row's bytes, the padding, and the conflicts then: the fewest over the tile, at most half of today's."""
     tile = _find_tile(pattern, patterns)
     base = min(int(access_pattern.rows[access_pattern.lanes].min()) for access_pattern in tile)
     unit = max(WORD, *(access_pattern.access.width for access_pattern in tile))
@@ -63,7 +63,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _iter_pitches(pattern: Pattern) -> Iterator[int]:
-    """What may be the bytes of a row: between lanes, and between the lanes that begin where others do not go on."""
+    """Yield candidates for the bytes of a row, the most frequent distance first."""
     distances = np.diff(pattern.rows, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     starts = []
@@ -78,6 +78,6 @@ def _iter_pitches(pattern: Pattern) -> Iterator[int]:
 def _count_conflicts(pattern: Pattern, base: int, pitch: int, pad: int) -> float:
     moved = pattern.rows + (pattern.rows - base) // pitch * pad
     rows = np.where(pattern.lanes, moved, moved[:, :1] * 0)
-    served = served_loads if pattern.access.kind == "load" else served_stores
+    served = count_load_wavefronts if pattern.access.kind == "load" else count_store_wavefronts
     wavefronts, free = served(rows, pattern.lanes, pattern.access.width)
     return float((wavefronts - free).mean()) * pattern.access.requests

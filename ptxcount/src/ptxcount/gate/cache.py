@@ -29,7 +29,7 @@ _DAYS = 30
 #: Variables that change what ptxas makes of PTX.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
-#: What of a launch changes no count.
+#: Fields of a launch that change no count.
 _IRRELEVANT = ("folder", "name", "label", "limits")
 #: The name of an anonymous namespace behind its length: nvcc draws another one at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
@@ -91,7 +91,7 @@ def _bytes_hash(path: Path) -> str:
 
 @cache
 def hash_counter() -> str:
-    """All of ptxcount, and NumPy."""
+    """Hash all of ptxcount, and NumPy's version."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256(np.__version__.encode())
     for path in sorted(package.rglob("*.py")):
@@ -101,7 +101,7 @@ def hash_counter() -> str:
 
 @cache
 def nvcc_release() -> str:
-    """The release of nvcc, as 13.0.88; nothing where there is none."""
+    """Return the release of nvcc, as 13.0.88; empty without nvcc."""
     try:
         process = subprocess.run([str(find_nvcc()), "--version"], capture_output=True, check=False)
     except (PtxError, OSError):

@@ -174,13 +174,13 @@ def _compare_revision(options: argparse.Namespace) -> int:
 
 
 def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str, int]]:
-    """The lines of a launch that count otherwise than they did."""
+    """Find the lines of a launch whose counts changed."""
     changes = pins.iter_changes(counts.lines, lock.find_launch(counts) or {})
     return {place for change in changes for place in (change.places or [(change.file, change.line)])}
 
 
 def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnostic | None:
-    """A finding as far as it is of these places."""
+    """Restrict a finding to these places; None if it is at none of them."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     return (
         replace(finding, file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
@@ -190,7 +190,7 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The findings, what is no failure once: several launches of a kernel may show the same."""
+    """Merge repeated warnings: several launches of a kernel may show the same."""
     merged: dict[object, Diagnostic] = {}
     for finding in findings:
         merged.setdefault(replace(finding, launch="") if finding.level == "warning" else finding, finding)
@@ -198,12 +198,12 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _format_folder(options: argparse.Namespace) -> str:
-    """The folder, as it stands behind a command."""
+    """Format the folder as the last word of a command."""
     return "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
-    """Say what was found, from where the command was called; the exit code."""
+    """Print the findings, with paths from where the command was called; return the exit code."""
     findings = [
         replace(
             finding,

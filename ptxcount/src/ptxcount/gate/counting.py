@@ -14,10 +14,10 @@ from typing import Any
 from ..cli.arguments import make_arguments, make_variables
 from ..engine.launch import compilation_of, compile_entry, count_compiled
 from ..report.listing import find_line_text, list_lines, read_source_lines
-from ..source.cpp_types import checked
-from ..source.declarations import declarations
+from ..source.cpp_types import check_arguments
+from ..source.declarations import find_declarations
 from ..source.names import cpp_name, find_entry, source_name
-from ..source.nvcc import Compilation, stop
+from ..source.nvcc import Compilation, stop_all
 from ..util.errors import KernelFaultError
 from . import cache
 from .advice import find_advice
@@ -35,7 +35,7 @@ class LaunchCounts:
     description: str
     #: As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
+    #: As `listing.list_lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     lines: list[dict[str, Any]]
     #: The advice, and what the kernel did that it should not.
     warnings: list[Diagnostic]
@@ -46,7 +46,7 @@ class LaunchCounts:
 
     @property
     def key(self) -> str:
-        """What the lock file calls it: its own name, or the description."""
+        """Key in the lock file: the launch's own name, or the description."""
         return self.launch.name or self.description
 
 
@@ -54,7 +54,7 @@ _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and 
 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """The counts of each launch, or why there are none: PC006, the kernel is wrong, or PC009."""
+    """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
     _compile_once.cache_clear()  # files may have changed since the last command of this process
     _compile_all(map(_find_recipe, launches))
     for launch in launches:
@@ -98,12 +98,12 @@ def _compile_all(recipes: Iterable[_Recipe]) -> None:
             wait(futures)
         except BaseException:  # Ctrl-C, or SIGTERM as SystemExit
             while wait([future for future in futures if not future.cancel()], timeout=0.1).not_done:
-                stop()  # again: a template is compiled twice
+                stop_all()  # again: a template is compiled twice
             raise
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """The counts of a launch at the lines of today's source. Raises as `ptxcount.count`."""
+    """Count a launch, at the lines of today's source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
     entry = name or find_entry(compilation.ptx, launch.kernel)
     cached = cache.cached_counts(launch, compilation.ptx, lambda: _compute_counts(launch, compilation, entry))
@@ -141,8 +141,8 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def _compute_counts(launch: Launch, compilation: Compilation, entry: str) -> dict[str, Any]:
-    """What the cache keeps: all that follows from the PTX, and names files as that does."""
-    checked_arguments = checked(
+    """Compute the counts that the cache keeps: all that follows from the PTX, with files named as there."""
+    checked_arguments = check_arguments(
         make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
     )
     counters = count_compiled(
@@ -170,10 +170,10 @@ def _compute_counts(launch: Launch, compilation: Compilation, entry: str) -> dic
 
 
 def _find_declaration(entry: str, files: list[str], root: Path) -> dict[str, Any]:
-    """The line that declares a kernel; the first of its file where none is seen."""
+    """Find the line that declares a kernel; the first of its file if none is found."""
     for file in files:
         text = (root / file).read_text(encoding="utf-8", errors="replace")
-        for declaration in declarations(text):
+        for declaration in find_declarations(text):
             if declaration.name == source_name(entry):
                 return {"file": file, "line": declaration.line, "text": text.splitlines()[declaration.line - 1].strip()}
     return {"file": files[0] if files else "", "line": 1, "text": ""}

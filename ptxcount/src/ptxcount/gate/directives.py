@@ -1,4 +1,4 @@
-"""What stands in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
+"""Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
 A directive holds for its line; one on a line of its own for the next line of code.
 """
@@ -20,7 +20,7 @@ _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code
 
 
 class LineLimit(NamedTuple):
-    """What a line may cost: a number, or that many times the ideal."""
+    """Limit on the cost of a line: a number, or a multiple of the ideal."""
 
     file: str
     line: int
@@ -50,11 +50,11 @@ class Directives:
             self._read_file(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
 
     def find_limits(self, file: str, line: int | None) -> list[LineLimit]:
-        """The limits of a line."""
+        """Return the limits of a line."""
         return self._limits.get((file, line or 0), [])
 
     def find_unbound(self) -> Iterator[Diagnostic]:
-        """The limits that no counted access is bound by."""
+        """Yield a finding for each limit that bounds no counted access."""
         for limit in (limit for limits in self._limits.values() for limit in limits if limit not in self.used_limits):
             text = f"{limit.name} <= {limit.number:g} binds nothing: no counted access of that kind is at its line"
             yield Diagnostic(limit.file, limit.line, "PC007", text)
@@ -62,7 +62,7 @@ class Directives:
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """The findings that no waiver takes away, and waivers without a reason, and those of no use.
+        """Yield the findings that no waiver removes, and findings on waivers that are useless or give no reason.
 
         Which are of no use is known only of lines that were ``counted``.
         """

@@ -1,4 +1,4 @@
-"""What `check` found, as text and as files of other tools."""
+"""Findings of `check` as text and as files of other tools."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
-    """The launches with labels: name or kernel, and the place in the file where several have that one.
+    """Label launches by name or kernel, with the place in the file where several have the same.
 
     Raises `TableError` for a name given twice.
     """

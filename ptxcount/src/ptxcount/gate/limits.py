@@ -15,7 +15,7 @@ from .directives import Directives
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
 _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
-#: What a limit on a line may name, and the count that is its ideal.
+#: Counts that a limit on a line may name -> the count of their ideal.
 _NAMES = {
     "sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "addresses": "", "bank_conflicts": "",
     "requests": "",
@@ -27,7 +27,7 @@ _PERHAPS = ("constant_requests", "constant_addresses")
 
 
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
-    """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
+    """Check the limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}
     totals["bank_conflicts"], all_requests = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
@@ -56,7 +56,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
 
 
 def _sum_accesses(row: dict[str, Any], prefix: str, amount: str) -> tuple[int, int, int]:
-    """A count of a line's accesses, its ideal, and requests."""
+    """Sum a count of a line's accesses, its ideal, and the requests."""
     accesses = [
         access
         for access in row["accesses"]
@@ -79,7 +79,7 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 
 
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
-    """The limits that stand in the source, at the lines that this launch executes: of each line the worst access."""
+    """Check the limits in the source at the lines that this launch executes, by the worst access of each line."""
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)

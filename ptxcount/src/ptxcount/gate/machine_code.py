@@ -1,4 +1,4 @@
-"""What ptxas makes of a kernel beside its accesses: the stack frame, where arrays fall to, and spilled registers."""
+"""Memory that ptxas adds to a kernel: the stack frame, where arrays fall to, and spilled registers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores",
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
-    """The bytes a thread, written as accesses of `listing.lines`; none where there is no ptxas for this PTX."""
+    """List the bytes a thread as accesses of `listing.list_lines`; none where there is no ptxas for this PTX."""
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
     if resources is None:
         return []

@@ -15,14 +15,14 @@ import msgspec
 from ..cli.options import plain
 from ..util import atomic_write
 from ..util.errors import LaunchError
-from ..util.git_environment import environment
+from ..util.git_environment import make_environment
 from ..util.regular_files import require_regular
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
-#: What is pinned of an access, by its space. The stack frame and spills are ptxas's.
+#: Pinned counts of an access, by its space. The stack frame and spills are ptxas's.
 PINNED = {
     "global": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS, "surface": _SECTORS,
     "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",), "spill": ("bytes",),
@@ -56,17 +56,17 @@ class Lock:
     launches: dict[str, Lines] = field(default_factory=dict)
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
-        """The counts of a launch; one that had no name when it was pinned is found by its description."""
+        """Find the counts of a launch by its name, or else by its description."""
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
-        """The launches that are pinned and no longer written down, in one short line each."""
+        """List the pinned launches that the table no longer has, in one short line each."""
         current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
-    """The counts of each source line, by file and text, and where these lines are now."""
+    """Return the pinned counts of each source line, by file and text, and the places of these lines."""
     pinned: Lines = {}
     places: dict[str, tuple[str, int]] = {}
     repetitions: Counter[str] = Counter()
@@ -105,7 +105,7 @@ class _Document(msgspec.Struct):
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError` for text that `write` did not write."""
+    """Read the lock file; None if there is none. Raises `LockError` for text that `write_lock` did not write."""
     file = folder / FILE
     require_regular(file)
     return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None
@@ -124,7 +124,7 @@ def _parse_lock(text: bytes, name: str) -> Lock:
 
 
 def read_lock_at(revision: str) -> Lock:
-    """The lock file that a revision has in this folder; an empty one if it has none. Raises `LaunchError`."""
+    """Read the lock file of a revision in this folder; an empty one if it has none. Raises `LaunchError`."""
     place = f"./{FILE}"
     if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
         return Lock()
@@ -133,7 +133,7 @@ def read_lock_at(revision: str) -> Lock:
 
 def _run_git(revision: str, *words: str) -> bytes:
     try:
-        process = subprocess.run(["git", *words], env=environment(), capture_output=True, check=False)
+        process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
         raise LaunchError(f"revision {revision}: git is needed") from None
     if process.returncode:
@@ -142,7 +142,7 @@ def _run_git(revision: str, *words: str) -> bytes:
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """What rose, and what fell."""
+    """Yield findings for counts that rose or fell."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         yield Diagnostic(*counts.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
@@ -159,7 +159,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 
 
 def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
-    """What changed of the counts; of ptxas's, if both sides have them.
+    """Yield the changes of the counts; of ptxas's, if both sides have them.
 
     Lines whose text changed are taken for each other where they count the same; what is left of them is compared
     together, with the lines that went.
@@ -208,7 +208,7 @@ def _find_spaces(lines: Lines) -> set[str]:
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
-    """The counts of other spaces, and the lines that have any."""
+    """Exclude the counts of some spaces, and lines without any other."""
     remaining = {
         key: {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
         for key, line in lines.items()

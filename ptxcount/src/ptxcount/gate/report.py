@@ -1,4 +1,4 @@
-"""``ptxcount compare``: what counts otherwise than in a revision's lock file, for the summary of a job."""
+"""``ptxcount compare``: changes from a revision's lock file, for the summary of a job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_LISTED = 200
 
 
 def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
-    """Markdown: a title, and in a block of code what rose most first, what is new, and what is gone or not counted."""
+    """Format Markdown: a title and a code block with the largest rises first, then new, removed and failed launches."""
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     failed = [f"{outcome.launch}: {outcome.message}" for outcome in outcomes if isinstance(outcome, Diagnostic)]
     pinned = [

@@ -53,8 +53,8 @@ def parse_barrier(instruction: Instruction) -> Barrier:
 
 
 @binds("bar", "barrier")
-def _barrier(instruction: Instruction) -> Step | None:
-    """The waiting is the scheduler's."""
+def _bind_barrier(instruction: Instruction) -> Step | None:
+    """Check a barrier's form; the scheduler does the waiting."""
     if is_warp_barrier(instruction):
         return None  # its step looks at the mask
     if not {"cluster", "arrive"} <= {*instruction.modifiers}:
@@ -63,22 +63,22 @@ def _barrier(instruction: Instruction) -> Step | None:
 
 
 #: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
-_OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
-    "popc": lambda on, came: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
-    "and": lambda on, came: np.asarray((on | ~came).all(axis=1, keepdims=True)),
-    "or": lambda on, came: np.asarray(on.any(axis=1, keepdims=True)),
+_BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "popc": lambda on, arrived: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
+    "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
+    "or": lambda on, arrived: np.asarray(on.any(axis=1, keepdims=True)),
 }
 
 
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
 def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """The second half of ``bar.red`` (`lowering`)."""
-    came = spread(chunk.active, chunk.shape)
-    return [_OF_BLOCK[operation](came & predicate, came)]
+    """Execute the second half of ``bar.red`` (`lowering`)."""
+    arrived = spread(chunk.active, chunk.shape)
+    return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 
 
 @op("(trap|brkpt)", "=")
-def _trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """``brkpt`` ends a kernel that no debugger watches."""
+def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
+    """Raise a trap; ``brkpt`` ends a kernel that no debugger watches."""
     raise chunk.make_fault(TrapError, "the kernel stopped itself")

@@ -32,7 +32,7 @@ _LAZY_MODULES = {
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "wgmma": "hopper.wgmma",
 }
-#: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
+#: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Modifiers that may be left out to find a row of the table, fewest first.
@@ -79,7 +79,7 @@ def _make_refusal(error: UnsupportedInstructionError) -> Step:
 
 
 def _guard_step(step: Step, guard: Register) -> Step:
-    """The step for the active threads whose guard is true."""
+    """Return the step for the active threads whose guard is true."""
 
     def run_guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
@@ -95,7 +95,7 @@ def _guard_step(step: Step, guard: Register) -> Step:
 
 
 def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
-    """The row of the table that an instruction stands for, its options and its type."""
+    """Find the row of the table for an instruction, its options and its type."""
     names, types = split_name(instruction)
     if len(types) != 1:
         raise unsupported(instruction)
@@ -190,24 +190,24 @@ def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Valu
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
-        def floats(left: Value, right: Value) -> list[Array]:
-            both = zip(*(numbers_of(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
-            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in both]
+        def compare_floats(left: Value, right: Value) -> list[Array]:
+            halves = zip(*(numbers_of(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
+            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in halves]
 
-        return floats
+        return compare_floats
     name = INTEGER_COMPARISONS[comparison]
     unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
     sort = TYPES[f"u{kind.bits}"] if unsigned else kind
 
-    def integers(left: Value, right: Value) -> list[Array]:
+    def compare_integers(left: Value, right: Value) -> list[Array]:
         result = compare_sums(name, sort, left, right)
         return [COMPARISONS[name](as_array(left, sort), as_array(right, sort)) if result is None else result]
 
-    return integers
+    return compare_integers
 
 
 def numbers_of(words: Array, kind: Type) -> list[Array]:
-    """The floats that a register holds: one, or two halves, the lower one first."""
+    """Return the floats that a register holds: one, or two halves, the lower one first."""
     if kind.kind == "f":
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]

@@ -65,7 +65,7 @@ def _sum_with_carry(instruction: Instruction) -> Step | None:
 
 
 def _parts(words: Array, kind: Type, size: int) -> list[Array]:
-    """The parts of ``size`` bytes of 32-bit words, lowest first, extended as the type says."""
+    """Return the parts of ``size`` bytes of 32-bit words, lowest first, extended by the type."""
     cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
     parts = cut.reshape(*words.shape, 4 // size)
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]
@@ -88,7 +88,7 @@ def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b:
     return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
 
 
-#: What ``v...``, ``v...2`` and ``v...4`` make of two words or of their parts, and of that and a third word.
+#: Functions of ``v...``, ``v...2`` and ``v...4`` of two words or of their parts, and of that and a third word.
 _PART_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -115,7 +115,7 @@ def _compare_parts(
 def _combine_parts(
     opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    """The parts of two words made into those of one, clamped with ``sat``; or their sum merged with a third word."""
+    """Combine the parts of two words, clamped with ``sat``; or merge their sum with a third word."""
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
     kind, bits = TYPES[total].dtype, 8 * size
     pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
@@ -130,7 +130,7 @@ def _combine_parts(
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
 def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """``a`` where ``c`` is not below zero, else ``b``."""
+    """Return ``a`` where ``c`` is not below zero, else ``b``."""
     return [np.where((flush(c) if ftz else c) >= 0, a, b)]
 
 

@@ -111,8 +111,8 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
     if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu goes with a half made of .f32")
     if "e" in (target.kind, source.kind):
-        whole = source.kind in "su" and source.size <= 4
-        narrows = target.size == 2 and (source.kind in "fe" or whole) and {"rn", "rz"} & {*names}
+        is_integer = source.kind in "su" and source.size <= 4
+        narrows = target.size == 2 and (source.kind in "fe" or is_integer) and {"rn", "rz"} & {*names}
         exact = not names if target.kind == "f" else target.kind in "su" or {*names} & {*TO_INTEGER}
         if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)

@@ -66,7 +66,7 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
-    """The types of operands, and how many of them are needed."""
+    """Parse the types of operands, and the number of them that are needed."""
     type_words = words.replace("|", " ").split()
     names = [match[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in type_words]
     return [TYPES[name] for name in names], sum(not word.endswith("?") for word in type_words)
@@ -81,15 +81,15 @@ def step_of(
     wider: bool = False,
     sums: bool = False,
 ) -> Step:
-    """The step that reads operands, computes from the chunk and an array for each, and writes each result.
+    """Make the step that reads operands, computes from the chunk and their arrays, and writes each result.
 
     With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
     hold, which may be sums of parts. Raises as `reader` and `destination`.
     """
-    given = [*reads]
+    sources = [*reads]
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
-    readers = [reader(instruction, operand, kind, wider) for operand, kind in given]
-    dtypes = [kind.dtype for _, kind in given]
+    readers = [reader(instruction, operand, kind, wider) for operand, kind in sources]
+    dtypes = [kind.dtype for _, kind in sources]
 
     def step(chunk: Chunk) -> None:
         values: Sequence[Value] = [read(chunk) for read in readers]
@@ -103,7 +103,7 @@ def step_of(
 
 
 def _extend_value(value: Value, register: Register) -> Value:
-    """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
+    """Extend a value to a register that may be wider: by its sign if signed, else by zeros."""
     if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
         return value
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")

@@ -36,7 +36,7 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """What an instruction computes, how it reads and writes, for which types, and what else its name may hold."""
+    """Row of an instruction: its function, its operands, its types, and further parts of its name."""
 
     compute: Callable[..., Any]
     reads: str
@@ -176,7 +176,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: What ``set`` writes where it holds, by the type of the result, and whether that is of each half of a pair.
+#: Value that ``set`` writes where it holds, by the type of the result; and a flag: of each half of a pair.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

@@ -34,11 +34,11 @@ class Sum:
         self._bounds: tuple[int, int] | None = None
 
     def to_array(self) -> Array:
-        """The value as one array (blocks, threads), wrapped to its width."""
+        """Return the value as one array (blocks, threads), wrapped to its width."""
         return self.block + self.thread
 
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest value, as if the sum did not wrap."""
+        """Return the least and the greatest value, as if the sum did not wrap."""
         if self._bounds is None:
             block, thread = self.block, self.thread
             self._bounds = int(block.min()) + int(thread.min()), int(block.max()) + int(thread.max())
@@ -49,17 +49,17 @@ Value = Array | Sum
 
 
 def dense(value: Value) -> Array:
-    """A value as an array."""
+    """Return a value as an array."""
     return value.to_array() if isinstance(value, Sum) else value
 
 
 def add_column_row(block: Array, thread: Array) -> Value:
-    """The sum of a column and a row, as an array where either is a single number."""
+    """Add a column and a row, as an array where either is a single number."""
     return block + thread if block.size == 1 or thread.size == 1 else Sum(block, thread)
 
 
 def split_sum(value: Value, size: int) -> Sum | None:
-    """A value of ``size`` bytes as a column plus a row; None if it is neither."""
+    """Split a value of ``size`` bytes into a column plus a row; None if it is neither."""
     if isinstance(value, Sum):
         return value
     signed = value.view(_SIGNED[size])
@@ -69,7 +69,7 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """A value as a column plus a row whose sum is its true value as ``kind``, not wrapped; None if not shown."""
+    """Split a value into a column plus a row whose sum is its true value as ``kind``; None if not shown."""
     split = split_sum(value, kind.size)
     if split is not None:
         low, high = split.bounds()
@@ -113,7 +113,7 @@ def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
     return None if a is None or b is None else _multiply(wide, a, b)
 
 
-#: How an instruction acts on sums; each function gives None where the result is not one, or not shown to be one.
+#: Effects of instructions on sums; each function gives None where the result is not shown to be a sum.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
     "add": partial(_combine, operator.add),
     "sub": partial(_combine, operator.sub),
@@ -125,7 +125,7 @@ SUM_RULES: dict[str, Callable[..., Value | None]] = {
 
 
 def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
-    """An integer conversion (PTX ISA ``cvt``) of a sum; None where it is not a sum afterwards."""
+    """Convert a sum of integers (PTX ISA ``cvt``); None where it is not a sum afterwards."""
     a = split_sum(value, source.size) if target.size <= source.size else split_exact(value, source)
     if a is None:
         return None
@@ -139,7 +139,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
-    """A comparison of integers, by their bounds where these decide it; None if it takes the whole arrays."""
+    """Compare integers by their bounds where these decide it; None if it takes the whole arrays."""
     a = split_exact(left, kind)
     b = None if a is None else split_exact(right, kind)
     if a is None or b is None:

@@ -1,4 +1,4 @@
-"""What a kernel is given: the bytes of its arguments, and in memory the arrays that these point to."""
+"""Arguments of a kernel: their bytes, and in memory the arrays that these point to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .global_memory import ArrayMemory
 
 @dataclass(frozen=True, eq=False)
 class ArrayDescriptor:
-    """An array that a kernel gets with a description of it: as a handle, or as bytes that only the chip reads."""
+    """Array that a kernel gets with a description: as a handle, or as bytes that only the chip reads."""
 
     array: Array
 
@@ -29,7 +29,7 @@ class ArrayDescriptor:
 
 
 class BoundDescriptor(NamedTuple):
-    """What a handle stands for, and where its array begins."""
+    """Descriptor behind a handle, and the address of its array."""
 
     descriptor: ArrayDescriptor
     base: int
@@ -46,21 +46,21 @@ _ADDRESS = np.dtype("u8")
 
 
 def total_bytes(argument: KernelArgument) -> int:
-    """The bytes of all arrays and scalars in it."""
+    """Sum the bytes of all arrays and scalars in an argument."""
     if isinstance(argument, Mapping):
         return sum(map(total_bytes, argument.values()))
     return sum(map(total_bytes, argument)) if isinstance(argument, list) else argument.nbytes
 
 
 class ArgumentLayout:
-    """Puts arrays into memory, each once, and handles into ``bound``, and says what a kernel gets for them."""
+    """Layout of arguments: places each array once in memory, and makes handles of descriptors."""
 
     def __init__(self, memory: ArrayMemory, descriptors: dict[int, BoundDescriptor]) -> None:
         self._memory, self._descriptors = memory, descriptors
         self._addresses: dict[tuple[int, int, bool], int] = {}
 
     def encode_argument(self, argument: KernelArgument, name: str) -> bytes:
-        """The bytes of an argument or a variable.
+        """Encode an argument or a variable as bytes.
 
         ==================  ========================================================================
         an array            its address, as it lies in memory: ``a.T`` where ``a`` does, ``a[1:]`` behind ``a[0]``
@@ -78,7 +78,7 @@ class ArgumentLayout:
         return _encode_value(dtype, value)
 
     def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
-        """The type of its bytes, and what NumPy makes them from."""
+        """Return the dtype of an argument's bytes, and the value that NumPy makes them from."""
         if isinstance(argument, Mapping) and {*argument} == {POINTER}:
             pointee = argument[POINTER]
             if not isinstance(pointee, np.ndarray):
@@ -107,7 +107,7 @@ class ArgumentLayout:
         raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(argument).__name__}")
 
     def _place_array(self, array: Array, name: str) -> int:
-        """Where an array lies: within the one around it, if that lies in memory in one piece, in whatever order."""
+        """Return the address of an array: within the one around it, if that lies in memory in one piece."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

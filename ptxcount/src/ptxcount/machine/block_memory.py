@@ -14,7 +14,7 @@ from .global_memory import Report
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
-#: Where the rank of a block stands in an address of its cluster's shared memory, one more than it is: 0 is the own.
+#: Position of a block's rank in an address of its cluster's shared memory, plus one: 0 is the own block.
 RANK_BITS = 24
 _WITHIN = (1 << RANK_BITS) - 1
 
@@ -44,7 +44,7 @@ class SharedMemory:
         self._reserved = 0
 
     def select(self, rows: Array) -> SharedMemory:
-        """The shared memory of some of the blocks."""
+        """Select the memory of some of the blocks."""
         part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster, self._policy)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
@@ -88,16 +88,16 @@ class SharedMemory:
         self._reserved = count
 
     def find_first_block(self, row: int) -> int:
-        """The block of rank 0 in the cluster of a block."""
+        """Return the block of rank 0 in the cluster of a block."""
         return row // self._cluster * self._cluster
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
-        """The block whose shared memory an address of a block lies in, and the offset there."""
+        """Return the block whose shared memory an address of a block lies in, and the offset there."""
         rank = address >> RANK_BITS
         return self.find_first_block(row) + rank - 1 if rank else row, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
-        """The bytes of a block from an offset on, read or written by what is no thread; None: partly read."""
+        """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
         if not 0 <= offset <= self._size - count:
             text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
@@ -111,7 +111,7 @@ class SharedMemory:
         return self._data[row, offset : offset + count]
 
     def reset_races(self, waiting: Array) -> None:
-        """A barrier of the blocks with threads in a mask (1 or blocks, 1 or threads)."""
+        """Forget accesses of the blocks with threads in a mask (1 or blocks, 1 or threads): a barrier orders them."""
         blocks = waiting.any(axis=1)
         if blocks.all():
             self.races.reset_blocks(None)
@@ -216,7 +216,7 @@ class LocalMemory:
         self._data = np.zeros((blocks, threads * self._stride), np.uint8)
 
     def select(self, rows: Array) -> LocalMemory:
-        """The local memory of some of the blocks."""
+        """Select the memory of some of the blocks."""
         part = LocalMemory(0, self._shape[1], self._size)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         return part

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..counting.counters import Access, LaunchCounters
-from ..counting.turns import Turns
+from ..counting.turns import AtomicTurns
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type
@@ -39,21 +39,21 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 #: The attribute of `Context` with the memory of a state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
-#: Where a cooperative launch says its workspace is, upper and lower half: `Context.may_wait` if a kernel asks.
+#: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
 GRID_WORKSPACE = "workspace of a cooperative launch"
-#: Where cooperative groups keep what several warps exchange, and its bytes: before the kernel's own shared memory.
+#: Register and size of the memory in which cooperative groups exchange: before the kernel's own shared memory.
 RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
 def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
-    """A linear index as (x, y, z), x fastest."""
+    """Split a linear index into (x, y, z), x fastest."""
     return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
 @dataclass
 class Context:
-    """What all chunks of a launch share."""
+    """State that all chunks of a launch share."""
 
     grid: Index3
     block: Index3
@@ -70,34 +70,34 @@ class Context:
     local_size: int
     #: Instructions that a chunk may execute.
     step_limit: int
-    #: What is done about races, of `findings.RACES`, and about reads of what nobody wrote, of `findings.UNWRITTEN`.
+    #: Policies for races, of `findings.RACES`, and for reads of unwritten memory, of `findings.UNWRITTEN`.
     races: str
     unwritten: str
     counters: LaunchCounters
-    #: What handles of textures, surfaces and tensors stand for.
+    #: Descriptors of textures, surfaces and tensors, by handle.
     descriptors: dict[int, Any]
     #: Blocks of a cluster.
     cluster: Index3
-    #: Whether the blocks of a chunk may wait for each other, so that they must not part.
+    #: True if the blocks of a chunk may wait for each other, so that they must not part.
     may_wait: bool = False
     #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
     reserved: int = 0
-    #: What is said of dynamic shared memory where an access lies beyond, if the kernel has any, and its bytes.
+    #: Note on dynamic shared memory in messages about accesses beyond it, and its bytes.
     dynamic: str = ""
     dynamic_size: int = 0
-    #: Whether races in global memory are looked for.
+    #: True if races in global memory are looked for.
     watches_races: bool = False
     #: The accesses that were looked at.
     clock: Clock = field(default_factory=Clock)
     #: The line of each access, by its time.
     access_sources: dict[int, Source] = field(default_factory=dict)
-    #: How many lanes of a warp its barriers may tell apart (`warp_clocks.ordered_lanes`).
+    #: Lanes of a warp that its barriers may tell apart (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0
     #: The loads that may poll, by their identity.
     polls: dict[int, Poll] = field(default_factory=dict)
-    #: When all must have ended, by `time.monotonic`.
+    #: Time by which all must have ended, by `time.monotonic`.
     deadline: float = float("inf")
-    #: What is known of a launch that does not come further.
+    #: Progress of the launch.
     progress: Progress = field(default_factory=lambda: Progress(STALL_LIMIT))
     #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     heap: int = 0
@@ -106,7 +106,7 @@ class Context:
     merged: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
-    #: What was found, by its code and lines.
+    #: Findings by code and lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
 
     @property
@@ -160,9 +160,9 @@ class Chunk:
     active: Array
     #: The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
     live_elsewhere: frozenset[str] | None
-    #: How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    #: Polls of a lock or a flag in turn without a write: threads may wait for others.
     spins: int
-    #: Whether anything was written since that was asked last.
+    #: True if anything was written since the last look.
     has_written: bool
 
     def __init__(self, context: Context, block_ids: Array) -> None:
@@ -184,7 +184,7 @@ class Chunk:
         self._poll_places: dict[int, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
-        """The state of some of the blocks, as a chunk of its own."""
+        """Select some of the blocks as a chunk of its own."""
         part = object.__new__(Chunk)
         part.context, part.block_ids = self.context, self.block_ids[rows]
         part.shape = (len(rows), self.shape[1])
@@ -201,7 +201,7 @@ class Chunk:
         return part
 
     def read(self, name: str, kind: Type) -> Value:
-        """A register; one that was never written reads as zero."""
+        """Read a register; one that was never written reads as zero."""
         value = self.registers.get(name)
         if value is not None:
             return value
@@ -215,7 +215,7 @@ class Chunk:
         self.registers[name] = value
 
     def read_special(self, name: str) -> Array | None:
-        """A special register (PTX ISA, "Special Registers"), as u32 or u64; None for one that is not known.
+        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown one.
 
         Clocks count instructions: they grow, and no more is to be read from them.
         """
@@ -226,7 +226,7 @@ class Chunk:
         return self._specials.get(name)
 
     def locate(self, unit: str, axis: int) -> Any:
-        """Where each thread, block (``ctaid``), cluster, or block within its cluster lies along an axis."""
+        """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
         context, cluster = self.context, self.context.cluster
         if unit == "tid":
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
@@ -234,12 +234,12 @@ class Chunk:
         return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
 
     def memory(self, space: str) -> Any:
-        """The memory of a state space."""
+        """Return the memory of a state space."""
         name = _MEMORIES.get(space)
         return getattr(self, space) if name is None else getattr(self.context, name)
 
     def make_reporter(self, *, plain: bool = False) -> Reporter:
-        """What memory calls when the current instruction is at fault."""
+        """Make the function that memory calls when the current instruction is at fault."""
         return Reporter(self, self.instruction.source, plain)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
@@ -247,7 +247,7 @@ class Chunk:
         self.context.add_finding(code, self.instruction.source, message, times)
 
     def find_counters(self, space: str, kind: str, width: int) -> Access:
-        """The counters of the current instruction in a state space."""
+        """Return the counters of the current instruction in a state space."""
         key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
             self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
@@ -261,7 +261,7 @@ class Chunk:
         place: Value,
         *,
         active: Array | None = None,
-        turns: Turns | None = None,
+        turns: AtomicTurns | None = None,
         is_replay: bool = False,
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
@@ -301,12 +301,12 @@ class Chunk:
                 places[spread(self.active, self.shape)] = -1
 
     def order_blocks(self, threads: Array) -> None:
-        """The blocks of some threads come behind all that was done before."""
+        """Order the blocks of some threads behind all accesses before."""
         if self.context.watches_races:
             self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def make_event(self, places: Array) -> AccessEvent:
-        """An access of the threads at some places of the chunk."""
+        """Make the event of an access by the threads at some places of the chunk."""
         rows, threads = places // self.shape[1], places % self.shape[1]
         numbers = (self.block_ids[rows] * self.shape[1] + threads) % _MAX_THREAD_NUMBER + 1
         clocks, warp = self.shared.races.clocks, None
@@ -327,13 +327,13 @@ class Chunk:
         address: int | None = None,
         source: Source | None = None,
     ) -> KernelFaultError:
-        """A fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
+        """Make a fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
         row, place = position or self.first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
 
     def first_active(self) -> tuple[int, int]:
-        """The (block, thread) of the first active thread."""
+        """Return the (block, thread) of the first active thread."""
         return divmod(int(find_occupancy(self.active, self.shape).places[0]), self.shape[1])
 
 

@@ -25,7 +25,7 @@ ALIGNMENT = 256
 GUARD = 1 << 32
 #: Write-only arrays: number of stores that are checked for races.
 _COMPARED_STORES = 16
-#: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
+#: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 52
@@ -44,10 +44,10 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
-    #: Whether each sector was read, and written; nothing where nobody asks.
+    #: Sectors that were read, and written; empty unless they are counted.
     read: Array | None = None
     written: Array | None = None
-    #: Who was where, if races are looked for.
+    #: History of accesses, if races are looked for.
     watched: AccessHistory | None = None
     #: Of how many stores the threads are still compared with each other.
     compared: list[int] = field(default_factory=lambda: [0])
@@ -58,7 +58,7 @@ class Region:
         return self.base + self.data.size
 
     def units(self, size: int) -> Array:
-        """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
+        """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
@@ -74,7 +74,7 @@ class Region:
 
 
 class Part(NamedTuple):
-    """What an access reaches of an array: the first unit of each thread, all threads or those at places of a shape.
+    """Part of an array that an access reaches: the first unit of each thread, or of those at places of a shape.
 
     ``chosen`` says which of the active threads they are.
     """
@@ -159,7 +159,7 @@ class ArrayMemory:
         return results
 
     def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
-        """Look for races in the arrays that are stored to, by their names, or in all; whether there are any."""
+        """Look for races in the arrays that are stored to, by their names, or in all; tell if there are any."""
         for place, region in enumerate(self._regions):
             if region.writable and (stored is None or region.name in stored):
                 compares_loads = strict or read is None or region.name in read

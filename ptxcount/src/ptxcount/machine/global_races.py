@@ -23,7 +23,7 @@ _TIME, _THREAD = 32, (1 << 32) - 1
 _SEVERAL_THREADS = _THREAD
 #: Several threads of one warp have: with the number of its first thread.
 _WARP_LANES = 1 << 31
-#: What is reached through an address that was read from memory.
+#: Name for memory behind an address that was read from memory.
 ANYTHING = "*"
 
 
@@ -38,16 +38,16 @@ class WarpOrder:
     ordered_times: Array
 
     def first_thread(self, thread: Array) -> Array:
-        """The number of the first thread of each thread's warp."""
+        """Return the number of the first thread of each thread's warp."""
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """The lanes that other threads have in each thread's warp, and whether they are there."""
+        """Return the lanes that other threads have in each thread's warp, and whether they are in it."""
         lane = other_thread - self.first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
-        """Whether it orders others, or several lanes of the warp that bits name, at some times before each thread."""
+        """Tell if barriers order earlier accesses, of threads or of lanes by their bits, before each thread."""
         lane, inside = self.find_lane(other_thread, thread)
         is_warp = other_thread == (_WARP_LANES | self.first_thread(thread))
         if lane_bits is None:  # all lanes know the same
@@ -62,14 +62,14 @@ class WarpOrder:
 
 @dataclass(frozen=True)
 class AccessEvent:
-    """An access of a chunk, and all that says whether it races."""
+    """Access of a chunk, with all that decides whether it races."""
 
     #: Of the access; later ones have more.
     time: int
     #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
     threads: Array
     ordered: Array
-    #: Whether a store that changes nothing races, too.
+    #: True if a store that changes nothing races, too.
     strict: bool
     #: The line of each access, by its time.
     sources: Mapping[int, Source] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class AccessEvent:
 
 
 class AccessHistory:
-    """Who read and wrote each place of an array last, in units of its smallest access."""
+    """Last reader and writer of each place of an array, in units of its smallest access."""
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
@@ -87,7 +87,7 @@ class AccessHistory:
         self._lanes: Array | None = None
 
     def _find_units(self, index: Array, width: int) -> Array:
-        """The places of accesses of so many bytes, (accesses, places of each)."""
+        """Return the places of accesses of so many bytes, (accesses, places of each)."""
         if not self._unit:
             self._unit = width
             self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))
@@ -99,7 +99,7 @@ class AccessHistory:
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
     def note_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
-        """Note a read of places of so many bytes by some threads; the first that races, and what to say of it."""
+        """Note a read of places of so many bytes by some threads; return the first that races, and a message."""
         places = self._find_units(index, width)
         thread = event.threads[:, None]
         last_write = self._written[places]
@@ -122,7 +122,7 @@ class AccessHistory:
     def _note_warp_lanes(
         self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
     ) -> Array:
-        """Note where several lanes of one warp have read; where others have read as well."""
+        """Note places that several lanes of one warp have read; return those that others have read as well."""
         warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
         assert warp is not None
         if warp.ordered_times.shape[1] > 1 and lane_bits is None:
@@ -149,7 +149,7 @@ class AccessHistory:
     def note_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a write of values to places, before it is done; as `load`."""
+        """Note a write of values to places, before it is done; as `note_load`."""
         places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
         if not event.strict:
@@ -170,7 +170,7 @@ class AccessHistory:
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
-        """Whether another thread was there, or several lanes of a warp, and nothing orders this one behind them."""
+        """Tell if nothing orders an access behind another thread, or several lanes of a warp, at its place."""
         other_thread, times = last_access & _THREAD, last_access >> _TIME
         race = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
         if event.warp is None or not race.any():
@@ -189,7 +189,7 @@ class AccessHistory:
         last_access: Array | None = None,
         event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """The first access that races, and what to say of it; with the line of the other, where that is another."""
+        """Return the first access that races, and a message, with the line of the other where that is another."""
         if not race.any():
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
@@ -201,7 +201,7 @@ class AccessHistory:
 
 
 def find_reached_names(instructions: Sequence[Instruction]) -> tuple[set[str], set[str]]:
-    """The parameters and variables that addresses of loads, and of stores, are made of; `ANYTHING` if that is open."""
+    """Find the parameters and variables that addresses of loads, and of stores, are made of; `ANYTHING` if unknown."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:

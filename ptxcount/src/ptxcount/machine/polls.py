@@ -24,12 +24,12 @@ class Poll(NamedTuple):
 
 
 def is_strong(instruction: Instruction) -> bool:
-    """Whether it is a load of what others may write meanwhile."""
+    """Tell if an instruction loads values that others may write meanwhile."""
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
 
 
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
-    """The loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
+    """Find the loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
 
     The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
     before it: the same load there is one of the loop's.
@@ -62,7 +62,7 @@ def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Ins
 
 
 def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
-    """The natural loop of each edge back to a block that comes before or is the same."""
+    """Yield the natural loop of each edge back to a block that comes before or is the same."""
     predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for index, block in enumerate(flow.blocks):
         for following in block.successors:
@@ -82,7 +82,7 @@ def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
 def _is_decisive(
     load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
 ) -> bool:
-    """Whether a branch out of a loop depends on what a load in it gives."""
+    """Tell if a branch out of a loop depends on the result of a load in it."""
     dependents, size = {*load.writes}, 0
     while size < len(dependents):
         size = len(dependents)

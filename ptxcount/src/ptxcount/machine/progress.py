@@ -1,4 +1,4 @@
-"""How far a launch has come: a limit for one that does not come further, and how long the rest will take."""
+"""Progress of a launch: a limit for one that stalls, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("ptxcount")
 
 
 class Progress:
-    """When a block of a launch last came further.
+    """Time when a block of a launch last made progress.
 
     A block does where threads leave or pass a barrier of the block, or where an instruction accesses another place.
     """
@@ -34,14 +34,14 @@ class Progress:
         self._looks = False
 
     def is_stalled(self) -> bool:
-        """Whether there was none for too long."""
+        """Tell if there was no progress for too long."""
         idle = time.thread_time() - self._since
         if idle > _PATIENCE and not self._looks:
             self._looks, self._places = True, {}
         return idle > self.limit
 
     def note_place(self, instruction: object, place: Value) -> None:
-        """Look whether an instruction accesses another place than before, if there was no progress of late."""
+        """Note progress if an instruction accesses another place than before, once there was none of late."""
         if not self._looks:
             return
         new, old = dense(place), self._places.get(instruction)
@@ -57,7 +57,7 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_blocks(self, done: int) -> None:
-        """Tell it after some blocks, if they took long enough to tell."""
+        """Report the remaining time after some blocks, if they took long enough to tell."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -1,4 +1,4 @@
-"""Races in shared memory: who has touched what since the last barrier.
+"""Races in shared memory, by the threads that touched each byte since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier
 of the block between the accesses prevents that, and so does ``bar.warp.sync`` between lanes of its mask (PTX memory
@@ -25,7 +25,7 @@ _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
 class StoredValues(NamedTuple):
-    """What a store writes, looked at only where its threads meet others."""
+    """Values of a store, looked at only where its threads meet others."""
 
     #: Shared memory in elements.
     data: Array
@@ -37,11 +37,11 @@ class StoredValues(NamedTuple):
     one_row: bool
 
     def already_stored(self) -> Array:
-        """Whether memory holds what each access stores, before any of them."""
+        """Tell if memory holds the values of each access before any of them."""
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def all_agree(self) -> Array:
-        """Whether all accesses to the place of each access store the same."""
+        """Tell if all accesses to the place of each access store the same."""
         _, first, group = np.unique(self.places[0], return_index=True, return_inverse=True)
         differs = ~np.logical_and.reduce([value[:, first[group]] == value for value in self.values])
         disputed = np.zeros((len(differs), len(first)), bool)
@@ -81,7 +81,7 @@ class RaceDetector:
             self._rows = blocks
 
     def select(self, rows: Array) -> RaceDetector:
-        """The detector of some of the blocks."""
+        """Select the detector of some of the blocks."""
         part = RaceDetector(self._units, None if self.clocks is None else self.clocks.select(rows))
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
@@ -91,7 +91,7 @@ class RaceDetector:
         return part
 
     def reset_blocks(self, rows: Array | None) -> None:
-        """A barrier of the blocks in ``rows``, or of all: what was touched before is forgotten."""
+        """Forget the accesses of the blocks in ``rows``, or of all: a barrier orders them."""
         if rows is None:
             self._touched.clear()
         for touched in self._touched.values():  # an empty interval: nobody
@@ -121,7 +121,7 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """The first of some accesses that races with an earlier one, and the other thread."""
+        """Find the first of some accesses that races with an earlier one; return the other thread and its line, too."""
         for other_kind in CONFLICTING_KINDS[kind]:
             if other_kind in self._touched:
                 first, last = (extreme.reshape(-1)[flat] for extreme in self._touched[other_kind][:2])
@@ -146,7 +146,7 @@ class RaceDetector:
     def _compare_lanes(
         self, other_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """The first and the last thread that no barrier orders before each access, and whether there are any."""
+        """Return the first and the last thread that no barrier orders before each access, and a mask."""
         first, last = extremes
         warp = thread // LANES
         foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
@@ -161,7 +161,7 @@ class RaceDetector:
     def _note_access(
         self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Keep who touched what; of stores, the first that races with another of the same instruction."""
+        """Note the threads of an access; return the first store that races with another of the same instruction."""
         if kind not in self._touched:
             untouched = np.array([_NO_THREAD, -1, 0, 0], np.int32)[:, None, None]
             self._touched[kind] = np.broadcast_to(untouched, (4, self._rows, self._units)).copy()
@@ -195,6 +195,6 @@ class RaceDetector:
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered_times: Array) -> Array:
-    """Whether all earlier accesses were in the thread's own warp, at times that it knows."""
+    """Tell if all earlier accesses were in the thread's own warp, at times that it knows."""
     warp = thread // LANES
     return np.asarray((first // LANES == warp) & (last // LANES == warp) & (times <= ordered_times))

@@ -25,18 +25,18 @@ class Clock:
     now: int = 0
 
     def tick(self) -> int:
-        """Count an access; its time."""
+        """Count an access, and return its time."""
         self.now += 1
         return self.now
 
 
 def is_warp_barrier(instruction: Instruction) -> bool:
-    """Whether it is a ``bar.warp.sync``."""
+    """Tell if an instruction is a ``bar.warp.sync``."""
     return instruction.opcode == "bar" and instruction.modifiers[:1] == ("warp",)
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """The lanes of a warp that barriers in some code may tell apart: none without any, 1 if all are of whole warps."""
+    """Count the lanes of a warp that barriers may tell apart: none without barriers, 1 if all are of whole warps."""
     masks = [
         instruction.operands[0] if instruction.operands else None
         for instruction in code
@@ -47,13 +47,13 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """The active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
+    """Find the active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
     lane = np.arange(threads)[None, :] % LANES
     return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
-    """What the lanes of the warps of a chunk know of each other; one row stands for all blocks while they are alike."""
+    """Vector clocks of the lanes of a chunk's warps; one row stands for all blocks while they are equal."""
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
@@ -62,11 +62,11 @@ class WarpClocks:
 
     @property
     def is_by_lane(self) -> bool:
-        """Whether it tells the lanes of a warp apart."""
+        """True if the lanes of a warp have clocks of their own."""
         return self._times.shape[2] > 1
 
     def select(self, rows: Array) -> WarpClocks:
-        """The clocks of some of the blocks."""
+        """Select the clocks of some of the blocks."""
         part = object.__new__(WarpClocks)
         part.clock, part._times = self.clock, self._times[rows] if len(self._times) > 1 else self._times.copy()
         return part
@@ -94,11 +94,11 @@ class WarpClocks:
         self._times[rows, warps, lanes] = joined[:, None, :]
 
     def find_ordered_times(self, rows: Array, threads: Array) -> Array:
-        """The times that some threads know, (threads, 1 or 32)."""
+        """Return the times up to which accesses are ordered before some threads, (threads, 1 or 32)."""
         lanes = threads % LANES if self.is_by_lane else 0
         return np.asarray(self._times[rows if len(self._times) > 1 else 0, threads // LANES, lanes])
 
 
 def find_warps(threads: Array, count: int) -> Array:
-    """The warps with threads in a mask (1 or blocks, 1 or so many)."""
+    """Find the warps with threads in a mask (1 or blocks, 1 or so many)."""
     return np.asarray(by_warp(threads, count).any(axis=2))

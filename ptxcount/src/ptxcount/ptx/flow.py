@@ -75,7 +75,7 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """The control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
+    """Analyse the control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
 
     Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
@@ -107,7 +107,7 @@ def analyse(entry: Entry) -> Flow:
 
 
 def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
-    """The registers whose values may be needed when each block begins."""
+    """Find the registers whose values may be needed when each block begins."""
     live = [frozenset(read) for read, _ in uses]
     predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
@@ -126,7 +126,7 @@ def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str],
 
 
 def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """The nodes reachable from node 0, each loop in one piece that opens with its head."""
+    """Order the nodes reachable from node 0, each loop in one piece that opens with its head."""
     order: list[int] = []
     pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
     visits = 0
@@ -148,7 +148,7 @@ def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
 def _components(
     successors: list[list[int]], roots: list[int], inside: frozenset[int]
 ) -> list[tuple[int, frozenset[int]]]:
-    """The strongly connected components reachable from ``roots``, with their heads, where the search entered them.
+    """Find the strongly connected components reachable from ``roots``, with the heads where the search entered them.
 
     The last in topological order comes first (Tarjan, Depth-first search and linear graph algorithms, 1972).
     """
@@ -185,7 +185,7 @@ def _components(
 
 
 def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
-    """The registers that a block reads before it surely wrote them, and those that it surely writes."""
+    """Find the registers that a block reads before it surely wrote them, and those that it surely writes."""
     read: set[str] = set()
     written: set[str] = set()
     for instruction in code:

@@ -1,4 +1,4 @@
-"""What costs most: arrays by their part of the sectors, their lines by theirs, the worst ones with a picture."""
+"""Largest costs: arrays by their share of the sectors, their lines by theirs, the worst ones with a picture."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Cost(NamedTuple):
 
     @property
     def least(self) -> int:
-        """How many would do."""
+        """Amount that would suffice."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
 
     @property
     def description(self) -> str:
-        """What a request costs, and the pattern of its lanes."""
+        """Cost of a request, and the pattern of its lanes."""
         requests = sum(access.requests for access in self.accesses)
         per_request = f"{self.amount / requests:.4g}"
         unit = self.unit.removesuffix("s") if per_request == "1" else self.unit
@@ -71,7 +71,7 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """The costs of a launch, of global memory before shared; what has most comes first, array by array.
+    """List the costs of a launch, of global memory before shared; the largest first, array by array.
 
     ``words`` are the descriptions of the arguments, whose names the arrays have.
     """
@@ -91,7 +91,7 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
 
 
 def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
-    """The amounts by unit, and by unit and array."""
+    """Sum the amounts by unit, and by unit and array."""
     totals: Counter[object] = Counter()
     for cost in costs:
         totals[cost.unit] += cost.amount
@@ -100,7 +100,7 @@ def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
 
 
 def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
-    """The pictures of the worst of these costs, by their places; each picture once."""
+    """Draw the worst of these costs, by their places; each picture once."""
     pictures: dict[int, Picture] = {}
     totals = sum_costs(costs)
     excess = [(cost.amount - cost.least) / totals[cost.unit] for cost in costs]
@@ -114,7 +114,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """The costs as text; nothing where no memory is accessed."""
+    """Format the costs as text; empty where no memory is accessed."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     return "\n".join([*_format_lines(costs, pictures, find_lines), *[f"\n{LEGEND}"] * bool(pictures)])

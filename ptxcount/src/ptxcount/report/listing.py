@@ -39,7 +39,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
 
 
 def format_table(counters: LaunchCounters) -> str:
-    """The totals of a launch: global memory by sectors and by lines, shared memory, the instructions of a thread."""
+    """Format the totals of a launch: global memory by sectors and lines, shared memory, instructions of a thread."""
     totals = counters.totals()
     rows = []
     for space, prefix, unit, heading, last_total, format_last in _PARTS:
@@ -87,7 +87,7 @@ def format_table(counters: LaunchCounters) -> str:
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
-    """`LaunchCounters.totals` as JSON, and more.
+    """Format `LaunchCounters.totals` and more as JSON.
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
     the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
@@ -109,13 +109,13 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
     return json.dumps({**counters.totals(), **extras, "lines": list_lines(counters, find_lines)}, indent=2)
 
 
-#: What is told of one access beside its space, its kind and its width.
+#: Counts of one access, beside its space, its kind and its width.
 _ACCESS_COUNTS = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts",
          "useful_bytes", "addresses")  # fmt: skip
 
 
 def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> list[dict[str, Any]]:
-    """The accesses of each source line as plain numbers, in the order of files and lines."""
+    """List the accesses of each source line as plain numbers, in the order of files and lines."""
     rows = []
     places = counters.by_line().items()
     for (file, line), accesses in sorted(places, key=lambda place: (place[0][0] or "", place[0][1] or 0)):
@@ -131,19 +131,19 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
 
 
 def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
-    """A source line without the spaces around it; nothing where it may not be shown."""
+    """Return a source line without the spaces around it; empty where it may not be shown."""
     file_lines = find_lines(file) if file else None
     return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
 
 def is_wasteful(access: Access) -> bool:
-    """Whether it has bank conflicts, far more sectors than its bytes fill, or far more than one constant address."""
+    """Tell if an access has bank conflicts, far more sectors than its bytes fill, or many constant addresses."""
     far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
 
 
 def describe_cost(access: Access) -> str:
-    """What an instruction costs, in words."""
+    """Describe the cost of an instruction in words."""
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
@@ -170,7 +170,7 @@ def _describe_counts(access: Access) -> str:
 
 
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
-    """The source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
+    """Format the source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
     Constant memory is shown where lanes read different addresses, local memory unless ptxas keeps it in registers.
 
@@ -211,7 +211,7 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
 
 
 def format_page(text: str) -> str:
-    """A listing, whose first line is its title, as a page of HTML that needs nothing else; what ``>>`` marks is red."""
+    """Format a listing, with its title in the first line, as a self-contained HTML page; ``>>`` lines are red."""
     title = escape(text.partition("\n")[0])
     body = re.sub(r"(?m)^&gt;&gt;.*", r"<mark>\g<0></mark>", escape(text))
     style = ":root { color-scheme: light dark } pre { font: 13px/1.35 monospace } mark { background: #f977 }"

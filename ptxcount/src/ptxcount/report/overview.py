@@ -1,4 +1,4 @@
-"""The kernels of a file, each with a launch to begin with: what `ptxcount FILE` alone prints, and `ptxcount init`."""
+"""Kernels of a file, each with a launch to begin with: the output of `ptxcount FILE` alone, and of `ptxcount init`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.launch import compilation_of
-from ..ptx.parser import parsed
+from ..ptx.parser import parse_cached
 from ..ptx.program import Program
-from ..source.cpp_types import TYPES, VECTORS, plain
-from ..source.declarations import Declaration, declarations
+from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.declarations import Declaration, find_declarations
 from ..source.names import cpp_name, parameter_types, source_name
 from ..source.nvcc import ARCH
 from ..source.sources import is_ptx
@@ -45,7 +45,7 @@ class KernelOverview:
     dynamic_shared: int = 0
 
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
-        """The command line that counts it."""
+        """Format the command line that counts the kernel."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
         entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
         shared = ["--dynamic-shared", str(self.dynamic_shared)] * bool(self.dynamic_shared)
@@ -54,13 +54,13 @@ class KernelOverview:
 
 
 def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOverview]:
-    """The kernels of a file: what its text declares, and what the compiler made beside that.
+    """List the kernels of a file: those that its text declares, then those that only the compiler made.
 
     Raises as `launch.compilation_of`.
     """
-    program = parsed(compilation_of(file, flags, arch).ptx)
+    program = parse_cached(compilation_of(file, flags, arch).ptx)
     entries = program.entries
-    declared_kernels = declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
+    declared_kernels = find_declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
     overviews = []
     for declaration in declared_kernels:
         entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
@@ -90,7 +90,11 @@ def _make_overview(declaration: Declaration, entry_name: str | None, program: Pr
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
     words = [_describe_argument(kind, name, planar, size or 8) for (kind, name), size in sized_parameters]
-    block = guess_block(declaration.planar, entry.most if entry else declaration.most, entry.exact if entry else None)
+    block = guess_block(
+        declaration.planar,
+        entry.max_threads if entry else declaration.max_threads,
+        entry.exact_block if entry else None,
+    )
     shared = guess_dynamic_shared(program, entry_name) if entry_name else 0
     return KernelOverview(declaration, name, _GRIDS[declaration.planar], ",".join(map(str, block)), words, shared)
 
@@ -103,7 +107,7 @@ _GUESS_NOTE = (
     "Sizes, numbers and arguments of templates are guesses: put in yours. Arguments are described by: ptxcount --help"
 )
 
-#: What an array is given as, by the type of a parameter that describes it.
+#: Kind of description for an array, by the type of a parameter.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
 #: Types of numbers; of one that is not known, by its bytes.
@@ -111,8 +115,8 @@ _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
 def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str:
-    """An argument of a type, as a description."""
-    kind = plain(kind)
+    """Describe an argument of a type."""
+    kind = strip_qualifiers(kind)
     count, number = _SIZES[planar]
     base = kind.rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
@@ -133,13 +137,13 @@ def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str
 
 
 def _is_extent(kind: str) -> bool:
-    """Whether a parameter of this type may be the size of something."""
-    dtype = np.dtype(_SCALARS.get(plain(kind), "bool"))
+    """Tell if a parameter of this type may be a size."""
+    dtype = np.dtype(_SCALARS.get(strip_qualifiers(kind), "bool"))
     return dtype.kind in "iu" and dtype.itemsize > 2
 
 
 def format_overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
-    """The kernels of a file with a command for each."""
+    """Format the kernels of a file with a command for each."""
     overviews = list_kernels(file, flags, arch)
     plural = "s" if len(overviews) != 1 else ""
     lines = [f"{file}: {len(overviews)} kernel{plural}"]

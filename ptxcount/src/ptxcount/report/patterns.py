@@ -10,9 +10,9 @@ import numpy as np
 
 from ..counting.counters import Access
 from ..counting.samples import Sample
-from ..counting.transactions import SECTOR, sectors
+from ..counting.transactions import SECTOR, count_sectors
 from ..lanes.warps import Array
-from ..source.names import demangled
+from ..source.names import demangle
 from .listing import WASTEFUL, is_wasteful
 
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
@@ -23,7 +23,7 @@ _COMMON_SHARE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """What the samples of an access show; distances are in bytes, and None where most differ, or there are none."""
+    """Pattern of an access's samples; distances are in bytes, and None where most differ, or there are none."""
 
     #: Its counts.
     access: Access
@@ -89,7 +89,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
     place = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
     if name.startswith("_Z"):
-        return demangled(name).rpartition("::")[2]
+        return demangle(name).rpartition("::")[2]
     names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
     return re.sub(r"argument (\d+)", lambda match: names.get(match[1], match[0]), name)
 
@@ -119,7 +119,7 @@ def find_pattern(access: Access) -> Pattern | None:
         _common_pair_distance(zip(access.samples, access.samples[1:], strict=False)),
         min((int(gap.min()) for gap in gaps), default=0),
         int(lanes.sum()) / (breaks + len(rows)),
-        int(sectors(rows, lanes, access.width).sum()) / ideal,
+        int(count_sectors(rows, lanes, access.width).sum()) / ideal,
     )
 
 

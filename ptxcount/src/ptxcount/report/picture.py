@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..counting.counters import Access
-from ..counting.transactions import BANKS, SECTOR, WORD, sectors, served_loads, served_stores
+from ..counting.transactions import BANKS, SECTOR, WORD, count_load_wavefronts, count_sectors, count_store_wavefronts
 from ..lanes.warps import Array
 
 Grid = npt.NDArray[np.bool_]
@@ -56,9 +56,11 @@ def draw_access(access: Access) -> Picture | None:
     lanes = np.concatenate([sample.lanes.reshape(-1, 32) for sample in access.samples])
     rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
     if access.space == "global":
-        counts = sectors(rows, lanes, access.width)
+        counts = count_sectors(rows, lanes, access.width)
     else:
-        counts = (served_loads if access.kind == "load" else served_stores)(rows, lanes, access.width)[0]
+        counts = (count_load_wavefronts if access.kind == "load" else count_store_wavefronts)(
+            rows, lanes, access.width
+        )[0]
     typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
     candidates = draw(rows[typical], lanes[typical], access.width)
     return next((candidate for candidate in candidates if len(candidate.now) == counts[typical]), None)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
 
-#: Where a container's limit stands, in bytes or as "max" (cgroup v2); missing outside of one.
+#: File with a container's limit, in bytes or as "max" (cgroup v2); missing outside of one.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 #: Elements that `counting` makes at a time.

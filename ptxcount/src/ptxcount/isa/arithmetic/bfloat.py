@@ -16,12 +16,12 @@ NAN = 0x7FFF
 
 
 def decode_bits(bits: Array) -> Array:
-    """The float32 of the bits of bfloat16."""
+    """Decode the bits of bfloat16 to float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def encode_bits(exact: Array, rounding: str = "rn") -> Array:
-    """The bits of bfloat16 nearest to floats (``rn``, ties to even), or next towards zero (``rz``); one NaN for all.
+    """Encode floats as bfloat16, to nearest even (``rn``) or towards zero (``rz``), with one NaN for all.
 
     The floats are exact, or rounded to odd.
     """
@@ -35,7 +35,7 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
 
 
 def wrap_for_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of float64 as one of the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
+    """Wrap a function of float64 for the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
 
     def halves(*bits: Array) -> Array:
         return encode_bits(np.asarray(compute(*(decode_bits(operand).astype(np.float64) for operand in bits))))

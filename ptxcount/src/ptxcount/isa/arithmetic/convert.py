@@ -12,7 +12,7 @@ from . import bfloat
 from .directed import MODES, toward
 from .floating import clamp01, flush, positive
 
-#: How floats become whole numbers.
+#: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 #: The one NaN that a float16 is made of.
 _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
@@ -20,7 +20,7 @@ ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Rounded, then clamped to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
+    """Round, then clamp to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
     inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))
@@ -33,7 +33,7 @@ def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Ar
 
 
 def _difference(exact: Array, rounded: Array) -> Array:
-    """A number with the sign of ``exact - rounded``."""
+    """Return a number with the sign of ``exact - rounded``."""
     wide = rounded.astype(np.float64)
     if exact.dtype.kind == "f":
         return exact.astype(np.float64) - wide

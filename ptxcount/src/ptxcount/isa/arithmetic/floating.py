@@ -15,14 +15,14 @@ from ...lanes.warps import Array
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum and its error (Knuth)."""
+    """Return the rounded sum and its error (Knuth)."""
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
 
 
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded product and its error (Veltkamp, Dekker)."""
+    """Return the rounded product and its error (Veltkamp, Dekker)."""
     product = a * b
     split = 134217729.0
     (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
@@ -30,7 +30,7 @@ def two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def round_to_odd(total: Array, error: Array) -> Array:
-    """The sum rounded to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
+    """Round a sum to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
     bits = total.view(np.int64)
     step = np.where((error > 0) == (total > 0), 1, -1)
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
@@ -48,7 +48,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    """Compute a * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
     if a.dtype == np.float32:
         total = np.multiply(a, b, dtype=np.float64) + c
         rounded = total.astype(np.float32)
@@ -108,7 +108,7 @@ def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
 
 
 def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
-    """A function evaluated in float64 and rounded to the type of its argument."""
+    """Evaluate a function in float64, and round to the type of its argument."""
 
     def evaluate(*arguments: Array) -> Array:
         result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))
@@ -118,7 +118,7 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of the bits of halves applied to both halves of 32-bit words."""
+    """Wrap a function of the bits of halves for both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
         low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
@@ -129,7 +129,7 @@ def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
-    """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
+    """Wrap a function of float16 for 32-bit words that hold two (``f16x2``), or for 16 bits."""
     return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 

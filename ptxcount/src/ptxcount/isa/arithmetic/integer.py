@@ -18,12 +18,12 @@ def _wide(a: Array) -> Array:
 
 
 def multiply_wide(a: Array, b: Array) -> Array:
-    """The product at twice the width."""
+    """Multiply at twice the width."""
     return _wide(a) * _wide(b)
 
 
 def multiply_high(a: Array, b: Array) -> Array:
-    """The upper half of the product."""
+    """Return the upper half of the product."""
     if a.dtype.itemsize < 8:
         return (multiply_wide(a, b) >> _bits(a)).astype(a.dtype)
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -66,7 +66,7 @@ def extend(limit: int, a: Array, bits: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """The quotient towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
+    """Divide towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
     if a.dtype.kind == "u":
         return np.where(b == 0, ~np.zeros_like(a), a // np.where(b == 0, 1, b).astype(b.dtype))
     if a.dtype.itemsize == 8:
@@ -78,7 +78,7 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """The remainder with the sign of the dividend; the dividend for a zero divisor."""
+    """Return the remainder with the sign of the dividend; the dividend for a zero divisor."""
     return np.where(b == 0, a, a - divide(a, b) * b).astype(a.dtype)
 
 
@@ -116,7 +116,7 @@ def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
 
 
 def population_count(a: Array) -> Array:
-    """The number of one bits, as u32."""
+    """Count the one bits, as u32."""
     x = a.astype(np.uint64)
     m1, m2, m4 = (np.uint64(m) for m in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F))
     x = x - ((x >> np.uint64(1)) & m1)
@@ -133,7 +133,7 @@ def _fill_below(a: Array) -> Array:
 
 
 def leading_zeros(a: Array) -> Array:
-    """The number of zero bits above the highest one, as u32."""
+    """Count the zero bits above the highest one, as u32."""
     return (_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
 
 
@@ -157,7 +157,7 @@ def mask_clamped(start: Array, length: Array) -> Array:
 
 
 def reverse_bits(a: Array) -> Array:
-    """The bits from last to first."""
+    """Reverse the order of the bits."""
     result = np.zeros_like(a)
     for place in range(_bits(a)):
         result |= ((a >> a.dtype.type(place)) & a.dtype.type(1)) << a.dtype.type(_bits(a) - 1 - place)
@@ -225,7 +225,7 @@ def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
 
 
 def saturate_total(total: Array) -> Array:
-    """A wide sum clamped to 32 bits."""
+    """Clamp a wide sum to 32 bits."""
     return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 
 

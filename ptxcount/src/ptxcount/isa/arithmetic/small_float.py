@@ -11,7 +11,7 @@ PAIRS = {"e4m3x2": 4, "e5m2x2": 5}
 
 
 def decode_small(exponent: int, bits: Array) -> Array:
-    """The values of ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
+    """Decode ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
     mantissa, bias = 7 - exponent, 2 ** (exponent - 1) - 1
     field, fraction = (bits >> mantissa).astype(np.int64) & (2**exponent - 1), bits & (2**mantissa - 1)
     value = np.ldexp(fraction + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
@@ -21,7 +21,7 @@ def decode_small(exponent: int, bits: Array) -> Array:
 
 
 def encode_small(exponent: int, values: Array) -> Array:
-    """The bits nearest to numbers, ties to even; beyond the greatest finite one, that one; of no number 0x7F."""
+    """Encode to the nearest, ties to even; beyond the greatest finite one, that one; NaN as 0x7F."""
     finite = decode_small(exponent, np.arange(0x7F))
     finite = finite[np.isfinite(finite)]
     size = np.abs(values.astype(np.float64))

@@ -21,7 +21,7 @@ from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ...util.errors import LaunchError, MisalignedError
-from ..atomic_operations import Atomic, find
+from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
 from ..spaces import decode_access, make_resolver
@@ -97,7 +97,9 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
         kind = types[0] if types else TYPES[{"f": "f", "i": "s", "u": "u"}[dtype.kind] + str(dtype.itemsize * 8)]
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
-        operation: Atomic | None = find([name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind)
+        operation: AtomicOperation | None = find_operation(
+            [name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind
+        )
         if operation is None:
             raise unsupported(instruction)
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))

@@ -16,7 +16,7 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Instruction, Operand
-from ..atomic_operations import Atomic, apply
+from ..atomic_operations import AtomicOperation, apply_operation
 from ..operands import Reader, address, expect_count, unsupported
 from ..registry import Step, binds, step_of
 from ..spaces import find_space, make_shared_reader
@@ -68,7 +68,9 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     previous = np.zeros(chunk.shape, np.uint64)
     chunk.has_written, chunk.spins = True, 0
     for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
-        previous[active_threads] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
+        previous[active_threads] = apply_operation(
+            AtomicOperation(_CHANGES[name], frozenset()), units, index, values, returns=True
+        )
     return previous
 
 

@@ -45,7 +45,7 @@ class TensorMap(ArrayDescriptor):
             raise LaunchError(f"box {self.box}: a row takes a multiple of 16 bytes, and no more than a swizzle")
 
     def elements(self, start: Sequence[int]) -> tuple[Array, Array]:
-        """The places in the array of a box that begins at coordinates, x first, and which of them there are."""
+        """Return the places of a box that begins at coordinates, x first, and a mask of those in the array."""
         place, inside = np.zeros((1,) * len(self.box), np.int64), np.ones((1,) * len(self.box), bool)
         for axis, (first, count, extent) in enumerate(zip(reversed(start), self.box, self.array.shape, strict=True)):
             index = (first + np.arange(count)).reshape(

@@ -36,7 +36,7 @@ def _mirror_index(index: Array, extent: int) -> Array:
     return np.asarray(np.minimum(within, 2 * extent - 1 - within))
 
 
-#: What becomes of the index of an element beyond an edge. Beyond a border there are zeros.
+#: Index in place of one beyond an edge. Beyond a border there are zeros.
 ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
     "clamp": _clamp_index,
     "border": _clamp_index,
@@ -162,7 +162,7 @@ class Texture(Surface):
             raise LaunchError(f"filter 'linear': it goes with floats, or with fractions, not with {self.array.dtype}")
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
-        """The elements of a fetch, from its coordinates, x first; for ``gather`` four, as ``tld4`` orders them."""
+        """Return the elements of a fetch, from its coordinates, x first; for ``gather`` four, as of ``tld4``."""
         whole = coordinates[0].dtype.kind != "f"  # there are zeros beyond the edges, whatever else is said
         wide = gather or (self.filter == "linear" and not whole)
         extents = self.extents[::-1]
@@ -186,7 +186,7 @@ class Texture(Surface):
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
-        """Indices and weights along an axis: one, or two neighbours."""
+        """Return indices and weights along an axis: one, or two neighbours."""
         if coordinate.dtype.kind != "f":
             return [(coordinate.astype(np.int64), np.ones((1, 1)))]
         scaled = np.nan_to_num(coordinate.astype(np.float64)) * (extent if self.normalized else 1)

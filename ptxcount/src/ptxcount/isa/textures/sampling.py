@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...counting.counters import Access
-from ...counting.transactions import sectors
+from ...counting.transactions import count_sectors
 from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type
@@ -82,7 +82,8 @@ def _record_requests(
     nonempty = group_masks.any(axis=1)
     access.add(
         int(lane_masks.reshape(-1, lanes.requesting).any(axis=1).sum()),
-        lanes.repeats * int(sectors(np.concatenate(rows, axis=1)[nonempty], group_masks[nonempty], access.width).sum()),
+        lanes.repeats
+        * int(count_sectors(np.concatenate(rows, axis=1)[nonempty], group_masks[nonempty], access.width).sum()),
         int(lane_masks.sum()) * access.width,
     )
 
