@@ -159,6 +159,7 @@ class Commit:
 
     def _hear(self, one: Configuration, progress: Progress) -> None:
         """Take what became of a configuration."""
+        _fail_if_not_finite(one)
         self.heard[one.group][one.place] = one
         names = self.wanted[one.group]
         self.record.heard.append((one, [name for name in names if one.place in self._chosen(name)]))
@@ -192,3 +193,12 @@ class Commit:
             record_samples=bool(self.options.get("record_samples")) or appends,
             append_samples=appends,
         )
+
+
+def _fail_if_not_finite(one: Configuration) -> None:
+    """Turn a number that is not finite into a failure with a reason; JSON has null for it."""
+    for name, number in list(one.numbers.items()):
+        samples = number if isinstance(number, list) else [number]
+        if any(sample is None or not math.isfinite(sample) for sample in samples):
+            del one.numbers[name]
+            one.failed = one.failed or f"{name} yields a number that is not finite; only finite numbers are stored"
