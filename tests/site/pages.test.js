@@ -25,7 +25,7 @@ for (const [address, expected] of Object.entries(PAGES)) {
         await page.locator(expected).first().waitFor();
         await page.goto(here.site + address);
         await page.locator(expected).first().waitFor();
-        for (const [width, colorScheme] of [[1920, 'light'], [390, 'dark']]) {
+        for (const [width, colorScheme] of [[1920, 'light'], [1280, 'light'], [390, 'dark']]) {
             const turn = Number(await page.evaluate(() => document.documentElement.dataset.drawn || 0));
             await page.emulateMedia({colorScheme});
             await page.setViewportSize({width, height: 900});
