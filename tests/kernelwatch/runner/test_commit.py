@@ -135,6 +135,20 @@ def test_a_number_that_is_missing(tmp_path: Path) -> None:
     assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
+def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
+    """A benchmark that yields anything else has failed, with the reason; the others of its class keep theirs."""
+    messages = [
+        _configuration("time_a.A", place, numbers={TIME: [1.0], RATIO: [2.0] if place else number})
+        for place in range(3)
+    ]
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
+    assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
+    assert {each["reason"] for each in lines[record.FILE][0]["failed"]} == {
+        f"{RATIO} yields a number that is not finite; only finite numbers are stored"
+    }
+
+
 #: Options of `asv run` -> rounds, places of timed and counted classes, benchmarks, and whether lines are counted.
 ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] = {
     "all": ({}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], False),

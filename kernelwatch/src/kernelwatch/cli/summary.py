@@ -38,7 +38,9 @@ def verdict(history: History, head: str) -> str:
     if base is None:
         failed = ", ".join(list_failing(history, head))
         failures = f" FAILED: {failed}" if failed else ""
-        return f"Compared with nothing: {history.machine} has results of no ancestor.{failures}"
+        shallow = git.asked(ROOT, "rev-parse", "--is-shallow-repository") == "true"
+        missing = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow" if shallow else ""
+        return f"Compared with nothing: {history.machine} has results of no ancestor.{missing}{failures}"
     try:
         reviews = [review_selection(each, ROOT) for each in select_commits(base, head, history.machine, ROOT)]
         outcome = report.headline(min(reviews, key=Review.badness))

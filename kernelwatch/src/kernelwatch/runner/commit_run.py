@@ -171,6 +171,7 @@ class CommitMeasurement:
 
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
         """Record the outcome of a configuration."""
+        _fail_if_not_finite(configuration)
         self.configurations[configuration.group][configuration.place] = configuration
         names = self.selected_benchmarks[configuration.group]
         self.record.configurations.append(
@@ -206,3 +207,14 @@ class CommitMeasurement:
             record_samples=bool(self.options.get("record_samples")) or appends,
             append_samples=appends,
         )
+
+
+def _fail_if_not_finite(configuration: RunConfiguration) -> None:
+    """Turn a number that is not finite into a failure with a reason; JSON has null for it."""
+    for name, number in list(configuration.numbers.items()):
+        samples = number if isinstance(number, list) else [number]
+        if any(sample is None or not math.isfinite(sample) for sample in samples):
+            del configuration.numbers[name]
+            configuration.failed = (
+                configuration.failed or f"{name} yields a number that is not finite; only finite numbers are stored"
+            )

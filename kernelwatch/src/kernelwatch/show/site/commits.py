@@ -49,6 +49,12 @@ def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     }
 
 
+def measure_distance(repo: Any, commit: str) -> dict[str, int] | None:
+    """Count the commits from one to HEAD, and those of them that touch what is measured; None if git cannot tell."""
+    counts = [_git(repo, "rev-list", "--count", f"{commit}..HEAD", *paths) for paths in ([], ["--", *measured()])]
+    return {"commits": int(counts[0]), "touching": int(counts[1])} if all(counts) else None
+
+
 def changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
     """Return the lines that changed in the files that define some kernels; or else in all that is measured.
 

@@ -6,16 +6,20 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from kernelwatch.show.site import configurations
 from kernelwatch.show.site.changes import COUNTS, counted
 from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import TOTALS
 from kernelwatch.suite.registry import Kind
 from kernelwatch.suite.sweep import Sweep
+from kernelwatch.workflow.load_review import describe
+from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
 #: By commit and benchmark, the configurations' values in the order of the axes.
@@ -37,6 +41,20 @@ class Shown:
     def cubins(self) -> Cubins:
         """The hashes of its machine code."""
         return Cubins(self.history.folder, self.history.compiler)
+
+    @cached_property
+    def compared(self) -> frozenset[str]:
+        """The kernels of which the newest published commit and an ancestor measured a configuration."""
+        newest = self.history.graph.line[-1:]
+        step = find_step(self.history, newest[0], partial(list_measured, self.history)) if newest else None
+        names = set[str]().union(*step.shared.values()) if step else set[str]()
+        by_benchmark = {name.partition("(")[0] for name in names}
+        return frozenset(
+            describe(benchmark, params).kernel
+            for benchmark in by_benchmark
+            for params in configurations.combinations(self.history.axes(benchmark))
+            if Point(params, None).name(benchmark) in names
+        )
 
     @cached_property
     def times(self) -> int:
@@ -90,7 +108,7 @@ def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
         for name, shown in machines.items():
             cell = _timed(shown, timed.get(kernel)) or _counted(sectors[name], counts.get(kernel))
             if cell:
-                last = next((moved[commit] for commit, _ in reversed(cell["series"]) if commit in moved), None)
+                last = moved.get(cell["series"][-1][0])  # an earlier commit's would stand beside a newer time
                 needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_state(shown, kernel, cell, moved), "moved": ratio}
@@ -150,7 +168,7 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
     change = next((each for each in reversed(shown.changes) if each["head"] == newest), None)
     own = [each for each in change["groups"] if each["kernel"] == kernel and not each["elsewhere"]] if change else []
     tally = Counter({name: sum(group[name] for group in own) for name in COUNTS})
-    is_judged = change is not None and change["base"] is not None and commits[-1] == newest
+    is_judged = commits[-1] == newest and kernel in shown.compared
     marks: dict[str, list[str]] = defaultdict(list)
     sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
     for what, known in (("sectors", sectors), ("machine code", _machine_code(shown, cell["of"], commits))):
