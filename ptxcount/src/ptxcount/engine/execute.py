@@ -15,7 +15,7 @@ from ..isa.spaces import window
 from ..lanes.warps import Array
 from ..machine.argument_layout import Bound, Given, Layout
 from ..machine.chunk import GRID_WORKSPACE, Chunk, Context, linear
-from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
+from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD, ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..machine.progress import Estimate
 from ..ptx.program import Entry, Variable
@@ -164,7 +164,11 @@ def _context(
     cluster = given_cluster or kernel.entry.cluster
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
-    memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
+    memory, constants, given = (
+        ArrayMemory(distinct=distinct),
+        ArrayMemory(FIRST_CONSTANT),
+        ArrayMemory(FIRST_PARAMETER, guard=PARAMETER_GUARD),
+    )
     bound: dict[int, Bound] = {}
     layout = Layout(memory, bound)
     symbols: dict[str, int] = {}

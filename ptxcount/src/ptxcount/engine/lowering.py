@@ -31,6 +31,8 @@ MOST = 200_000
 _ONE_FILE = 'one file must hold all that a kernel calls: count one that includes both, as by #include "other.cu"'
 #: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
 _POLICY = "L2::cache_hint"
+#: The space of parameters: of a kernel, or of what a call is given.
+_PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 
 
 def lowered(program: Program, entry: Entry) -> Entry:
@@ -90,8 +92,10 @@ class _Copy:
         barrier = one.opcode in ("bar", "barrier")
         if self._callers and one.opcode == "ret":
             one = replace(one, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
-        elif one.opcode in ("ld", "st") and "param" in one.modifiers and self._is_given(one):
-            one = replace(one, modifiers=tuple(GIVEN if each == "param" else each for each in one.modifiers))
+        elif one.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(one.modifiers):
+            space = GIVEN if "param::entry" not in one.modifiers and self._is_given(one) else "param"
+            names = (space if name in _PARAMETERS else name for name in one.modifiers)
+            one = replace(one, modifiers=tuple(names))
         table = one.opcode == "brx" and isinstance(one.operands[-1], Group) and isinstance(one.operands[0], Register)
         if one.opcode == "call" or table or (barrier and not one.problem):
             self._around(one) if one.guard else self._split(one)

@@ -13,7 +13,7 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
 from ..util.errors import UnsupportedInstructionError
-from . import atomic, block_barriers, extended, loads_stores, move, runtime_calls, warp_collectives
+from . import atomic, blackwell, block_barriers, extended, loads_stores, move, runtime_calls, warp_collectives
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import clamp01, flush, positive
@@ -23,7 +23,7 @@ from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPAR
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
-_CORE = (atomic, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
+_CORE = (atomic, blackwell, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
 _LATER = {
     **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.mma"),
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.sampling"),

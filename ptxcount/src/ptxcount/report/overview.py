@@ -14,7 +14,7 @@ import numpy as np
 
 from ..engine.launch import compilation_of
 from ..ptx.parser import parsed
-from ..ptx.program import Program
+from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, VECTORS, plain
 from ..source.declarations import Declaration, declarations
 from ..source.names import cpp_name, parameter_types, source_name
@@ -67,10 +67,15 @@ def kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[Overview]:
         found.append(_overview(one, made, program))
     for made, entry in entries.items():
         if source_name(made) not in {each.name for each in declared}:
-            kinds = parameter_types(made) or [f"{each.size or 8} bytes" for each in entry.parameters]
+            kinds = parameter_types(made) or [_bytes_of(each) for each in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             found.append(_overview(Declaration(cpp_name(made), 0, [], parameters, False), made, program))
     return found
+
+
+def _bytes_of(parameter: Variable) -> str:
+    """Describe a parameter of which no type is known."""
+    return f"{'hidden ' * parameter.hidden}{parameter.size or 8} bytes"
 
 
 def _overview(one: Declaration, made: str | None, program: Program) -> Overview:
@@ -107,7 +112,7 @@ _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 def _word(kind: str, name: str, planar: bool, size: int = 8) -> str:
     """An argument of a type, as a description."""
-    kind = plain(kind)
+    kind = plain(kind).removeprefix("hidden ")
     count, number = _SIZES[planar]
     base = kind.rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
