@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..lanes.warps import Array
 from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Instruction
 from .arithmetic import bfloat
 from .arithmetic.directed import OPERATIONS, directed
 from .arithmetic.floating import clamp01, flush, maximum, maximum_nan, minimum, minimum_nan, positive
 from .arithmetic.narrow_float import FORMATS, decode_scale, encode_scale
-from .registry import op
+from .registry import Step, binds, op, step_of
 from .warp_collectives import _grouped
 
 _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": maximum_nan}
@@ -21,14 +24,24 @@ _CANONICAL_NAN = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
 _NARROW = "|".join(name for name in FORMATS if name != "e2m1x2")
 
 
-@op("(min|max)(.ftz)?(.NaN)?(.abs)?.f32", "f32 = f32 f32 f32")
-def _extreme_of_three(
-    name: str, ftz: str | None, nan: str | None, absolute: str | None, chunk: Chunk, *values: Array
-) -> list[Array]:
-    numbers = [flush(value) for value in values] if ftz else list(values)
-    numbers = [np.abs(number) for number in numbers] if absolute else numbers
-    choose = _EXTREMES[name + "NaN" * bool(nan)]
-    return [choose(choose(numbers[0], numbers[1]), numbers[2])]
+_OF_THREE = re.compile(r"(min|max)(\.ftz)?(\.NaN)?(\.abs)?\.f32")
+
+
+@binds("min", "max")
+def _extreme_of_three(instruction: Instruction) -> Step | None:
+    """``max{.ftz}{.NaN}{.abs}.f32 d, a, b, c``: the form of two operands is a row of the table."""
+    match = _OF_THREE.fullmatch(instruction.name)
+    if match is None or len(instruction.operands) != 4:
+        return None
+    name, ftz, nan, absolute = match.groups()
+    choose, f32 = _EXTREMES[name + "NaN" * bool(nan)], TYPES["f32"]
+
+    def extreme(chunk: Chunk, *values: Array) -> list[Array]:
+        numbers = [flush(value) for value in values] if ftz else list(values)
+        return [reduce(choose, [np.abs(number) for number in numbers] if absolute else numbers)]
+
+    target, *sources = instruction.operands
+    return step_of(instruction, [(target, f32)], [(source, f32) for source in sources], extreme)
 
 
 @op("redux.sync.(min|max)(.abs)?(.NaN)?.f32", "f32 = f32 u32")
@@ -39,13 +52,13 @@ def _reduced_floats(
     choose = _EXTREMES[name + "NaN" * bool(nan)]
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
-    def reduce(lanes: Array, active: Array) -> list[Array]:
+    def reduce_lanes(lanes: Array, active: Array) -> list[Array]:
         left = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
         while left.shape[2] > 1:
             left = choose(left[:, :, ::2].copy(), left[:, :, 1::2].copy())
         return [np.where(np.isnan(left), _CANONICAL_NAN, left)]
 
-    return _grouped(chunk, values, masks, reduce)
+    return _grouped(chunk, values, masks, reduce_lanes)
 
 
 @op("(add|sub|mul)(?:.(rn|rz|rm|rp))?(.ftz)?.f32x2", "b64 = b64 b64")
@@ -101,8 +114,8 @@ def _narrowed(relu: str | None, target: str, numbers: list[Array], scale: tuple[
     bits, _, encode = FORMATS[target]
     scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _scales(scale), strict=True)]
     high, low = (encode(positive(number) if relu else number) for number in scaled)
-    kind = np.uint8 if bits == 4 else np.uint16
-    return [(low.astype(kind) | (high.astype(kind) << kind(bits))).astype(kind)]
+    word = low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(bits))
+    return [word.astype(np.uint8 if bits == 4 else np.uint16)]
 
 
 @op("cvt.rn(.relu)?.(f16)x2.(e2m1x2)", "b32 = b8")

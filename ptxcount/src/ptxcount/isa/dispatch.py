@@ -19,6 +19,7 @@ from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import clamp01, flush, positive
 from .operands import as_array, expect_count, items, split_name, unsupported
 from .registry import BINDERS, Step, binds, step_of
+from .releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
@@ -50,6 +51,8 @@ _REASONS = {
 def bind(instruction: Instruction) -> Step:
     """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
     try:
+        if problem := explain_release(instruction.name):  # a modifier that is new may look like an old form
+            raise unsupported(instruction, problem)
         step = _step(instruction)
     except UnsupportedInstructionError as error:
         step = _refusal(error)

@@ -32,7 +32,7 @@ def _decode_finite(exponent: int, mantissa: int, codes: Array) -> Array:
     sign, bias = 1 << (exponent + mantissa), 2 ** (exponent - 1) - 1
     field, rest = (codes >> mantissa).astype(np.int64) & (2**exponent - 1), codes & (2**mantissa - 1)
     size = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
-    return np.where(codes & sign, -size, size)
+    return np.asarray(np.where(codes & sign, -size, size))
 
 
 def _encode_finite(exponent: int, mantissa: int, values: Array) -> Array:
