@@ -212,3 +212,51 @@ def test_releases(version: str, form: ReleasedForm) -> None:
     message = rf"PTX line \d+: .* a form of PTX {re.escape(version)} that ptxcount does not know"
     with pytest.raises(ptxcount.UnsupportedInstructionError, match=message):
         ptxcount.count(module(f"{form.example} %r1, %r0;", 0), None, 1, 1, [])
+
+
+def test_null_pointers() -> None:
+    """Arguments that are None, alone and in a struct, as Triton gives its scratch memory."""
+    body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
+    for null in (None, {"scratch": None}):
+        result = np.ones(1, np.uint64)
+        ptxcount.count(module(body, 2), None, 1, 1, [result, null])
+        assert result[0] == 0
+
+
+def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
+    """Words of a number above its neighbour, and the numbers as the halves hold them."""
+    with np.errstate(all="ignore"):
+        halves = numbers.astype(dtype)
+    low = np.roll(halves, 1).view(np.uint16).astype(np.uint32)
+    return low | (halves.view(np.uint16).astype(np.uint32) << 16), halves.astype(np.float64)
+
+
+@pytest.mark.parametrize(("source", "dtype"), [("f16x2", np.float16), ("bf16x2", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
+    """The upper half becomes the upper byte."""
+    words, numbers = _pack_halves(NUMBERS, dtype)
+    got = evaluate(f"cvt.rn.satfinite.{kind}.{source} {{d}}, {{a}}", [words], np.uint16)
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
+    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
+    codes = clamped.astype(NARROW[kind]).view(np.uint8)
+    assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()
+
+
+@pytest.mark.parametrize("scale", [None, 120, 127, 130])
+def test_fixed_point(scale: int | None) -> None:
+    """``s2f6``: the nearest 64th of a number over its scale, and back."""
+    scaled, given = (
+        ("", []) if scale is None else (".scaled::n2::ue8m0", [np.full(1024, scale | scale << 8, np.uint16)])
+    )
+    operands = [NUMBERS, PARTNERS, *given]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
+    got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32 {{d}}, {letters}", operands, np.uint16)
+    factor = 2.0 ** ((scale or 127) - 127)
+    for numbers, shift in ((NUMBERS, 8), (PARTNERS, 0)):
+        exact = np.where(np.isnan(numbers), np.inf, numbers.astype(np.float64)) / factor * 64
+        assert ((got >> shift) & 255 == np.clip(np.rint(exact), -128, 127).astype(np.int8).view(np.uint8)).all()
+    letters = "{a}" if scale is None else "{a}, {b}"
+    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2 {{d}}, {letters}", [got, *given], np.uint32)
+    expected = ((got & 255).astype(np.uint8).view(np.int8) / 64 * factor).astype(ml_dtypes.bfloat16)
+    _expect((back & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32), expected.astype(F32))

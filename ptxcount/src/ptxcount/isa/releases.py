@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -53,6 +54,7 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
     """Say of an instruction's name that a release of PTX added it which is not executed; nothing for others."""
     releases = (version for version, form in unknown_forms() if re.fullmatch(form.pattern, name))

@@ -37,7 +37,7 @@ class Bound(NamedTuple):
 
 Argument = Array | np.generic
 #: Also textures and the like, structs by their members, and what a pointer points to.
-Given = Argument | Described | Mapping[str, Any] | list[Any]
+Given = Argument | Described | Mapping[str, Any] | list[Any] | None
 #: The only key of a mapping that stands for a pointer.
 POINTER = "*"
 #: The first handle of a texture or the like: no address.
@@ -47,6 +47,8 @@ _ADDRESS = np.dtype("u8")
 
 def nbytes(given: Given) -> int:
     """The bytes of all arrays and scalars in it."""
+    if given is None:
+        return 0
     if isinstance(given, Mapping):
         return sum(map(nbytes, given.values()))
     return sum(map(nbytes, given)) if isinstance(given, list) else given.nbytes
@@ -70,6 +72,7 @@ class Layout:
         a list in one       an array of such elements in the struct
         ``{"*": given}``    the address of memory that holds ``given``
         a list              the same of all its elements
+        None                the null pointer
         ==================  ========================================================================
 
         Raises `LaunchError`, which calls it by its name, for anything else.
@@ -79,6 +82,8 @@ class Layout:
 
     def _laid_out(self, given: Given, name: str) -> tuple[np.dtype[Any], Any]:
         """The type of its bytes, and what NumPy makes them from."""
+        if given is None:
+            return _ADDRESS, 0
         if isinstance(given, Mapping) and {*given} == {POINTER}:
             behind = given[POINTER]
             if not isinstance(behind, np.ndarray):
