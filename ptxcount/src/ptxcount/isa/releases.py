@@ -45,7 +45,7 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
         ReleasedForm("applypriority.async.bulk.global", r"applypriority\.async\..*"),
         ReleasedForm("cvt.rn.ue5m3x2.f32", r"cvt\..*(ue5m3x2|scaled::n1|pzo).*"),
         ReleasedForm("ld.proxy::readonly.global.u32", r"ld\..*proxy::readonly.*"),
-        ReleasedForm("atom.add.noftz.global.f32", r"(atom|red)\..*noftz.*"),
+        ReleasedForm("atom.add.noftz.global.f32", r"(atom|red)\..*noftz.*\.f32"),
     ),
     "9.5": (
         ReleasedForm("sin.approx.ftz.2pi.f32", r"(sin|cos)\..*2pi.*"),
