@@ -52,14 +52,14 @@ def count(
     grid, block : int or sequence of int
         Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
         which may be None.
-    arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict or list
+    arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict, list or None
         In the kernel's order: an array for each pointer, which is counted as it lies in memory, whatever its strides;
         a `Texture` or a `Surface` for the handle of one, a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the
         right size for each other parameter. Arrays are modified in place. A write to an input,
         ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an array, ``a[1:]``, lies in the array around
         it, all of which the kernel may reach. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in
         which a list is an array. ``{"*": value}`` is a pointer to a value, and a list one to its elements: ``[a, b]``
-        for a ``float**``.
+        for a ``float**``. None is the null pointer, as Triton's scratch pointers are in bare PTX.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str

@@ -14,7 +14,7 @@ from ..isa.spaces import window_base
 from ..lanes.warps import Array
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
 from ..machine.chunk import GRID_WORKSPACE, Context
-from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
+from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD, ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name
@@ -58,7 +58,7 @@ class _Memories:
 
     memory: ArrayMemory
     constants: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_CONSTANT))
-    parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER))
+    parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER, guard=PARAMETER_GUARD))
     descriptors: dict[int, BoundDescriptor] = field(default_factory=dict)
     symbols: dict[str, int] = field(default_factory=dict)
     #: Bytes of shared memory a block and of local memory a thread, as declared.

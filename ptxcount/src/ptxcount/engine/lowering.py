@@ -31,6 +31,8 @@ MAX_INSTRUCTIONS = 200_000
 _ONE_FILE = 'one file must hold all that a kernel calls: count one that includes both, as by #include "other.cu"'
 #: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
 _POLICY = "L2::cache_hint"
+#: The space of parameters: of a kernel, or of what a call is given.
+_PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 
 
 def lower_calls(program: Program, entry: Entry) -> Entry:
@@ -96,10 +98,10 @@ class _Inliner:
         barrier = copy.opcode in ("bar", "barrier")
         if self._callers and copy.opcode == "ret":
             copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
-        elif copy.opcode in ("ld", "st") and "param" in copy.modifiers and self._is_call_parameter(copy):
-            copy = replace(
-                copy, modifiers=tuple(GIVEN if modifier == "param" else modifier for modifier in copy.modifiers)
-            )
+        elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
+            space = GIVEN if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
+            names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
+            copy = replace(copy, modifiers=tuple(names))
         table = copy.opcode == "brx" and isinstance(copy.operands[-1], Group) and isinstance(copy.operands[0], Register)
         if copy.opcode == "call" or table or (barrier and not copy.problem):
             self._split_guarded(copy) if copy.guard else self._split_instruction(copy)

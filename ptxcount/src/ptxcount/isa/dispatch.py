@@ -13,17 +13,18 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
 from ..util.errors import UnsupportedInstructionError
-from . import atomic, block_barriers, extended, loads_stores, move, runtime_calls, warp_collectives
+from . import atomic, blackwell, block_barriers, extended, loads_stores, move, runtime_calls, warp_collectives
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import clamp01, flush, positive
 from .operands import as_array, expect_count, items, split_name, unsupported
 from .registry import BINDERS, Step, binds, step_of
+from .releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
-_CORE = (atomic, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
+_CORE = (atomic, blackwell, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
 _LAZY_MODULES = {
     **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.mma"),
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.sampling"),
@@ -50,6 +51,8 @@ _REASONS = {
 def bind_instruction(instruction: Instruction) -> Step:
     """Bind an instruction that is no jump to a step; the step of an unsupported one raises."""
     try:
+        if problem := explain_release(instruction.name):  # a modifier that is new may look like an old form
+            raise unsupported(instruction, problem)
         step = _find_step(instruction)
     except UnsupportedInstructionError as error:
         step = _make_refusal(error)

@@ -14,7 +14,7 @@ from .operands import Reader, split_name, unsupported
 
 SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
-    "local": "local", "param": "parameter", GIVEN: "local",
+    "local": "local", "param": "parameter", "param::entry": "parameter", "param::func": "local", GIVEN: "local",
 }  # fmt: skip
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
 WINDOW_BITS = 56

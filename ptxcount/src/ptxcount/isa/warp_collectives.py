@@ -72,7 +72,7 @@ def _pack_ballot(votes: Array) -> Array:
     return np.asarray((votes * (1 << _LANE)).sum(axis=2, keepdims=True)).astype(np.uint32)
 
 
-def _compute_by_mask(
+def compute_by_mask(
     chunk: Chunk, operand: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]
 ) -> list[Array]:
     """Compute for the lanes of each ``membermask`` together.
@@ -128,7 +128,7 @@ _VOTES: dict[str, Callable[[Array, Array], Array]] = {
 @op("vote.(?:sync.)?(all|any|uni)(?:.sync)?.pred", "pred = pred u32")
 @op("vote.(?:sync.)?(ballot)(?:.sync)?.b32", "b32 = pred u32")
 def _vote(mode: str, chunk: Chunk, predicate: Array, masks: Array) -> list[Array]:
-    return _compute_by_mask(chunk, predicate, masks, lambda votes, active: [_VOTES[mode](votes & active, active)])
+    return compute_by_mask(chunk, predicate, masks, lambda votes, active: [_VOTES[mode](votes & active, active)])
 
 
 #: Functions that reduce the lanes of a warp, and the values of idle lanes.
@@ -151,7 +151,7 @@ def _reduce(name: str, kind: str, chunk: Chunk, operand: Array, masks: Array) ->
     def reduce_lanes(values: Array, active: Array) -> list[Array]:
         return [reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(operand.dtype)]
 
-    return _compute_by_mask(chunk, operand, masks, reduce_lanes)
+    return compute_by_mask(chunk, operand, masks, reduce_lanes)
 
 
 @op("match.(any).sync.(b32|b64)", "b32 = $2 u32")
@@ -165,7 +165,7 @@ def _match(mode: str, kind: str, chunk: Chunk, operand: Array, masks: Array) -> 
         )
         return [result.astype(np.uint32), all_equal]
 
-    return _compute_by_mask(chunk, operand, masks, match_lanes)
+    return compute_by_mask(chunk, operand, masks, match_lanes)
 
 
 @op("elect.sync", "b32|pred = u32")
@@ -176,7 +176,7 @@ def _elect(chunk: Chunk, masks: Array) -> list[Array]:
         first = active.argmax(axis=2)[..., None].astype(np.uint32)
         return [first, first == _LANE]
 
-    return _compute_by_mask(chunk, np.zeros((1, 1), np.uint32), masks, elect_lane)
+    return compute_by_mask(chunk, np.zeros((1, 1), np.uint32), masks, elect_lane)
 
 
 @op("activemask.b32", "b32 =")

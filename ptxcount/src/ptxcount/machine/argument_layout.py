@@ -37,7 +37,7 @@ class BoundDescriptor(NamedTuple):
 
 Argument = Array | np.generic
 #: Also textures and the like, structs by their members, and what a pointer points to.
-KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any]
+KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any] | None
 #: The only key of a mapping that stands for a pointer.
 POINTER = "*"
 #: The first handle of a texture or the like: no address.
@@ -47,6 +47,8 @@ _ADDRESS = np.dtype("u8")
 
 def total_bytes(argument: KernelArgument) -> int:
     """Sum the bytes of all arrays and scalars in an argument."""
+    if argument is None:
+        return 0
     if isinstance(argument, Mapping):
         return sum(map(total_bytes, argument.values()))
     return sum(map(total_bytes, argument)) if isinstance(argument, list) else argument.nbytes
@@ -70,6 +72,7 @@ class ArgumentLayout:
         a list in one       an array of such elements in the struct
         ``{"*": given}``    the address of memory that holds ``given``
         a list              the same of all its elements
+        None                the null pointer
         ==================  ========================================================================
 
         Raises `LaunchError`, which calls it by its name, for anything else.
@@ -79,6 +82,8 @@ class ArgumentLayout:
 
     def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
         """Return the dtype of an argument's bytes, and the value that NumPy makes them from."""
+        if argument is None:
+            return _ADDRESS, 0
         if isinstance(argument, Mapping) and {*argument} == {POINTER}:
             pointee = argument[POINTER]
             if not isinstance(pointee, np.ndarray):

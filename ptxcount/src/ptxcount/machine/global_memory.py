@@ -28,7 +28,9 @@ _COMPARED_STORES = 16
 #: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
-FIRST_PARAMETER = 1 << 52
+#: Parameters lie below 2**32, as compilers hold their addresses in 32 bits; within their window no other memory does.
+FIRST_PARAMETER = 1 << 20
+PARAMETER_GUARD = 1 << 18
 #: Some of a list: a mask, or all.
 Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
@@ -111,12 +113,15 @@ def unit_index(address: Value, base: int, size: int) -> Array:
 
 
 class ArrayMemory:
-    """The arrays that a launch can reach, from an address on; with ``distinct`` also which sectors it touched."""
+    """The arrays that a launch can reach, from an address on; with ``distinct`` also which sectors it touched.
 
-    def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False) -> None:
+    ``guard`` bytes lie between two arrays.
+    """
+
+    def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False, guard: int = GUARD) -> None:
         self._regions: list[Region] = []
         self._distinct = distinct
-        self._next = first
+        self._next, self._guard = first, guard
 
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
         """Map an array, C-contiguous and modified in place unless it is read-only; the address of its first byte.
@@ -129,7 +134,7 @@ class ArrayMemory:
         read, written = (np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2))
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
         self._regions.append(region)
-        self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
+        self._next = (region.end + self._guard + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
 
     def arrays(self) -> list[tuple[int, int, str]]:

@@ -8,6 +8,7 @@ Unsupported parts are left out, or marked with the problem. Only a kernel that n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -243,8 +244,9 @@ class _Parser:
         return tuple(names) if names != [""] else ()
 
     def _parameter(self, entry: Entry) -> None:
+        hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
-        parameter = self.variable(".param")
+        parameter = replace(self.variable(".param"), hidden=hidden)
         if parameter.problem or parameter.size is None:
             entry.problem = f"parameter {parameter.name}: {parameter.problem or 'it has no size'}"
         entry.parameters.append(parameter)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..engine.launch import compilation_of
 from ..ptx.parser import parse_cached
-from ..ptx.program import Program
+from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
 from ..source.declarations import Declaration, find_declarations
 from ..source.names import cpp_name, parameter_types, source_name
@@ -67,12 +67,17 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
         overviews.append(_make_overview(declaration, entry_name, program))
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
-            kinds = parameter_types(entry_name) or [f"{parameter.size or 8} bytes" for parameter in entry.parameters]
+            kinds = parameter_types(entry_name) or [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
                 _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
             )
     return overviews
+
+
+def _describe_bytes(parameter: Variable) -> str:
+    """Describe a parameter of unknown type."""
+    return f"{'hidden ' * parameter.hidden}{parameter.size or 8} bytes"
 
 
 def _make_overview(declaration: Declaration, entry_name: str | None, program: Program) -> KernelOverview:
@@ -116,7 +121,7 @@ _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str:
     """Describe an argument of a type."""
-    kind = strip_qualifiers(kind)
+    kind = strip_qualifiers(kind).removeprefix("hidden ")
     count, number = _SIZES[planar]
     base = kind.rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)

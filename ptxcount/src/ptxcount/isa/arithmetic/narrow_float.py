@@ -1,0 +1,83 @@
+"""Floats of 4, 6 and 8 bits that hold scaled numbers (PTX ISA, "Alternate Floating-Point", "Fixed-point Data formats").
+
+``e2m1``, ``e2m3`` and ``e3m2`` have neither infinities nor NaN, ``ue8m0`` holds powers of two alone, and ``s2f6`` is an
+integer of 64ths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+from . import small_float
+
+#: The code of ``ue8m0`` that is no number.
+NAN_SCALE = 0xFF
+
+
+class NarrowFormat(NamedTuple):
+    """A format: the bits that a number takes in a word, and how codes become numbers and numbers codes."""
+
+    bits: int
+    decode: Callable[[Array], Array]
+    encode: Callable[[Array], Array]
+
+
+def _decode_finite(exponent: int, mantissa: int, codes: Array) -> Array:
+    """Decode numbers of which every code is finite."""
+    sign, bias = 1 << (exponent + mantissa), 2 ** (exponent - 1) - 1
+    field, rest = (codes >> mantissa).astype(np.int64) & (2**exponent - 1), codes & (2**mantissa - 1)
+    size = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
+    return np.asarray(np.where(codes & sign, -size, size))
+
+
+def _encode_finite(exponent: int, mantissa: int, values: Array) -> Array:
+    """Round to nearest, ties to even; beyond the greatest number, and for NaN, take that one."""
+    sign = 1 << (exponent + mantissa)
+    sizes = _decode_finite(exponent, mantissa, np.arange(sign))
+    size = np.nan_to_num(np.abs(values.astype(np.float64)), nan=sizes[-1], posinf=sizes[-1])
+    upper = np.clip(np.searchsorted(sizes, size), 1, len(sizes) - 1)
+    below, above = size - sizes[upper - 1], sizes[upper] - size
+    code = np.where((below < above) | ((below == above) & (upper % 2 == 1)), upper - 1, upper)
+    return np.asarray(code | np.where(np.signbit(values) & ~np.isnan(values), sign, 0)).astype(np.uint8)
+
+
+def _encode_fixed(values: Array) -> Array:
+    """Round to the nearest 64th, ties to even, and clamp; NaN becomes the greatest."""
+    whole = np.rint(np.nan_to_num(values.astype(np.float64) * 64, nan=127))
+    return np.asarray(np.clip(whole, -128, 127).astype(np.int8).view(np.uint8))
+
+
+def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
+    """Encode magnitudes of float32 as ``ue8m0``: the power of two below (``rz``) or above (``rp``)."""
+    bits = values.astype(np.float32).view(np.uint32) & np.uint32(0x7FFFFFFF)
+    up = (rounding == "rp") & (bits & 0x7FFFFF != 0) & (bits > 0x400000) & (bits < 0x7F800000)
+    code = (bits >> 23) + up
+    return np.where((code == NAN_SCALE) & (bits <= 0x7F800000) & saturate, NAN_SCALE - 1, code).astype(np.uint8)
+
+
+def decode_scale(codes: Array) -> Array:
+    """Decode ``ue8m0``."""
+    return np.where(codes == NAN_SCALE, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
+
+
+#: The formats by the name of two such numbers in a word.
+FORMATS: dict[str, NarrowFormat] = {
+    **{
+        f"e{exponent}m{mantissa}x2": NarrowFormat(
+            4 if mantissa == 1 else 8,
+            partial(_decode_finite, exponent, mantissa),
+            partial(_encode_finite, exponent, mantissa),
+        )
+        for exponent, mantissa in ((2, 1), (2, 3), (3, 2))
+    },
+    **{
+        name: NarrowFormat(8, partial(small_float.decode_small, exponent), partial(small_float.encode_small, exponent))
+        for name, exponent in small_float.PAIRS.items()
+    },
+    "s2f6x2": NarrowFormat(8, lambda codes: codes.astype(np.uint8).view(np.int8) / 64.0, _encode_fixed),
+}

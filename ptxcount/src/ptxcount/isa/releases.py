@@ -1,0 +1,67 @@
+"""The forms that each release of PTX added from 9.0 on (PTX ISA, "Release Notes"), and whether they are executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class ReleasedForm(NamedTuple):
+    """A form: an instruction of it, a pattern of its names, and whether `ptxcount` executes it."""
+
+    example: str
+    pattern: str
+    known: bool = False
+
+
+#: The forms by release; names of patterns begin at the opcode. CUDA 13.0 to 13.5 bring 9.0 to 9.5.
+RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
+    "9.0": (),
+    "9.1": (
+        ReleasedForm("ld.volatile.local.u32", r"(ld|st)\.volatile\.local\b.*", known=True),
+        ReleasedForm("cvt.rn.satfinite.e2m3x2.f16x2", r"cvt\..*\.e\dm\dx2\.b?f16x2", known=True),
+        ReleasedForm("cvt.rn.satfinite.s2f6x2.f32", r"cvt\..*\bs2f6x2\b.*", known=True),
+        ReleasedForm("multimem.cp.async.bulk.global.shared::cta.bulk_group", r"multimem\.cp\..*"),
+    ),
+    "9.2": (
+        ReleasedForm("add.u8x4", r"(add|sub|min|max|neg)\..*[us]8x4"),
+        ReleasedForm("add.sat.u16x2", r"add\.sat\.([us]16x2|u32)"),
+        ReleasedForm("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b128", r"st\.async\..*b128"),
+        ReleasedForm(
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob", r"cp\.async\..*ignore_oob.*"
+        ),
+        ReleasedForm("cvt.rn.bf16x2.e2m3x2", r"cvt\..*bf16x2\.e\dm\dx2", known=True),
+    ),
+    "9.3": (
+        ReleasedForm("clmad.lo.u64", r"clmad\..*"),
+        ReleasedForm("fabric.submit", r"fabric\..*"),
+        ReleasedForm("mbarrier.check_layout.b64", r"mbarrier\..*(check_layout|phase_type|layout).*"),
+        ReleasedForm("multimem.st.async.b32", r"multimem\.(st|red)\.async.*"),
+    ),
+    "9.4": (
+        ReleasedForm("spcompress.b32", r"sp(de)?compress\..*"),
+        ReleasedForm("applypriority.async.bulk.global", r"applypriority\.async\..*"),
+        ReleasedForm("cvt.rn.ue5m3x2.f32", r"cvt\..*(ue5m3x2|scaled::n1|pzo).*"),
+        ReleasedForm("ld.proxy::readonly.global.u32", r"ld\..*proxy::readonly.*"),
+        ReleasedForm("atom.add.noftz.global.f32", r"(atom|red)\..*noftz.*\.f32"),
+    ),
+    "9.5": (
+        ReleasedForm("sin.approx.ftz.2pi.f32", r"(sin|cos)\..*2pi.*"),
+        ReleasedForm("fence.alias.sync_restrict::read.release.sys", r"fence\.alias\.sync_restrict.*"),
+    ),
+}
+
+
+@lru_cache(maxsize=4096)
+def explain_release(name: str) -> str:
+    """Say of an instruction's name that a release of PTX added it which is not executed; nothing for others."""
+    releases = (version for version, form in unknown_forms() if re.fullmatch(form.pattern, name))
+    return next((f"a form of PTX {version} that ptxcount does not know" for version in releases), "")
+
+
+def unknown_forms() -> Iterator[tuple[str, ReleasedForm]]:
+    """Yield the forms that are not executed, with their releases."""
+    for version, forms in RELEASED_FORMS.items():
+        yield from ((version, form) for form in forms if not form.known)

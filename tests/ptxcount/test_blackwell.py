@@ -1,0 +1,262 @@
+"""Arithmetic and conversions of sm_100 and later against fractions, NumPy and ml_dtypes; parameters of PTX 9.x."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import ptxcount
+from ptxcount.isa.releases import RELEASED_FORMS, ReleasedForm, explain_release
+from tests.ptxcount.snippets import evaluate, module
+from tests.ptxcount.test_floating import _fma, _values  # the oracle of fractions
+
+Array = npt.NDArray[Any]
+F32 = np.dtype("f4")
+#: Numbers of which many are ties, subnormal, NaN, infinite or beyond the greatest of a format.
+NUMBERS = np.concatenate([np.array(_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
+PARTNERS = np.roll(NUMBERS, 5)
+
+
+def _expect(got: Array, expected: Array) -> None:
+    bits = f"u{got.itemsize}"
+    same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    assert same.all(), (got[~same][:4], expected[~same][:4])
+
+
+@pytest.mark.parametrize("absolute", ["", ".abs"])
+@pytest.mark.parametrize("nan", ["", ".NaN"])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_extreme_of_three(name: str, nan: str, absolute: str) -> None:
+    """Of three operands as of two, one after the other."""
+    operands = [NUMBERS, PARTNERS, np.roll(NUMBERS, 11)]
+    got = evaluate(f"{name}{nan}{absolute}.f32 {{d}}, {{a}}, {{b}}, {{c}}", operands, F32)
+    numpy_name = f"{name}imum" if nan else f"f{name}"
+    values = [np.abs(operand) if absolute else operand for operand in operands]
+    expected = reduce(getattr(np, numpy_name), values)
+    zero = expected == 0
+    assert (got[zero] == 0).all()
+    _expect(got[~zero], expected[~zero])
+
+
+def test_extreme_of_two() -> None:
+    """The form of two operands stays as it is."""
+    _expect(
+        evaluate("max.f32 {d}, {a}, {b}", [NUMBERS[20:], NUMBERS[19:-1]], F32), np.fmax(NUMBERS[20:], NUMBERS[19:-1])
+    )
+
+
+@pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
+def test_redux_of_floats(modifiers: str) -> None:
+    """Every lane gets the warp's extreme; warps with NaN, and one of nothing else."""
+    values = np.random.default_rng(1).normal(size=(8, 32)).astype(F32)
+    values[2, 3], values[3] = np.nan, np.nan
+    got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
+    name, sizes = modifiers[:3], np.abs(values) if "abs" in modifiers else values
+    expected = sizes[:, 0]
+    for lane in range(1, 32):
+        expected = getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}")(expected, sizes[:, lane])
+    _expect(got, np.repeat(expected[:, None], 32, axis=1))
+
+
+_SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
+    "add": lambda a, b, c: (a, 1.0, b),
+    "sub": lambda a, b, c: (a, 1.0, -b),
+    "mul": lambda a, b, c: (a, b, -0.0),
+    "fma": lambda a, b, c: (a, b, c),
+}
+
+
+def _exact(name: str, a: float, b: float, c: float) -> float:
+    x, y, z = _SUMS[name](a, b, c)
+    return float(np.float32(x) * np.float32(y)) if name == "mul" else _fma(x, y, z, F32)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
+def test_pairs_of_singles(name: str) -> None:
+    """Both halves of a word as numbers of their own."""
+    columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
+    words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
+    letters = "abc" if name == "fma" else "ab"
+    operands = ", ".join(f"{{{letter}}}" for letter in letters)
+    got = evaluate(f"{name}.rn.f32x2 {{d}}, {operands}", words[: len(letters)], np.uint64).view(F32).reshape(-1, 2)
+    with np.errstate(all="ignore"):
+        low = [_exact(name, *map(float, row)) for row in zip(*columns, strict=True)]
+    _expect(got[:, 0].copy(), np.array(low, F32))
+    _expect(got[:, 1].copy(), np.roll(np.array(low, F32), 1))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize("name", ["add", "sub", "fma"])
+def test_mixed_operands(name: str, kind: str, dtype: Any) -> None:
+    """Halves and a single, rounded once."""
+    with np.errstate(all="ignore"):
+        halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
+    given = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(given) + 1])
+    got = evaluate(f"{name}.rn.f32.{kind} {{d}}, {letters}", [*given, PARTNERS], F32)
+    numbers = [half.astype(np.float64).tolist() for half in halves]
+    rows = zip(*numbers, PARTNERS.tolist(), strict=True)
+    with np.errstate(all="ignore"):
+        expected = [_exact(name, *((a, b, c) if name == "fma" else (a, c, 0.0))) for a, b, c in rows]
+    _expect(got, np.array(expected, F32))
+
+
+NARROW = {
+    "e2m1x2": ml_dtypes.float4_e2m1fn,
+    "e2m3x2": ml_dtypes.float6_e2m3fn,
+    "e3m2x2": ml_dtypes.float6_e3m2fn,
+}
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_to_narrow_floats(kind: str) -> None:
+    """Nearest, ties to even, as ml_dtypes rounds; NaN becomes the greatest number."""
+    instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
+    if kind == "e2m1x2":
+        instruction = (
+            f"{{{{ .reg .b8 %q; cvt.rn.satfinite.{kind}.f32 %q, {{a}}, {{b}}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
+        )
+    got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
+    bits = 4 if kind == "e2m1x2" else 8
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)  # type: ignore[no-untyped-call]
+    for numbers, shift in ((NUMBERS, bits), (PARTNERS, 0)):
+        clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
+        assert (((got >> shift) & (2**bits - 1)) == clamped.astype(NARROW[kind]).view(np.uint8)).all()
+
+
+@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+def test_from_narrow_floats(kind: str) -> None:
+    """Every code, also scaled by powers of two."""
+    codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
+    word = (codes | (codes[::-1] << 8)).astype(np.uint16)
+    values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
+    got = evaluate(f"cvt.rn.f16x2.{kind} {{d}}, {{a}}", [word], np.uint32)
+    _expect((got & 0xFFFF).astype(np.uint16).view(np.float16), values.astype(np.float16))
+    _expect((got >> 16).astype(np.uint16).view(np.float16), values[::-1].astype(np.float16).copy())
+    scale = (scales | 127 << 8).astype(np.uint16)
+    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind} {{d}}, {{a}}, {{b}}", [word, scale], np.uint32)
+    factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
+    with np.errstate(all="ignore"):
+        expected = (values * factors).astype(ml_dtypes.bfloat16)
+    low = (got & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16)
+    _expect(low.astype(F32), expected.astype(F32))
+
+
+@pytest.mark.parametrize(("rounding", "bits", "expected"), [
+    ("rz", 0x3F800000, 127), ("rp", 0x3F800001, 128), ("rz", 0xBFFFFFFF, 127), ("rp", 0x00400000, 0),
+    ("rp", 0x00400001, 1), ("rz", 0x7F7FFFFF, 254), ("rp", 0x7F7FFFFF, 255), ("rp.satfinite", 0x7F7FFFFF, 254),
+    ("rz", 0x7F800000, 255), ("rz.satfinite", 0x7F800000, 254), ("rz.satfinite", 0x7FC00000, 255), ("rz", 0, 0),
+])  # fmt: skip
+def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
+    """Edges of ``ue8m0`` as cuda_fp8.hpp emulates them."""
+    numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
+    got = evaluate(f"cvt.{rounding}.ue8m0x2.f32 {{d}}, {{a}}, {{b}}", numbers, np.uint16)
+    assert got[0] == expected << 8 | 127
+
+
+@pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
+def test_32_bytes_a_thread(load: str) -> None:
+    """One request with as many sectors as threads, loaded and stored."""
+    wide = load.endswith("64")
+    kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
+    names = ", ".join(f"%w{n}" for n in range(count))
+    body = (
+        "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32; add.s64 %rd1, %rd1, %rd3;"
+        f"add.s64 %rd2, %rd2, %rd3; ld.global.{load} {{{names}}}, [%rd1]; st.global.{load.split('.', 1)[1]} "
+        f"[%rd2], {{{names}}};"
+    )
+    body = body.replace("st.global.no", "st.global.L1::no") if load.startswith("L1") else body
+    body = body if load[0] != "v" else body.replace("st.global." + load.split(".", 1)[1], f"st.global.{load}")
+    arrays = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
+    counters = ptxcount.count(module(body, 2, f".reg .{kind} %w<8>;"), None, 1, 32, arrays)
+    assert (arrays[0] == arrays[1]).all()
+    assert (counters.loads.requests, counters.loads.sectors, counters.stores.sectors) == (1, 32, 32)
+
+
+_STORE = "st.global.u64 [%rd2], %rd3;"
+#: Ways to read the first of two parameters, which is 8 bytes.
+PARAMETERS = {
+    "entry": "ld.param::entry.u64 %rd3, [p0];",
+    "address": "mov.b64 %rd4, p0; ld.param.u64 %rd3, [%rd4];",
+    "generic": "mov.b64 %rd4, p0; cvta.param.u64 %rd4, %rd4; ld.u64 %rd3, [%rd4];",
+    "32 bits": "mov.b32 %r1, p0; cvt.u64.u32 %rd4, %r1; cvta.param.u64 %rd4, %rd4; ld.u64 %rd3, [%rd4];",
+}
+
+
+@pytest.mark.parametrize("way", PARAMETERS)
+@pytest.mark.parametrize("hidden", ["", ".hidden "])
+def test_parameters(way: str, hidden: str) -> None:
+    """Named, by their address in a register, and among the generic addresses."""
+    text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} {_STORE}", 2).replace(
+        ".param .u64 p0", f"{hidden}.param .u64 p0"
+    )
+    result = np.zeros(1, np.uint64)
+    ptxcount.count(text, None, 1, 1, [np.uint64(77), result])
+    assert result[0] == 77
+
+
+@pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
+def test_releases(version: str, form: ReleasedForm) -> None:
+    """A form of the table is refused with its version and its line, or it is no unknown form."""
+    if form.known:
+        assert re.fullmatch(form.pattern, form.example)
+        assert not explain_release(form.example)
+        return
+    message = rf"PTX line \d+: .* a form of PTX {re.escape(version)} that ptxcount does not know"
+    with pytest.raises(ptxcount.UnsupportedInstructionError, match=message):
+        ptxcount.count(module(f"{form.example} %r1, %r0;", 0), None, 1, 1, [])
+
+
+def test_null_pointers() -> None:
+    """Arguments that are None, alone and in a struct, as Triton gives its scratch memory."""
+    body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
+    for null in (None, {"scratch": None}):
+        result = np.ones(1, np.uint64)
+        ptxcount.count(module(body, 2), None, 1, 1, [result, null])
+        assert result[0] == 0
+
+
+def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
+    """Words of a number above its neighbour, and the numbers as the halves hold them."""
+    with np.errstate(all="ignore"):
+        halves = numbers.astype(dtype)
+    low = np.roll(halves, 1).view(np.uint16).astype(np.uint32)
+    return low | (halves.view(np.uint16).astype(np.uint32) << 16), halves.astype(np.float64)
+
+
+@pytest.mark.parametrize(("source", "dtype"), [("f16x2", np.float16), ("bf16x2", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
+    """The upper half becomes the upper byte."""
+    words, numbers = _pack_halves(NUMBERS, dtype)
+    got = evaluate(f"cvt.rn.satfinite.{kind}.{source} {{d}}, {{a}}", [words], np.uint16)
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)  # type: ignore[no-untyped-call]
+    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
+    codes = clamped.astype(NARROW[kind]).view(np.uint8)
+    assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()
+
+
+@pytest.mark.parametrize("scale", [None, 120, 127, 130])
+def test_fixed_point(scale: int | None) -> None:
+    """``s2f6``: the nearest 64th of a number over its scale, and back."""
+    scaled, given = (
+        ("", []) if scale is None else (".scaled::n2::ue8m0", [np.full(1024, scale | scale << 8, np.uint16)])
+    )
+    operands = [NUMBERS, PARTNERS, *given]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
+    got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32 {{d}}, {letters}", operands, np.uint16)
+    factor = 2.0 ** ((scale or 127) - 127)
+    for numbers, shift in ((NUMBERS, 8), (PARTNERS, 0)):
+        exact = np.where(np.isnan(numbers), np.inf, numbers.astype(np.float64)) / factor * 64
+        assert ((got >> shift) & 255 == np.clip(np.rint(exact), -128, 127).astype(np.int8).view(np.uint8)).all()
+    letters = "{a}" if scale is None else "{a}, {b}"
+    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2 {{d}}, {letters}", [got, *given], np.uint32)
+    expected = ((got & 255).astype(np.uint8).view(np.int8) / 64 * factor).astype(ml_dtypes.bfloat16)
+    _expect((back & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32), expected.astype(F32))
