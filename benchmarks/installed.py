@@ -1,8 +1,8 @@
 """The kernels of the installed commit: the one place that knows what older packages offered.
 
 The package's number `CONTRACT` is the version of its interface. Packages up to 917313d have none. Up to 2, a package
-builds its kernels itself; those up to ac1c6ac make rows that `Kernel` no longer takes. Neither is measured any more,
-and what was stored of them stays.
+builds its kernels itself; the rows of those up to ac1c6ac have arguments that `Kernel` no longer takes. Neither is
+measured any more; their stored numbers stay.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from kernelwatch import Kernel
 
 
 def kernels() -> Mapping[str, Kernel]:
-    """Return the installed commit's kernels by name; none of a package that has none of kernelwatch's."""
+    """Return the installed commit's kernels by name; empty for a package without kernelwatch kernels."""
     try:
         package = importlib.import_module("gpu_kernels")
-    except TypeError:  # its rows are made otherwise
+    except TypeError:  # its rows have other arguments
         return {}
-    known = {**package.KERNELS, **getattr(package, "MIXED", {})}
-    return known if getattr(package, "CONTRACT", 1) >= 3 else {}
+    known_kernels = {**package.KERNELS, **getattr(package, "MIXED", {})}
+    return known_kernels if getattr(package, "CONTRACT", 1) >= 3 else {}

@@ -1,4 +1,4 @@
-"""Hands this suite to kernelwatch; pyproject.toml names it."""
+"""The suite for kernelwatch; pyproject.toml names it."""
 
 from __future__ import annotations
 

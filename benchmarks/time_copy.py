@@ -6,7 +6,7 @@ import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import COPY_FLAG_SETS, FLAG_SETS, LARGEST, LARGEST_ELEMENTS, MATRICES, MOVED, OFFSETS, STRIDES
 from kernelwatch.kernel import matrix_copy
 
-#: Why a copy of small elements stays far below the peak even where nothing is lost.
+#: Reason why a copy of small elements stays far below the peak although no bytes are lost.
 _SMALL = (
     "A thread moves one element, so as many elements take as many requests whatever their size: one of a warp asks for "
     "32 bytes of int8, for 128 of float32 and for 512 of complex128. A plain copy moves 16 bytes a thread."

@@ -1,4 +1,4 @@
-"""What the compiler made of the kernels: registers, spills and shared memory, on any machine."""
+"""Resources that the compiler assigns to the kernels: registers, spills and shared memory, on any machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from benchmarks import track_counted
 from benchmarks.sweeps import ARCHS, FLAG_SETS, SERIAL, TRANSPOSES
 from kernelwatch.benchmarks import base
 
-_COUNTED = [one.sweep for one in base.found(track_counted)]
+_COUNTED = [benchmark.sweep for benchmark in base.iter_benchmarks(track_counted)]
 
-#: Of what is counted; the first in the order that they had before.
+#: The counted kernels; the first ones keep their old order.
 KERNELS = tuple(
     dict.fromkeys(
         (

@@ -54,7 +54,7 @@ html_theme_options = {
 html_show_sourcelink = False
 html_copy_source = False
 
-#: Files of the repository that are pages here: each is included by the page that is named.
+#: Files of the repository that are pages here, with the page that includes each.
 INCLUDED = {
     "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -65,26 +65,26 @@ INCLUDED = {
 }
 
 
-def _linked(app: Sphinx, docname: str, source: list[str]) -> None:
+def _point_links_at_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     """Point a page's links to included files at their pages."""
     for file, page in INCLUDED.items():
         source[0] = source[0].replace(f"](../{file}", f"]({page}")
 
 
-def _included(app: Sphinx, path: Path, docname: str, source: list[str]) -> None:
+def _point_included_links_at_pages(app: Sphinx, path: Path, docname: str, source: list[str]) -> None:
     """Point the links of an included file, which start in the repository's root, at pages."""
     source[0] = source[0].replace("](docs/", "](")
     for file, page in INCLUDED.items():
         source[0] = source[0].replace(f"]({file}", f"]({page}")
 
 
-def _on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Show what only Sphinx can make: GitHub and editors would show its bare directives."""
+def _show_site_only_parts(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Show the parts that only Sphinx renders: GitHub and editors would show bare directives."""
     source[0] = re.sub(r"<!-- on the site:\n(.*?)-->\n", r"\1", source[0], flags=re.DOTALL)
 
 
 def setup(app: Sphinx) -> None:
     """Let links work both on GitHub and here."""
-    app.connect("source-read", _on_the_site)
-    app.connect("source-read", _linked)
-    app.connect("include-read", _included)
+    app.connect("source-read", _show_site_only_parts)
+    app.connect("source-read", _point_links_at_pages)
+    app.connect("include-read", _point_included_links_at_pages)

@@ -1,1 +1,1 @@
-"""What one measures again on a GPU of one's own: bias against Nsight Compute, and times by other tools."""
+"""Experiments to repeat on your own GPU: bias against Nsight Compute, and times by other tools."""

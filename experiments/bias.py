@@ -1,8 +1,8 @@
-"""How far times of the suite, and of other tools, lie from Nsight Compute's duration of the same launch.
+"""Bias of the suite's times, and of other tools', against Nsight Compute's duration of the same launch.
 
-`python -m experiments.bias` times all that the suite times from DRAM with its default flags, or the launches that it is
-given, such as "gather size=1000 float32". Nsight Compute times all of them first, in one process. docs/evidence/bias.md
-has what was found, docs/evidence/peers.md of other tools (`--tools nvbench`; requirements/peers.txt).
+`python -m experiments.bias` times everything that the suite times from DRAM with its default flags, or given launches,
+such as "gather size=1000 float32". Nsight Compute times all of them first, in one process. docs/evidence/bias.md has
+the findings, docs/evidence/peers.md those of other tools (`--tools nvbench`; requirements/peers.txt).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tabulate import tabulate
 
 from experiments import nsight, peers
 from kernelwatch.instrument import machine, server
-from kernelwatch.instrument.session import measured
+from kernelwatch.instrument.session import measure_launch
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
@@ -47,92 +47,94 @@ class Bias:
 
     @property
     def percent(self) -> float:
-        """How much longer the tool's time is."""
+        """Excess of the tool's time, in percent."""
         return 100 * (self.seconds / self.nsight - 1)
 
     @property
-    def acceptable(self) -> bool:
-        """Whether it is within SHARE or SECONDS."""
+    def is_acceptable(self) -> bool:
+        """True if the bias is within SHARE or SECONDS."""
         return abs(self.seconds - self.nsight) <= max(SHARE * self.nsight, SECONDS)
 
 
-def timed_by_suite() -> list[Launch]:
+def list_timed_launches() -> list[Launch]:
     """Return each launch that is timed from DRAM with the default flags."""
-    sweeps = [sweep for sweep in registry.current().timed if not sweep.in_l2]
-    every = dict.fromkeys(sweep.launch(params) for sweep in sweeps for params in sweep.points())
-    return [launch for launch in every if launch.flags == FLAGS]
+    sweeps = [sweep for sweep in registry.current_suite().timed if not sweep.in_l2]
+    launches = dict.fromkeys(sweep.launch(params) for sweep in sweeps for params in sweep.points())
+    return [launch for launch in launches if launch.flags == FLAGS]
 
 
-def measure(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
-    """Yield the bias of each tool for each launch; a launch that another tool cannot time is left out.
+def measure_biases(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
+    """Yield the bias of each tool for each launch; omit a launch that another tool cannot time.
 
     Raises
     ------
     NsightError
         As `nsight.profile`.
     NotImplementedError, WrongOutputError, MeasuringError
-        As `kernelwatch.instrument.session.measured`.
+        As `kernelwatch.instrument.session.measure_launch`.
     """
-    durations = list(zip(launches, map(median, nsight.seconds(launches)), strict=True))
+    durations = list(zip(launches, map(median, nsight.measure_durations(launches)), strict=True))
     for tool in tools:
         if tool in peers.TOOLS:
             for launch, seconds in durations:
-                samples = peers.samples(tool, launch)
+                samples = peers.take_samples(tool, launch)
                 if samples:
                     yield Bias(str(launch), tool, seconds, median(samples))
             continue
         isolated = INSTRUMENTS[tool]
-        with server.running():
+        with server.start_server():
             for launch, seconds in durations:
                 if not (isolated and seconds > LONGEST_ISOLATED):
-                    samples = measured(launch, isolated=isolated).samples
+                    samples = measure_launch(launch, isolated=isolated).samples
                     yield Bias(str(launch), tool, seconds, median(samples))
 
 
-def report(found: Sequence[Bias]) -> str:
-    """Return a table with a row a kernel and tool, and one of all that is not acceptable, the worst first."""
+def format_report(biases: Sequence[Bias]) -> str:
+    """Return a table with a row a kernel and tool, and a table of unacceptable biases, the worst first."""
     groups: dict[tuple[str, str], list[Bias]] = {}
-    for each in found:
-        groups.setdefault((Launch.parse(each.launch).kernel, each.tool), []).append(each)
+    for bias in biases:
+        groups.setdefault((Launch.parse(bias.launch).kernel, bias.tool), []).append(bias)
     rows = []
-    for (kernel, tool), own in groups.items():
-        percent = [each.percent for each in own]
+    for (kernel, tool), group in groups.items():
+        percent = [bias.percent for bias in group]
         numbers = [f"{value:+.2f}" for value in (median(percent), min(percent), max(percent))]
-        rows.append([kernel, tool, len(own), *numbers, sum(not each.acceptable for each in own)])
+        rows.append([kernel, tool, len(group), *numbers, sum(not bias.is_acceptable for bias in group)])
     heads = ["kernel", "tool", "launches", "median, %", "lowest, %", "highest, %", "too far off"]
     tables = [tabulate(rows, heads, "github", disable_numparse=True)]
-    worst = sorted((each for each in found if not each.acceptable), key=lambda each: -abs(each.percent))
+    worst = sorted((bias for bias in biases if not bias.is_acceptable), key=lambda bias: -abs(bias.percent))
     if worst:
-        far = [[each.launch, each.tool, 1e6 * each.nsight, 1e6 * each.seconds, each.percent] for each in worst]
+        rows_of_worst = [
+            [bias.launch, bias.tool, 1e6 * bias.nsight, 1e6 * bias.seconds, bias.percent] for bias in worst
+        ]
         heads = ["too far off", "tool", "Nsight Compute, µs", "tool, µs", "difference, %"]
-        tables.append(tabulate(far, heads, "github", ".2f"))
+        tables.append(tabulate(rows_of_worst, heads, "github", ".2f"))
     return "\n\n".join(tables)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and print; 2 if there is no GPU or Nsight Compute fails."""
+    """Measure and print; return 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
     parser.add_argument(
         "launches", nargs="*", type=Launch.parse, metavar="LAUNCH", help="default: what the suite times"
     )
-    every = [*INSTRUMENTS, *peers.TOOLS]
-    parser.add_argument("--tools", nargs="+", default=list(INSTRUMENTS), choices=every, help="default: the suite's two")
+    tools = [*INSTRUMENTS, *peers.TOOLS]
+    parser.add_argument("--tools", nargs="+", default=list(INSTRUMENTS), choices=tools, help="default: the suite's two")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    gpu = machine.gpu()
+    gpu = machine.find_gpu()
     if gpu is None:
         print("there is no GPU here; docs/evidence/bias.md shows what was measured on one", file=sys.stderr)
         return 2
     try:
-        found = list(measure(options.launches or timed_by_suite(), options.tools))
+        biases = list(measure_biases(options.launches or list_timed_launches(), options.tools))
     except nsight.NsightError as error:
         print(error, file=sys.stderr)
         return 2
     if options.out:
-        atomic_write.write(options.out, "".join(f"{json.dumps(vars(each))}\n" for each in found))
-    now, date = machine.volatile(), datetime.now(timezone.utc).date()
-    where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
-    print(f"{where}\n\n{report(found)}")
+        atomic_write.write(options.out, "".join(f"{json.dumps(vars(bias))}\n" for bias in biases))
+    facts, date = machine.volatile_facts(), datetime.now(timezone.utc).date()
+    context = f"{gpu.name} ({facts.get('uuid')}), driver {facts.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
+    print(f"{context}\n\n{format_report(biases)}")
     return 0
 
 

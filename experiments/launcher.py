@@ -1,4 +1,4 @@
-"""A launch of the suite on the device: verified first, then made as often as a tool asks for it."""
+"""A launch of the suite on the device: verified first, then repeated as often as a tool requests it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, build_job, check_output, device
-from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import filled
+from kernelwatch.kernel.arguments import insert_addresses
 
 
 class Launcher:
@@ -20,7 +20,7 @@ class Launcher:
     Parameters
     ----------
     launch : Launch
-        Of any kernel of the suite.
+        A launch of any kernel of the suite.
     stack : ExitStack
         Frees the buffers when it is closed.
     rotate : bool
@@ -31,23 +31,23 @@ class Launcher:
     NotImplementedError
         There is no device, or the buffers do not fit in its memory.
     WrongOutputError
-        The output is not the reference's.
+        The output differs from the reference.
     """
 
     def __init__(self, launch: Launch, stack: ExitStack, *, rotate: bool) -> None:
-        device.context()
-        described = build_job.of(launch, samples=1, in_l2=not rotate)
-        self._job = job = described.job(device.ready())
-        content = described.reference.content()
-        _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
-        held = {each.array.name: each.of(content) for each in given}
-        self._arrangement = Arrangement(job, stack, given=held)
-        self._arrangement.launch_once(job)
-        check_output.check(job, self._arrangement.rotation, lambda: content)
+        device.process_context()
+        description = build_job.describe_launch(launch, samples=1, in_l2=not rotate)
+        self._job = job = description.make_job(device.describe_device())
+        content = description.reference.content()
+        _, prefilled, _ = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        contents = {part.array.name: part.view_in(content) for part in prefilled}
+        self._job_buffers = JobBuffers(job, stack, contents=contents)
+        self._job_buffers.launch_on_all_sets(job)
+        check_output.check_job_output(job, self._job_buffers.rotation, lambda: content)
 
-    def profiled(self, times: int) -> None:
-        """Launch so often, one after the other and each on the same content, while a profiler looks."""
-        cycle = self._arrangement.launches(self._job)
+    def launch_for_profiler(self, times: int) -> None:
+        """Launch `times` times, one after the other and each on the same content, while a profiler records."""
+        cycle = self._job_buffers.make_launches(self._job)
         device.cuda.start_profiler()
         for index in range(times):
             cycle.restore()
@@ -55,21 +55,22 @@ class Launcher:
             cycle.stream.synchronize()
         device.cuda.stop_profiler()
 
-    def on_stream(self) -> Callable[[int], None]:
-        """Return what launches on the stream of a handle, 0 for the default one, at little cost for the host."""
-        job, rotation, check, driver = self._job, self._arrangement.rotation, device.check, device.driver
+    def make_starter(self) -> Callable[[int], None]:
+        """Return a function that launches on a stream by its handle, 0 for the default, at little cost for the host."""
+        job, rotation, check, driver = self._job, self._job_buffers.rotation, device.check_status, device.driver
         function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
         sets = [
-            _extra(filled(job.parameters, job.addresses, rotation.addresses(index))) for index in range(rotation.sets)
+            _pack_extra(insert_addresses(job.parameters, job.addresses, rotation.addresses(index)))
+            for index in range(rotation.sets)
         ]
-        given = itertools.cycle(sets)
+        extras = itertools.cycle(sets)
         shape = (*job.grid, *job.block, job.dynamic_shared)
         return lambda stream: check(
-            driver.cuLaunchKernel(function, *shape, stream, 0, ctypes.addressof(next(given)[0]))
+            driver.cuLaunchKernel(function, *shape, stream, 0, ctypes.addressof(next(extras)[0]))
         )
 
 
-def _extra(parameters: bytes) -> tuple[Any, ...]:
-    """Return cuLaunchKernel's `extra` for a block of parameters, and what it points to: CUDA's keys are 1, 2 and 0."""
+def _pack_extra(parameters: bytes) -> tuple[Any, ...]:
+    """Return cuLaunchKernel's `extra` for a block of parameters, and its targets: CUDA's keys are 1, 2 and 0."""
     block, size = ctypes.create_string_buffer(parameters, len(parameters)), ctypes.c_size_t(len(parameters))
     return (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0), block, size

@@ -1,4 +1,4 @@
-"""What Nsight Compute reads of launches, which `python -m experiments.nsight TIMES LAUNCH ...` makes under it."""
+"""Nsight Compute's readings of launches, which `python -m experiments.nsight TIMES LAUNCH ...` makes under it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from kernelwatch.suite import registry
 #: The duration of a launch, in nanoseconds.
 DURATION = "gpu__time_duration.sum"
 
-#: Caches are flushed before each launch; the clocks are left alone, as for every other method.
+#: Options of ncu. Caches are flushed before each launch; the clocks are left alone, as for every other method.
 OPTIONS = "--profile-from-start off --cache-control all --clock-control none --csv --print-units base"
 
 
 class NsightError(Exception):
-    """Nsight Compute is missing, failed, or profiled something else than it should have."""
+    """Nsight Compute is missing, failed, or profiled other launches than expected."""
 
 
 def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
-    """Return what Nsight Compute reads: of each launch, of each of its repetitions, a value by metric in base units.
+    """Return Nsight Compute's readings: of each launch, of each of its repetitions, a value by metric in base units.
 
-    One call of `ncu` profiles all. Each launch is verified before, which also loads its code, and that is not profiled.
+    One call of `ncu` profiles all. Each launch is first verified without profiling, which also loads its code.
 
     Raises
     ------
@@ -43,40 +43,44 @@ def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    names, readings = _read(done.stdout.splitlines())
-    wanted = [_function(registry.kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
-    if names != wanted:
-        raise NsightError(f"ncu profiled {len(names)} launches, not the {len(wanted)} in their order")
+    names, readings = _parse_readings(done.stdout.splitlines())
+    expected = [
+        _bare_function_name(registry.find_kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)
+    ]
+    if names != expected:
+        raise NsightError(f"ncu profiled {len(names)} launches, not the {len(expected)} in their order")
     return [readings[first : first + repeat] for first in range(0, len(readings), repeat)]
 
 
-def _function(name: str) -> str:
+def _bare_function_name(name: str) -> str:
     """Return a C++ name without its type, namespaces, template arguments and parameters."""
     return re.split("[<(]", name.removeprefix("void "))[0].rpartition("::")[2]
 
 
-def _read(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
-    """Return the function, and the value of each metric, of every launch; lines of the program are left out."""
+def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
+    """Return the function and the value of each metric of every launch; the program's own lines are skipped."""
     functions: dict[str, str] = {}
     readings: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(line for line in lines if line.startswith('"')):
         if row["Metric Name"] == DURATION and row["Metric Unit"] not in ("ns", "nsecond"):
             raise NsightError(f"ncu gave {DURATION} in {row['Metric Unit']!r}, not in nanoseconds")
-        functions[row["ID"]] = _function(row["Kernel Name"])
+        functions[row["ID"]] = _bare_function_name(row["Kernel Name"])
         readings.setdefault(row["ID"], {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
     return list(functions.values()), list(readings.values())
 
 
-def seconds(launches: Sequence[Launch], repeat: int = 5) -> list[list[float]]:
+def measure_durations(launches: Sequence[Launch], repeat: int = 5) -> list[list[float]]:
     """Return the duration of each repetition of each launch. Raises as `profile`."""
-    return [[1e-9 * reading[DURATION] for reading in each] for each in profile(launches, [DURATION], repeat)]
+    return [
+        [1e-9 * reading[DURATION] for reading in repetitions] for repetitions in profile(launches, [DURATION], repeat)
+    ]
 
 
 def launch_all(launches: Iterable[Launch], times: int) -> None:
-    """Verify each, then launch it so often for the profiler."""
+    """Verify each launch, then repeat it for the profiler."""
     for launch in launches:
         with ExitStack() as stack:
-            Launcher(launch, stack, rotate=False).profiled(times)
+            Launcher(launch, stack, rotate=False).launch_for_profiler(times)
 
 
 if __name__ == "__main__":

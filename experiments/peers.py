@@ -17,36 +17,36 @@ from kernelwatch.kernel import Launch
 LIMIT = 60.0
 
 
-def _cupyx(launch: Launch) -> Sequence[float]:
-    """Events around one launch, the host waiting for each."""
+def _time_with_cupyx(launch: Launch) -> Sequence[float]:
+    """Return the times of events around one launch, with the host waiting for each."""
     import cupy  # noqa: PLC0415 -- an optional peer, like those below
     from cupyx.profiler import benchmark  # noqa: PLC0415
 
     with ExitStack() as stack:
-        start = Launcher(launch, stack, rotate=True).on_stream()
-        stream = cupy.cuda.get_current_stream().ptr  # asked once: between the events, the host's time counts
+        start = Launcher(launch, stack, rotate=True).make_starter()
+        stream = cupy.cuda.get_current_stream().ptr  # once: between the events, the host's time counts
         return list(benchmark(lambda: start(stream), n_repeat=50).gpu_times[0])
 
 
-def _triton(launch: Launch) -> Sequence[float]:
-    """`do_bench`, which clears the L2 cache before each launch."""
+def _time_with_triton(launch: Launch) -> Sequence[float]:
+    """Return the times of `do_bench`, which clears the L2 cache before each launch."""
     import torch  # noqa: PLC0415
     from triton.testing import do_bench  # noqa: PLC0415
 
     with ExitStack() as stack:
-        start, stream = Launcher(launch, stack, rotate=False).on_stream(), torch.cuda.current_stream().cuda_stream
+        start, stream = Launcher(launch, stack, rotate=False).make_starter(), torch.cuda.current_stream().cuda_stream
         return [1e-3 * milliseconds for milliseconds in do_bench(lambda: start(stream), return_mode="all")]
 
 
-def _nvbench(launch: Launch) -> Sequence[float]:
-    """NVBench's "cold" times: one launch, each time after a flush of the L2 cache."""
+def _time_with_nvbench(launch: Launch) -> Sequence[float]:
+    """Return NVBench's "cold" times: one launch, each time after a flush of the L2 cache."""
     from cuda import bench  # noqa: PLC0415
     from cuda.bench.results import BenchmarkResult  # noqa: PLC0415
 
     def benchmark(state: Any) -> None:
         with ExitStack() as stack:
-            start = Launcher(launch, stack, rotate=False).on_stream()
-            state.exec(lambda ours: start(ours.get_stream().addressof()), batched=False)
+            start = Launcher(launch, stack, rotate=False).make_starter()
+            state.exec(lambda launch_state: start(launch_state.get_stream().addressof()), batched=False)
 
     bench.register(benchmark).set_name(str(launch))
     options = "--quiet --devices 0 --timeout 2 --stopping-criterion sample-count --target-samples 50"
@@ -59,26 +59,26 @@ def _nvbench(launch: Launch) -> Sequence[float]:
     return list(state.samples)
 
 
-#: By the names that tables and the command line have: (launch) -> samples in seconds.
+#: Name of a tool in tables and on the command line -> its function from a launch to samples in seconds.
 TOOLS: dict[str, Callable[[Launch], Sequence[float]]] = {
-    "nvbench": _nvbench,
-    "cupyx": _cupyx,
-    "do_bench": _triton,
+    "nvbench": _time_with_nvbench,
+    "cupyx": _time_with_cupyx,
+    "do_bench": _time_with_triton,
 }
 
 
-def _samples(tool: str, launch: Launch) -> Sequence[float]:
+def _take_samples(tool: str, launch: Launch) -> Sequence[float]:
     return TOOLS[tool](launch)
 
 
-def samples(tool: str, launch: Launch) -> Sequence[float]:
-    """Return a tool's seconds of a launch; of one that is missing or fails none, and a line says why.
+def take_samples(tool: str, launch: Launch) -> Sequence[float]:
+    """Return a tool's seconds of a launch; empty, with a printed line, for a tool that is missing or fails.
 
     A process of its own does nothing else: earlier work changes times.
     """
     try:
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            return pool.apply_async(_samples, [tool, launch]).get(LIMIT)
-    except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
+            return pool.apply_async(_take_samples, [tool, launch]).get(LIMIT)
+    except Exception as error:  # noqa: BLE001 -- any error of another tool becomes a line
         print(f"{tool}, {launch}: {type(error).__name__}: {error}", file=sys.stderr)
         return []

@@ -14,7 +14,7 @@ _LINE, _SQUARE = 256, (32, 32)
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
 
-#: Those that stand for them where rows or columns are no multiple of 8.
+#: Replacement tiles if rows or columns are no multiple of 8.
 _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (64, 256): (64, 124),
     (128, 128): (128, 62),
@@ -24,7 +24,7 @@ _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
 }
 _VECTOR_GRID = geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=132)
 
-#: What kernels of one operation share: of those that only move, the bytes are compared, in any dtype.
+#: Fields that kernels of one operation share. Kernels that only move data are compared by bytes, in any dtype.
 _MOVES: dict[str, Any] = {"options": ["-DELEMENT={bits}"]}
 _COMPUTES: dict[str, Any] = {"options": ["-DELEMENT={T}"]}
 _ADD: dict[str, Any] = {
@@ -47,8 +47,8 @@ _TRANSPOSE: dict[str, Any] = {
 }
 
 
-def _product(n: str) -> dict[str, Any]:
-    """Return what products of two matrices share, of which the second is stored in a shape."""
+def _product_fields(n: str) -> dict[str, Any]:
+    """Return the fields that products of two matrices share; `n` is the shape in which the second is stored."""
     numbers = (scalar(name, least=1) for name in ("rows", "inner", "columns"))
     output = outputs("output", "rows columns", ulp={"float16": 0.5})  # sums of up to 2^15 are exact in float32
     return {
@@ -59,34 +59,34 @@ def _product(n: str) -> dict[str, Any]:
     }
 
 
-_PRODUCT = {**_product("inner columns"), "reference": references.matrix_product}
-_TRANSPOSED_PRODUCT = {**_product("columns inner"), "reference": references.transposed_product}
+_PRODUCT = {**_product_fields("inner columns"), "reference": references.matrix_product}
+_TRANSPOSED_PRODUCT = {**_product_fields("columns inner"), "reference": references.transposed_product}
 
 
-def _row(name: str, file: str, block: Any, over: tuple[str, ...] = (), **more: Any) -> Kernel:
-    """Return a kernel of a file; where a matrix needs more blocks along y than a grid allows, z continues."""
-    more = {"over": over, "grid": geometry.cover, **more}
-    return Kernel(name, block=block, file=f"gpu_kernels/kernels/{file}.cu", **more)
+def _make_row(name: str, file: str, block: Any, over: tuple[str, ...] = (), **fields: Any) -> Kernel:
+    """Return a kernel of a file; if a matrix needs more blocks along y than a grid allows, z continues."""
+    fields = {"over": over, "grid": geometry.cover, **fields}
+    return Kernel(name, block=block, file=f"gpu_kernels/kernels/{file}.cu", **fields)
 
 
-def _copy(name: str, length: str, number: Any, reference: Any) -> Kernel:
+def _make_copy(name: str, length: str, number: Any, reference: Any) -> Kernel:
     """Return a kernel that copies `size` elements of arrays of a length."""
     arguments = [outputs("output", length), inputs("input", length, values="bits"), scalar("size", least=1), number]
-    more = {"useful_bytes": "2*size*itemsize", "reference": reference, **_MOVES}
-    return _row(name, name, _LINE, ("size",), arguments=arguments, **more)
+    fields = {"useful_bytes": "2*size*itemsize", "reference": reference, **_MOVES}
+    return _make_row(name, name, _LINE, ("size",), arguments=arguments, **fields)
 
 
-#: To add a kernel: its `.cu`, one row here, and its name in the sweeps of `benchmarks/sweeps.py` that measure it.
+#: Kernels by name. A new one takes its `.cu`, a row here, and its name in the sweeps of `benchmarks/sweeps.py`.
 KERNELS: dict[str, Kernel] = {
     row.name: row
     for row in (
-        _copy("offset_copy", "size+offset", scalar("offset", least=0), references.offset_copy),
-        _copy("stride_copy", "(size-1)*stride+1", scalar("stride", least=1), references.stride_copy),
-        _row("transpose_read_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
-        _row("transpose_write_coalesced", "transpose", _SQUARE, ("rows", "columns"), **_TRANSPOSE),
-        _row("transpose_read_write_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
-        _row("transpose_read_write_coalesced_unpadded", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
-        _row(
+        _make_copy("offset_copy", "size+offset", scalar("offset", least=0), references.offset_copy),
+        _make_copy("stride_copy", "(size-1)*stride+1", scalar("stride", least=1), references.stride_copy),
+        _make_row("transpose_read_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _make_row("transpose_write_coalesced", "transpose", _SQUARE, ("rows", "columns"), **_TRANSPOSE),
+        _make_row("transpose_read_write_coalesced", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _make_row("transpose_read_write_coalesced_unpadded", "transpose", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _make_row(
             "transpose_vectorized",
             "transpose_vectorized",
             _LINE,
@@ -95,16 +95,18 @@ KERNELS: dict[str, Kernel] = {
             grid=_VECTOR_GRID,
             **_TRANSPOSE,
         ),
-        _row("transpose_serial", "transpose_lecture", 1, grid=(1,), **_TRANSPOSE),
-        _row("transpose_row_per_thread", "transpose_lecture", 32, ("rows",), **_TRANSPOSE),
-        _row("transpose_tile_load_transposed", "transpose_lecture", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
-        _row("add_coalesced", "add", _SQUARE, **_ADD),
-        _row("add_uncoalesced", "add", _SQUARE, **_ADD),
-        _row("matmul_coalesced", "matmul_direct", _SQUARE, ("columns", "rows"), **_PRODUCT),
-        _row("matmul_uncoalesced", "matmul_direct", _SQUARE, ("rows", "columns"), **_PRODUCT),
-        _row("matmul_tiled", "matmul_tiled", (32, 8), ("columns", "rows"), tile=(32, 32), **_PRODUCT),
-        _row("matmul_corner_turning", "matmul_corner_turning", _SQUARE, ("columns", "rows"), **_TRANSPOSED_PRODUCT),
-        _row(
+        _make_row("transpose_serial", "transpose_lecture", 1, grid=(1,), **_TRANSPOSE),
+        _make_row("transpose_row_per_thread", "transpose_lecture", 32, ("rows",), **_TRANSPOSE),
+        _make_row("transpose_tile_load_transposed", "transpose_lecture", _SQUARE, ("columns", "rows"), **_TRANSPOSE),
+        _make_row("add_coalesced", "add", _SQUARE, **_ADD),
+        _make_row("add_uncoalesced", "add", _SQUARE, **_ADD),
+        _make_row("matmul_coalesced", "matmul_direct", _SQUARE, ("columns", "rows"), **_PRODUCT),
+        _make_row("matmul_uncoalesced", "matmul_direct", _SQUARE, ("rows", "columns"), **_PRODUCT),
+        _make_row("matmul_tiled", "matmul_tiled", (32, 8), ("columns", "rows"), tile=(32, 32), **_PRODUCT),
+        _make_row(
+            "matmul_corner_turning", "matmul_corner_turning", _SQUARE, ("columns", "rows"), **_TRANSPOSED_PRODUCT
+        ),
+        _make_row(
             "row_sum",
             "row_sum",
             32,
@@ -113,7 +115,7 @@ KERNELS: dict[str, Kernel] = {
             entry="row_sum<{T}>",
             reference=references.row_sum,
         ),
-        _row(
+        _make_row(
             "gather",
             "gather",
             _LINE,
@@ -125,7 +127,7 @@ KERNELS: dict[str, Kernel] = {
             entry="gather<{T}>",
             reference=references.gather,
         ),
-        _row(
+        _make_row(
             "histogram",
             "histogram",
             _LINE,
@@ -141,5 +143,5 @@ KERNELS: dict[str, Kernel] = {
     )
 }
 
-#: Those that packages of before held in a table of their own.
+#: Kernels that earlier packages held in a table of their own.
 MIXED = {name: KERNELS[name] for name in ("row_sum", "gather", "histogram")}

@@ -25,8 +25,8 @@ MOST_STEPS = 260
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
     """Return how many elements of the output each thread of a launch has to make."""
-    geometry = KERNELS[name].geometry(**arguments)
-    return math.prod(KERNELS[name].arrays(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
+    geometry = KERNELS[name].compute_geometry(**arguments)
+    return math.prod(KERNELS[name].array_shapes(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
 
 #: What a launch gives -> where kernels go wrong easily: at the edges of blocks and tiles, thin, prime.
@@ -54,7 +54,7 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
 
 def dtypes(name: str) -> list[str]:
     """Return the dtypes that a kernel is counted in."""
-    return sorted(registry.current().dtypes[name])
+    return sorted(registry.current_suite().dtypes[name])
 
 
 #: (kernel, its arguments): every kernel at shapes that do not fit its blocks, up to MOST_A_THREAD.

@@ -30,7 +30,7 @@ def _no_gpu() -> str | None:
     from kernelwatch.kernel import load_function
 
     try:
-        load_function.driver()
+        load_function.load_driver()
     except KernelwatchError as error:
         return str(error)
     return None
@@ -39,7 +39,7 @@ def _no_gpu() -> str | None:
 def _no_pycuda() -> str | None:
     from kernelwatch.toolchain import nvcc_call
 
-    return nvcc_call.pycuda_problem()
+    return nvcc_call.find_pycuda_problem()
 
 
 def _no_dask() -> str | None:
@@ -155,6 +155,6 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
-    sources._module.cache_clear()
+    sources._compile_module.cache_clear()
     yield folder / "kernels"
-    sources._module.cache_clear()
+    sources._compile_module.cache_clear()

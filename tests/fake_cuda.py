@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import ptxcount
 from kernelwatch.instrument import device
-from kernelwatch.kernel.sources import Module
+from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.toolchain import build
 from ptxcount.util.architectures import MAX_SHARED
 
@@ -67,7 +67,7 @@ class Node(NamedTuple):
 class Function:
     """A kernel of a module, which is its PTX."""
 
-    def __init__(self, gpu: FakeGpu, module: Module) -> None:
+    def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
         #: What variables of the module hold.
         self.variables: dict[str, Memory] = {}
@@ -84,26 +84,28 @@ class Function:
         """Take notes of it."""
         assert len(parameters) == self._length
         assert shared_size <= self._shared, "a driver refuses it"
-        given: list[Any] = []
-        at = 0
-        for size, alignment, dtype in self._module.parameters():
-            at = -(-at // alignment) * alignment
-            raw = np.frombuffer(parameters[at : at + size], dtype or f"V{size}")[0]
+        unpacked: list[Any] = []
+        offset = 0
+        for size, alignment, dtype in self._module.parameter_layout():
+            offset = -(-offset // alignment) * alignment
+            raw = np.frombuffer(parameters[offset : offset + size], dtype or f"V{size}")[0]
             is_address = dtype == np.uint64 and self._gpu.holds(int(raw))
-            given.append(int(raw) if is_address else raw)
-            at += size
-        assert at == len(parameters)
-        addresses = tuple(each for each in given if isinstance(each, int))
+            unpacked.append(int(raw) if is_address else raw)
+            offset += size
+        assert offset == len(parameters)
+        addresses = tuple(value for value in unpacked if isinstance(value, int))
         self._gpu.launched.append((self.name, addresses))
         assert stream is not None, "launched outside a graph"
         assert stream.captured is not None, "launched outside a graph"
-        call = partial(self._execute, grid, block, given, shared_size)
+        call = partial(self._execute, grid, block, unpacked, shared_size)
         stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
 
-    def _execute(self, grid: Any, block: Any, given: list[Any], shared_size: int) -> None:
-        arguments = [self._gpu.view(each) if isinstance(each, int) else each for each in given]
-        held = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
-        ptxcount.count(self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=held)
+    def _execute(self, grid: Any, block: Any, values_: list[Any], shared_size: int) -> None:
+        arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in values_]
+        contents = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
+        ptxcount.count(
+            self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=contents
+        )
 
 
 class Stream:
@@ -148,13 +150,13 @@ class FakeGpu:
         self.cuda, self.driver = self._pycuda(), self._bindings()
 
     @staticmethod
-    def _address(of: Any) -> int:
-        """What PyCUDA takes for an address: an integer or an allocation, not whatever can be made an integer."""
-        assert isinstance(of, int | Memory), f"PyCUDA takes no {type(of).__name__} for an address"
-        return int(of)
+    def _address(allocation: Any) -> int:
+        """Return the address of an integer or an allocation, as PyCUDA accepts it, and of nothing else."""
+        assert isinstance(allocation, int | Memory), f"PyCUDA takes no {type(allocation).__name__} for an address"
+        return int(allocation)
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in an allocation."""
+        """Return whether an address lies in an allocation."""
         return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
 
     def view(self, address: int) -> NDArray[np.uint8]:
@@ -164,10 +166,10 @@ class FakeGpu:
                 return memory.held[address - start :]
         raise AssertionError(f"address {address} lies in no allocation")
 
-    def _copied(self, of: Any, length: int) -> NDArray[np.uint8]:
+    def _copied(self, memory_: Any, length: int) -> NDArray[np.uint8]:
         """Return memory that the host copies, all of which lies in one allocation."""
-        address, every = self._address(of), self.allocations.items()
-        assert any(start <= address <= start + memory.size - length for start, memory in every), "out of bounds"
+        address, allocations = self._address(memory_), self.allocations.items()
+        assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
 
     def _allocate(self, size: int) -> Memory:
@@ -179,15 +181,15 @@ class FakeGpu:
     def _free(self) -> int:
         return self.total - sum(memory.size for memory in self.allocations.values())
 
-    def _upload(self, to: Any, of: NDArray[Any]) -> None:
-        content = np.ascontiguousarray(of).reshape(-1).view(np.uint8)
+    def _upload(self, target: Any, source: NDArray[Any]) -> None:
+        content = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
         self.log.append(f"upload {len(content)} bytes")
-        self._copied(to, len(content))[:] = content
+        self._copied(target, len(content))[:] = content
 
-    def _download(self, to: NDArray[Any], of: Any) -> None:
-        content = to.reshape(-1).view(np.uint8)
+    def _download(self, target: NDArray[Any], source: Any) -> None:
+        content = target.reshape(-1).view(np.uint8)
         self.log.append(f"read {len(content)} bytes")
-        content[:] = self._copied(of, len(content))
+        content[:] = self._copied(source, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
         self.log.append(f"set {length} bytes to {value:#x}")
@@ -196,12 +198,12 @@ class FakeGpu:
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)
         values = (self.multiprocessors, 2048, self.l2)
-        found = SimpleNamespace(
+        driver_ = SimpleNamespace(
             get_attribute=lambda which: values[which],
             multiprocessor_count=self.multiprocessors,
             compute_capability=lambda: (9, 0),
         )
-        context = SimpleNamespace(get_device=lambda: found, name="lasting context")
+        context = SimpleNamespace(get_device=lambda: driver_, name="lasting context")
         return SimpleNamespace(
             MemoryError=MemoryError,
             mem_get_info=lambda: (self._free(), self.total),
@@ -219,20 +221,20 @@ class FakeGpu:
         )
 
     def _module(self, ptx: bytes) -> Any:
-        """A module of one function, whose variables are as large as what is first uploaded to them."""
-        made: dict[str, Memory] = {}
+        """Load a module of one function, whose variables are as large as their first upload."""
+        variables: dict[str, Memory] = {}
 
         def variable(name: str) -> tuple[int, int]:
             declared = re.search(rf"\.b(\d+) {name}\[(\d+)\]", ptx.decode())
             size = int(declared[1]) // 8 * int(declared[2]) if declared else 4
-            made[name] = Memory(self, size)
-            self.variables.append(int(made[name]))
-            return int(made[name]), size
+            variables[name] = Memory(self, size)
+            self.variables.append(int(variables[name]))
+            return int(variables[name]), size
 
         def function(name: str) -> Function:
-            found = Function(self, Module(ptx.decode(), name))
-            found.variables = made
-            return found
+            function_ = Function(self, PtxModule(ptx.decode(), name))
+            function_.variables = variables
+            return function_
 
         return SimpleNamespace(get_function=function, get_global=variable)
 
@@ -255,8 +257,8 @@ class FakeGpu:
             self._events += 1
             return 0, self._events
 
-        def end_of(what: str) -> tuple[int]:
-            self.log.append(f"end of {what}")
+        def end_of(kind: str) -> tuple[int]:
+            self.log.append(f"end of {kind}")
             return (0,)
 
         return SimpleNamespace(
@@ -311,7 +313,7 @@ def _launches(graph: list[Any]) -> str:
     """Say what a graph launches in which order, and on how many places in memory, which must take turns."""
     names = ["event" if isinstance(node, int) else f"{node.name}[{node.blocks}]" for node in graph]
     period = 4 if any(name.startswith("stamp") for name in names) else 1
-    runs = itertools.groupby(" ".join(names[at : at + period]) for at in range(0, len(names), period))
+    runs = itertools.groupby(" ".join(names[start : start + period]) for start in range(0, len(names), period))
     places: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
     for node in graph:
         if not isinstance(node, int):
@@ -327,13 +329,13 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     """Put a device in the place of PyCUDA's and cuda-bindings'."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
-    monkeypatch.setattr(device, "context", lambda: gpu.cuda.Context)
-    monkeypatch.setattr(device, "new_context", gpu.new_context)
-    monkeypatch.setattr(device, "within", gpu.within)
-    monkeypatch.setattr(device, "arch", lambda: ARCH)
+    monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)
+    monkeypatch.setattr(device, "make_context", gpu.new_context)
+    monkeypatch.setattr(device, "use_context", gpu.within)
+    monkeypatch.setattr(device, "device_arch", lambda: ARCH)
     return gpu
 
 
 def ptx_for_cubin(text: str, entry: str, *_: object, **__: object) -> build.Cubin:
-    """Stand for `build.cubin`: PTX is executed here, and need not be assembled."""
+    """Stand for `build.assemble_cubin`: PTX is executed here, and need not be assembled."""
     return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

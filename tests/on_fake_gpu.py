@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.instrument import buffers, build_job, helper_kernels, memory
-from kernelwatch.instrument.memory import Fetch
+from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.protocol import Ready
 from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
@@ -26,37 +26,37 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (helper_kernels._cubin, buffers._staging, buffers.pinned_block, memory._staging):
+    for cached in (helper_kernels._compile_tool, buffers._staging_buffer, buffers.pin_block, memory._staging_buffer):
         cached.cache_clear()
 
 
-def fetching(described: build_job.Description) -> Fetch:
+def fetching(described: build_job.JobDescription) -> FetchReference:
     """Return what gives the reference of a launch."""
-    return lambda _: memory.reader(described.reference.content())
+    return lambda _: memory.make_reader(described.reference.content())
 
 
 @contextmanager
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """A small device: a wave is four blocks of 1024 threads, or 16 of 256."""
-    monkeypatch.setattr(build, "cubin", fake_cuda.ptx_for_cubin)
-    monkeypatch.setattr(buffers, "_STAGED", 64 << 10)
+    """Install a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
+    monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
+    monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
     _forget()
-    made = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
-    made.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
-    yield made
+    gpu_ = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
+    gpu_.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
+    yield gpu_
     _forget()
 
 
 def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
     """Return a launch's outcome, its job, and the bytes that were asked for."""
-    described = build_job.of(launch, **{"samples": 3, **how})
-    job = described.job(READY)
+    described = build_job.describe_launch(launch, **{"samples": 3, **how})
+    job = described.make_job(READY)
     gpu.seconds.setdefault(job.entry, SECONDS)
-    asked: list[int] = []
+    lengths: list[int] = []
 
     def fetch(length: int) -> Any:
-        asked.append(length)
+        lengths.append(length)
         return fetching(described)(length)
 
-    (found,) = (session or Session()).measure([job], fetch)
-    return found, job, asked
+    (outcome_,) = (session or Session()).measure([job], fetch)
+    return outcome_, job, lengths

@@ -62,7 +62,7 @@ class Case:
         made = copy(self.declared)
         made.file, made._text, made._ptx = self.file, "" if self.file else text, ""
         if self.is_ptx:
-            made._text, made._ptx = "", build.ptx(text, ("-lineinfo",), arch="sm_90")
+            made._text, made._ptx = "", build.compile_to_ptx(text, ("-lineinfo",), arch="sm_90")
         return made
 
 

@@ -64,7 +64,7 @@ from benchmarks import time_copy, time_kernel, time_transpose
 from kernelwatch.benchmarks import base
 
 for module in (time_copy, time_kernel, time_transpose):
-    for one in base.found(module):
+    for one in base.iter_benchmarks(module):
         if one.kernel != "device_copy":
             globals()[one.__name__] = type(one.__name__, (kw.Control,), {"timed": one, "__module__": __name__})
 """

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import client, server
-from kernelwatch.instrument.client import Line, MeasuringError
+from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.memory import Fetch
-from kernelwatch.instrument.protocol import DeviceArray, Job, Outcome, Ready
+from kernelwatch.instrument.memory import FetchReference
+from kernelwatch.instrument.protocol import DeviceArray, Job, JobOutcome, Ready
 from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
@@ -27,13 +27,13 @@ OUTPUT, LENGTH = 5000, 5632
 
 def array(name: str = "output", direction: str = "out", **changes: Any) -> DeviceArray:
     """Return an array of a job."""
-    known: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
-    return DeviceArray(**{**known, **changes})
+    fields: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
+    return DeviceArray(**{**fields, **changes})
 
 
 def job(**changes: Any) -> Job:
     """Return a job of no kernel."""
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "no kernel",
         "package_digest": "c0ffee",
         "cubin": b"\x7fELF",
@@ -47,7 +47,7 @@ def job(**changes: Any) -> Job:
         "reference": "zeros",
         "samples": 2,
     }
-    return Job(**{**known, **changes})
+    return Job(**{**fields, **changes})
 
 
 class References:
@@ -56,8 +56,8 @@ class References:
     def __init__(self) -> None:
         self.known: set[str] = set()
 
-    def has(self, name: str) -> bool:
-        """Whether a reference is kept."""
+    def has_reference(self, name: str) -> bool:
+        """Return whether a reference is kept."""
         return name in self.known
 
 
@@ -70,22 +70,22 @@ class Session:
         self._act = act
 
     def has_room(self, job: Job) -> bool:
-        """Whether the device has a terabyte."""
+        """Return whether the device has a terabyte."""
         return job.set_bytes < 1 << 40
 
-    def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
+    def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
         """Answer."""
         self._act(jobs[0])
-        held = np.empty(LENGTH, np.uint8)
-        fetch(LENGTH)(0, held)
-        self.fetched.append(held)
+        reference_ = np.empty(LENGTH, np.uint8)
+        fetch(LENGTH)(0, reference_)
+        self.fetched.append(reference_)
         self.references.known.add(jobs[0].reference)
-        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
+        return [JobOutcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
 
 
 @contextmanager
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """A server in a thread; yields its address."""
+    """Run a server in a thread; yield its address."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
@@ -95,7 +95,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
             while goes_on[-1]:
                 with listener.accept() as connection:
                     try:
-                        goes_on.append(answering.answer(Line(connection)))
+                        goes_on.append(answering.serve_connection(Channel(connection)))
                     except (EOFError, OSError, MeasuringError):
                         goes_on.append(goes_on[-1] and not stopping)
 
@@ -109,7 +109,7 @@ def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     until = time.monotonic() + 5
     while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
         with suppress(MeasuringError):
-            client.connected(address, time.monotonic() + 0.02).close()
+            client.connect(address, time.monotonic() + 0.02).close()
         thread.join(0.01)
     assert not thread.is_alive()
 

@@ -53,23 +53,23 @@ def _sweeps() -> Iterator[tuple[str, Sweep]]:
 
     Not of what computes, which may have another ceiling.
     """
-    for name, (kind, sweep) in registry.current().benchmarks.items():
-        axis, chosen = next(iter(sweep.axes)), sweep.chosen()
+    for name, (kind, sweep) in registry.current_suite().benchmarks.items():
+        axis, chosen = next(iter(sweep.axes)), sweep.summary_point()
         plain = kind is registry.Kind.TIMED and not (
             sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns")
         )
-        if plain and chosen["dtype"] == DTYPE and registry.flops(name, chosen) is None:
+        if plain and chosen["dtype"] == DTYPE and registry.find_flops(name, chosen) is None:
             yield name, sweep
 
 
 def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) -> dict[str, float]:
     axis, *others = sweep.axes
-    fixed = {other: str(value) for other, value in sweep.chosen().items() if other in others}
+    fixed = {other: str(value) for other, value in sweep.summary_point().items() if other in others}
     return {
         point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.points(results, benchmark)
         if point.value is not None and fixed.items() <= point.params.items()
-        if (useful := registry.useful_bytes(benchmark, point.params)) is not None
+        if (useful := registry.find_useful_bytes(benchmark, point.params)) is not None
     }
 
 
@@ -86,7 +86,7 @@ def draw(history: History, path: Path) -> None:
     figure, places = pyplot.subplots(1, len(swept), figsize=(3.7 * len(swept), 3.4), layout="constrained")
     for axes, (title, sweep) in zip(places, swept.items(), strict=True):
         rates, axis = shown["rates"][title], next(iter(sweep.axes))
-        where = [str(value) for name, value in sweep.chosen().items() if name not in (axis, "dtype", "flags")]
+        where = [str(value) for name, value in sweep.summary_point().items() if name not in (axis, "dtype", "flags")]
         axes.set_title(", ".join([title, *where]))
         if axis == "kernel":
             names = [name.removeprefix(f"{title.partition(',')[0].lower()}_") for name in rates]

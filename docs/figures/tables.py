@@ -55,9 +55,9 @@ class Measured:
     """
 
     def __init__(self, history: History) -> None:
-        copy = registry.current().copy
+        copy = registry.current_suite().copy
         assert copy is not None, "this suite times it"
-        self._history, self.copy = history, registry.time(copy)
+        self._history, self.copy = history, registry.time_benchmark(copy)
         results = history.newest(self.copy)
         if results is None:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
@@ -95,7 +95,7 @@ class Measured:
 
     def cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
         """A time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
-        copies = 1.0 if benchmark == self.copy else self.value(registry.control(benchmark), params)
+        copies = 1.0 if benchmark == self.copy else self.value(registry.control_benchmark(benchmark), params)
         rate = _useful(benchmark, params) / seconds
         share = f"{100 * rate / self.peak:.1f}"
         return [f"{seconds * 1e3:.3f}", f"{rate / 1e9:.0f}", share, "" if copies is None else f"{copies:.2f}"]
@@ -111,7 +111,7 @@ class Measured:
 def _timed() -> Iterator[tuple[str, Sweep]]:
     return (
         (name, sweep)
-        for name, (kind, sweep) in sorted(registry.current().benchmarks.items())
+        for name, (kind, sweep) in sorted(registry.current_suite().benchmarks.items())
         if kind is registry.Kind.TIMED
     )
 
@@ -122,7 +122,7 @@ def _is_of_largest(sweep: Sweep) -> bool:
 
 
 def _useful(benchmark: str, params: Params) -> int:
-    return registry.useful_bytes(benchmark, params) or 0
+    return registry.find_useful_bytes(benchmark, params) or 0
 
 
 def whole(found: Measured) -> Iterator[str]:

@@ -17,7 +17,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from ptxcount.source.names import source_name
 from tests import fake_cuda
-from tests.gpu.cases import LARGE, SMALL, launches
+from tests.gpu.cases import LARGE, SMALL, list_launches
 from tests.on_fake_gpu import fake_gpu
 
 ONE, TWO = Launch("row_sum", arguments={"rows": 3, "columns": 9}), Launch("histogram", "int8")
@@ -26,20 +26,22 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 def test_every_kernel_has_cases() -> None:
     """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
-    names = {str(kernel) for sweep in registry.current().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])}
-    assert names == set(registry.current().kernels())
-    dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
-    assert dtypes == registry.current().dtypes
-    timed = bias.timed_by_suite()
+    names = {
+        str(kernel) for sweep in registry.current_suite().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])
+    }
+    assert names == set(registry.current_suite().kernels())
+    dtypes = {name: {launch.dtype for launch in list_launches(name, LARGE)} for name in names}
+    assert dtypes == registry.current_suite().dtypes
+    timed = bias.list_timed_launches()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
     assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
 
 
-@pytest.mark.parametrize("kernel", registry.current().kernels())
+@pytest.mark.parametrize("kernel", registry.current_suite().kernels())
 def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verified first, then as often as it is to be profiled, on the same buffers, under the name that Nsight says."""
-    launch = launches(kernel, SMALL)[0]
+    launch = list_launches(kernel, SMALL)[0]
     with fake_gpu(monkeypatch) as gpu:
         streams: list[fake_cuda.Stream] = []
         profiled: list[tuple[str, tuple[int, ...]]] = []
@@ -56,16 +58,18 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         gpu.cuda.Stream = stream
         gpu.cuda.start_profiler, gpu.cuda.stop_profiler = start, lambda: profiled.extend(gpu.launched)
         nsight.launch_all([launch], 3)
-        assert not [each for address, each in gpu.allocations.items() if address not in gpu.variables]
+        assert not [allocation for address, allocation in gpu.allocations.items() if address not in gpu.variables]
     assert profiled == profiled[:1] * 3
-    assert nsight._function(source_name(profiled[0][0])) == nsight._function(registry.kernel(kernel).entry)
+    assert nsight._bare_function_name(source_name(profiled[0][0])) == nsight._bare_function_name(
+        registry.find_kernel(kernel).entry
+    )
 
 
 def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is profiled of a kernel whose output is wrong."""
-    monkeypatch.setattr(registry.kernel("gather"), "reference", lambda input, index: input)
+    monkeypatch.setattr(registry.find_kernel("gather"), "reference", lambda input, index: input)
     with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
-        nsight.launch_all(launches("gather", SMALL)[:1], 1)
+        nsight.launch_all(list_launches("gather", SMALL)[:1], 1)
 
 
 @pytest.fixture
@@ -78,24 +82,27 @@ def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _say(folder: Path, made: list[Launch], unit: str = "ns") -> None:
+def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
     head = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
-    rows = [f'"{at}","{NAMES[each]}","{nsight.DURATION}","{unit}","{1000 + at:,}"' for at, each in enumerate(made)]
+    rows = [
+        f'"{number}","{NAMES[launch_]}","{nsight.DURATION}","{unit}","{1000 + number:,}"'
+        for number, launch_ in enumerate(launches)
+    ]
     (folder / "said").write_text("\n".join(["==PROF== Connected", head, *rows, "what the program says"]), "utf-8")
 
 
 def test_readings(ncu: Path) -> None:
     """In order, a list a launch; templates go by their names; launches are given by their texts."""
     _say(ncu, [ONE, ONE, TWO, TWO])
-    one, two = nsight.seconds([ONE, TWO], repeat=2)
-    assert one == pytest.approx([1e-6, 1.001e-6])
-    assert two == pytest.approx([1.002e-6, 1.003e-6])
-    given = (ncu / "given").read_text(encoding="utf-8").splitlines()
-    assert given[-4:] == ["experiments.nsight", "2", str(ONE), str(TWO)]
+    first, second = nsight.measure_durations([ONE, TWO], repeat=2)
+    assert first == pytest.approx([1e-6, 1.001e-6])
+    assert second == pytest.approx([1.002e-6, 1.003e-6])
+    arguments = (ncu / "given").read_text(encoding="utf-8").splitlines()
+    assert arguments[-4:] == ["experiments.nsight", "2", str(ONE), str(TWO)]
 
 
 @pytest.mark.parametrize(
-    ("made", "unit", "message"),
+    ("launches", "unit", "message"),
     [
         ([], "ns", "profiled 0 launches, not the 2"),
         ([ONE], "ns", "profiled 1 launches, not the 2"),
@@ -104,22 +111,24 @@ def test_readings(ncu: Path) -> None:
         (None, "", r"exit code 1: .*said"),
     ],
 )
-def test_failures(made: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
+def test_failures(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
     """Durations are never given to the wrong launch, nor in the wrong unit; what ncu said is told."""
-    if made is not None:
-        _say(ncu, made, unit)
+    if launches is not None:
+        _say(ncu, launches, unit)
     with pytest.raises(nsight.NsightError, match=message):
-        nsight.seconds([ONE, TWO], repeat=1)
+        nsight.measure_durations([ONE, TWO], repeat=1)
 
 
 def test_bias() -> None:
     """5 % or 0.5 µs, whichever is larger; a row a kernel and instrument, and what is too far off, the worst first."""
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
-        assert [Bias("k", "isolated", truth, each).acceptable for each in read] == [True, True, False, False]
-    found = [Bias(f"a size={at}", "isolated", 2e-5, seconds) for at, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))]
-    found.append(Bias("b", "back to back", 1e-4, 0.5e-4))
-    lines = [line for line in bias.report(found).splitlines() if line.startswith("| ")]
+        assert [Bias("k", "isolated", truth, seconds_).is_acceptable for seconds_ in read] == [True, True, False, False]
+    biases = [
+        Bias(f"a size={size_}", "isolated", 2e-5, seconds) for size_, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))
+    ]
+    biases.append(Bias("b", "back to back", 1e-4, 0.5e-4))
+    lines = [line for line in bias.format_report(biases).splitlines() if line.startswith("| ")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert rows[1:3] == [
         ["a", "isolated", "3", "+5.00", "+0.00", "+20.00", "1"],
@@ -138,11 +147,11 @@ def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     }
     monkeypatch.setattr(peers, "TOOLS", tools)
     monkeypatch.setattr(peers, "LIMIT", 0.5)
-    monkeypatch.setattr(nsight, "seconds", lambda launches: [[1.0, 8.0, 9.0]])
-    assert list(bias.measure([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
-    said = capsys.readouterr().err
+    monkeypatch.setattr(nsight, "measure_durations", lambda launches: [[1.0, 8.0, 9.0]])
+    assert list(bias.measure_biases([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
+    message = capsys.readouterr().err
     for line in ("raises, {}: ValueError: invalid literal", "dies, {}: TimeoutError", "waits, {}: TimeoutError"):
-        assert line.format(ONE) in said
+        assert line.format(ONE) in message
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +159,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytes
     words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
     monkeypatch.setenv("PATH", "/nowhere")
     for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):
-        monkeypatch.setattr(machine, "gpu", lambda gpu=gpu: gpu)
+        monkeypatch.setattr(machine, "find_gpu", lambda gpu=gpu: gpu)
         assert bias.main(words) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -71,20 +71,20 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(pwd, "getpwuid", _unknown)
     else:
         monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / request.param))
-    return cache_dir.cache("kernels")
+    return cache_dir.cache_folder("kernels")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_no_folder(folder: Path) -> None:
     """What is made is given all the same; why it is not kept, and what to do, is one line; a run has a home folder."""
-    assert [cache.lookup(cache.key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
-    line = cache.problem() or ""
+    assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
+    line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
     assert line.endswith("compiled anew each time; set KERNELWATCH_CACHE to a folder that can")
     assert "\n" not in line
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
-    assert vars(run.machine_of({"machine": "m"}, None)) == machine.stable("m", None)
+    assert vars(run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
     with run.scratch_folder() as own:
         assert (os.environ["HOME"] == str(own)) == has_none
     assert not list(Path.cwd().iterdir())
@@ -95,7 +95,7 @@ def test_full_disk(folder: Path) -> None:
     """Nothing is left of what could not be written; later, there is room again."""
     for left, entries in ((0, 0), (None, 1)):
         with nullcontext() if left is None else room(left):
-            assert cache.lookup(cache.key("a"), lambda: MADE) == MADE
+            assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
 
@@ -107,13 +107,13 @@ def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool
     if is_there:
         folder.mkdir(parents=True)
     with room(left):
-        assert (cache.problem() is not None) == is_full
+        assert (cache.find_problem() is not None) == is_full
 
 
 @pytest.mark.parametrize("folder", ["file"], indirect=True)
 def test_cubin(folder: Path) -> None:
     """A kernel is compiled nevertheless."""
-    assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").resources.registers > 0
+    assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").resources.registers > 0
 
 
 @pytest.mark.parametrize(("folder", "left"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
@@ -125,10 +125,10 @@ def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) 
 
     told: list[str] = []
     monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(compiler, "choose", lambda _: None)
-    monkeypatch.setattr(machine, "gpu", begin)
+    monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
+    monkeypatch.setattr(machine, "find_gpu", begin)
     with room(left), pytest.raises(InterruptedError):
-        run.run(SimpleNamespace(results_dir="results"), {})
+        run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

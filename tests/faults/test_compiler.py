@@ -53,7 +53,7 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def test_probe(fake: Path, line: str) -> None:
     """One line."""
     with pytest.raises(CompileError) as raised:
-        nvcc.probe(fake)
+        nvcc.compile_probe(fake)
     assert str(raised.value).startswith(line.format(nvcc=fake))
     assert "\n" not in str(raised.value)
 
@@ -71,9 +71,9 @@ LATER = [
 @pytest.mark.parametrize(("fake", "text"), [(VERSION + body, text) for body, text in LATER], indirect=["fake"])
 def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call has a time limit, and what it says need not be text."""
-    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: through_pycuda)
+    monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: through_pycuda)
     with pytest.raises(CompileError, match=f"^{text}"):
-        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+        KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
     child = fake.parent / "child"
     if child.exists():
@@ -94,22 +94,22 @@ def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, f"pycuda{name}", module)
     monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "):
-        nvcc_call.through_pycuda(fake, "ptx", (), "sm_90", "")
+        nvcc_call.compile_with_pycuda(fake, "ptx", (), "sm_90", "")
     assert prefork.forker is before
 
 
 def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nvcc that works, where there is no g++."""
     compiler = nvcc.find_nvcc()
-    nvcc.probe(compiler)
-    nvcc.probe.cache_clear()
+    nvcc.compile_probe(compiler)
+    nvcc.compile_probe.cache_clear()
     for name in ("sh", "env", "sed"):
         found = shutil.which(name)
         assert found is not None
         (tmp_path / name).symlink_to(found)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
-        nvcc.probe(compiler)
+        nvcc.compile_probe(compiler)
     assert "\n" not in str(raised.value)
 
 
@@ -120,13 +120,13 @@ def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def find() -> Path:
         raise NvccNotFoundError("there is no nvcc")
 
-    monkeypatch.setattr(releases, "use", lambda: None)
+    monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", find)
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)
     for matrix, expected in (({"x": ["1"]}, {"req": {"x": ["1"]}}), ({"env": {"A": ["1"]}}, {"env": {"A": ["1"]}})):
         conf = SimpleNamespace(matrix=matrix)
         with pytest.raises(UserError, match="there is no nvcc") if is_named else nullcontext():
-            runner_compiler.choose(conf)
+            runner_compiler.choose_compiler(conf)
             assert conf.matrix == {**expected, "env_nobuild": {}}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import compare as commands
-from kernelwatch.cli.failures import without_traceback
+from kernelwatch.cli.failures import catch_errors
 from tests.stored import BASE, HEAD, pair, samples, write
 
-compare = without_traceback(commands.compare)
+compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 

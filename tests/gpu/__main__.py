@@ -53,7 +53,7 @@ class Table:
 def main() -> int:
     """Run all parts."""
     table, begin, codes = Table(), time.monotonic(), [0]
-    prebuild.for_device()  # on all processors, before CUDA is initialised
+    prebuild.compile_for_device()  # on all processors, before CUDA is initialised
     together, only = ([f"tests/gpu/test_{name}.py" for name in names] for names in (TOGETHER, ONLY))
     alone = sorted({f"tests/gpu/{path.name}" for path in Path(__file__).parent.glob("test_*.py")} - {*together, *only})
     for files, processes in ((together, PROCESSES), (only, 1), (alone, 0)):

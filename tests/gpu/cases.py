@@ -46,7 +46,7 @@ LARGE = (
 MOST_A_THREAD = 1 << 18
 
 
-def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
+def list_launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
     """Return a kernel's launches at the shapes with its parameters, in every dtype that it is meant for.
 
     Raises
@@ -54,20 +54,22 @@ def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
     LookupError
         There is none: a new kernel needs a shape above.
     """
-    known, dtypes = registry.kernel(kernel), sorted(registry.current().dtypes[kernel])
-    every = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
-    mine = [each for each in every if set(each.arguments) == set(known.parameters) and _is_short(each)]
-    if not mine:
-        raise LookupError(f"{kernel} takes {', '.join(known.parameters)}; add a shape to tests/gpu/cases.py")
-    return mine
+    kernel_, dtypes = registry.find_kernel(kernel), sorted(registry.current_suite().dtypes[kernel])
+    all_launches = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
+    suitable = [
+        launch_ for launch_ in all_launches if set(launch_.arguments) == set(kernel_.parameters) and _is_short(launch_)
+    ]
+    if not suitable:
+        raise LookupError(f"{kernel} takes {', '.join(kernel_.parameters)}; add a shape to tests/gpu/cases.py")
+    return suitable
 
 
-def of_all_kernels(texts: Iterable[str]) -> list[Launch]:
+def list_all_launches(texts: Iterable[str]) -> list[Launch]:
     """Return the launches of all kernels of the suite. Raises as `launches`."""
-    return [launch for kernel in registry.current().kernels() for launch in launches(kernel, texts)]
+    return [launch for kernel in registry.current_suite().kernels() for launch in list_launches(kernel, texts)]
 
 
 def _is_short(launch: Launch) -> bool:
-    kernel, arguments = registry.kernel(launch.kernel), launch.arguments
-    shape = kernel.geometry(launch.dtype, **arguments)
+    kernel, arguments = registry.find_kernel(launch.kernel), launch.arguments
+    shape = kernel.compute_geometry(launch.dtype, **arguments)
     return kernel.useful_bytes(launch.dtype, **arguments) <= MOST_A_THREAD * math.prod(shape.grid + shape.block)

@@ -1,4 +1,4 @@
-"""What tests on a device hand to the table that `python -m tests.gpu` ends with."""
+"""The fixture that hands results to the table at the end of `python -m tests.gpu`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import pytest
 
 
 @pytest.fixture
-def held(record_property: Callable[[str, object], None]) -> Callable[[str, int, int], None]:
+def report_share(record_property: Callable[[str, object], None]) -> Callable[[str, int, int], None]:
     """Return what takes a row: what was looked at, of how many it holds, and how many there are."""
-    return lambda what, good, total: record_property("held", [what, good, total])
+    return lambda title, good, total: record_property("held", [title, good, total])

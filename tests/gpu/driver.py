@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxcount import Surface, TensorMap, Texture
 from ptxcount.isa.textures import ADDRESSES
-from ptxcount.machine.argument_layout import Described, Given
+from ptxcount.machine.argument_layout import ArrayDescriptor, KernelArgument
 
 FORMATS = {"f4": "FLOAT", "f2": "HALF", "u1": "UNSIGNED_INT8", "i1": "SIGNED_INT8", "u2": "UNSIGNED_INT16",
            "i2": "SIGNED_INT16", "u4": "UNSIGNED_INT32", "i4": "SIGNED_INT32"}  # fmt: skip
@@ -27,13 +27,13 @@ class Device:
 
     def __init__(self, cu: Any) -> None:
         self.cu = cu
-        self._do("cuInit", 0)
-        device = self._do("cuDeviceGet", 0)
-        self._do("cuCtxSetCurrent", self._do("cuDevicePrimaryCtxRetain", device))
-        self._do("cuCtxSetLimit", self.cu.CUlimit.CU_LIMIT_STACK_SIZE, STACK)
+        self._call("cuInit", 0)
+        device = self._call("cuDeviceGet", 0)
+        self._call("cuCtxSetCurrent", self._call("cuDevicePrimaryCtxRetain", device))
+        self._call("cuCtxSetLimit", self.cu.CUlimit.CU_LIMIT_STACK_SIZE, STACK)
         self._modules: dict[str, Any] = {}
 
-    def _do(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         error, *results = getattr(self.cu, name)(*arguments)
         if int(error):
             raise RuntimeError(f"{name}: {error}")
@@ -45,7 +45,7 @@ class Device:
         entry: str,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        arguments: Sequence[Given],
+        arguments: Sequence[KernelArgument],
         *,
         shared: int = 0,
         cooperative: bool = False,
@@ -57,110 +57,118 @@ class Device:
         if key not in self._modules:
             data = cubin if isinstance(cubin, bytes) else cubin.read_bytes()
             ended = np.frombuffer(data + b"\0", np.uint8)  # lives until the driver has read it
-            self._modules[key] = self._do("cuModuleLoadData", ended.ctypes.data)
-        function = self._do("cuModuleGetFunction", self._modules[key], entry.encode())
+            self._modules[key] = self._call("cuModuleLoadData", ended.ctypes.data)
+        function = self._call("cuModuleGetFunction", self._modules[key], entry.encode())
         if shared > 48 << 10:
             attribute = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._do("cuFuncSetAttribute", function, attribute, shared)
-        held: list[tuple[Any, Any]] = []
-        values = [self._value(each, held, layered, gather) for each in arguments]
-        pointers = np.array([each.ctypes.data for each in values], np.uint64)
+            self._call("cuFuncSetAttribute", function, attribute, shared)
+        copied_back: list[tuple[Any, Any]] = []
+        values = [self._pack_value(argument, copied_back, layered, gather) for argument in arguments]
+        pointers = np.array([value.ctypes.data for value in values], np.uint64)
         launch = "cuLaunchCooperativeKernel" if cooperative else "cuLaunchKernel"
-        more = () if cooperative else (0,)
-        self._do(launch, function, *grid, *block, shared, 0, pointers.ctypes.data, *more)
-        self._do("cuCtxSynchronize")
-        for memory, array in held:
+        cooperative_argument = () if cooperative else (0,)
+        self._call(launch, function, *grid, *block, shared, 0, pointers.ctypes.data, *cooperative_argument)
+        self._call("cuCtxSynchronize")
+        for memory, array in copied_back:
             if isinstance(memory, tuple):
                 self._copy(array, *memory, to_device=False)
             else:
-                self._do("cuMemcpyDtoH", array.ctypes.data, memory, array.nbytes)
-                self._do("cuMemFree", memory)
+                self._call("cuMemcpyDtoH", array.ctypes.data, memory, array.nbytes)
+                self._call("cuMemFree", memory)
 
-    def _value(self, given: Given, held: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
+    def _pack_value(
+        self, argument: KernelArgument, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool
+    ) -> Any:
         """An argument's bytes, as an array; memory that must be copied back goes to ``held``."""
-        if isinstance(given, np.generic):
-            return np.frombuffer(given.tobytes(), np.uint8)
-        if isinstance(given, Surface):
-            return np.array([self._bound(given, held, layered, gather)], np.uint64)
-        array = given.array if isinstance(given, Described) else given
+        if isinstance(argument, np.generic):
+            return np.frombuffer(argument.tobytes(), np.uint8)
+        if isinstance(argument, Surface):
+            return np.array([self._bind_surface(argument, copied_back, layered, gather)], np.uint64)
+        array = argument.array if isinstance(argument, ArrayDescriptor) else argument
         assert isinstance(array, np.ndarray), "no structs here"
-        memory = self._do("cuMemAlloc", max(array.nbytes, 1))
-        self._do("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
-        held.append((memory, array))
-        return self._map(given, memory) if isinstance(given, TensorMap) else np.array([int(memory)], np.uint64)
+        memory = self._call("cuMemAlloc", max(array.nbytes, 1))
+        self._call("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
+        copied_back.append((memory, array))
+        return (
+            self._encode_map(argument, memory)
+            if isinstance(argument, TensorMap)
+            else np.array([int(memory)], np.uint64)
+        )
 
-    def _map(self, given: TensorMap, memory: Any) -> Any:
-        cu, array = self.cu, given.array
+    def _encode_map(self, tensor_map: TensorMap, memory: Any) -> Any:
+        cu, array = self.cu, tensor_map.array
         kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[array.dtype.str[1:]]}")
         swizzle = getattr(
-            cu.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{given.swizzle}B' if given.swizzle else 'NONE'}"
+            cu.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{tensor_map.swizzle}B' if tensor_map.swizzle else 'NONE'}"
         )
         sizes = [cu.cuuint64_t(n) for n in array.shape[::-1]]
         strides = [cu.cuuint64_t(n) for n in array.strides[::-1][1:]]
-        box = [cu.cuuint32_t(n) for n in given.box[::-1]]
-        made = self._do(
+        box = [cu.cuuint32_t(n) for n in tensor_map.box[::-1]]
+        encoded = self._call(
             "cuTensorMapEncodeTiled", kind, array.ndim, int(memory), sizes, strides, box,
             [cu.cuuint32_t(1)] * array.ndim, cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
             cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
             cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )  # fmt: skip
-        return np.array([int(each) for each in made.opaque], np.uint64)
+        return np.array([int(word) for word in encoded.opaque], np.uint64)
 
-    def _bound(self, given: Surface, held: list[tuple[Any, Any]], layered: bool, gather: bool) -> int:
-        cu, array = self.cu, given.array
+    def _bind_surface(self, surface: Surface, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool) -> int:
+        cu, array = self.cu, surface.array
         kind = getattr(cu.CUarray_format, f"CU_AD_FORMAT_{FORMATS[array.dtype.str[1:]]}")
         resource = cu.CUDA_RESOURCE_DESC()
-        extents = given.extents[::-1]
-        rows = given.layout == "rows" or (not given.layout and len(extents) == 1 and isinstance(given, Texture))
+        extents = surface.extents[::-1]
+        rows = surface.layout == "rows" or (not surface.layout and len(extents) == 1 and isinstance(surface, Texture))
         if rows:
-            memory = self._do("cuMemAlloc", array.nbytes)
-            self._do("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
+            memory = self._call("cuMemAlloc", array.nbytes)
+            self._call("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
             name = "linear" if len(extents) == 1 else "pitch2D"
             resource.resType = getattr(cu.CUresourcetype, f"CU_RESOURCE_TYPE_{name.upper()}")
             part = getattr(resource.res, name)
-            part.devPtr, part.format, part.numChannels = memory, kind, given.channels
+            part.devPtr, part.format, part.numChannels = memory, kind, surface.channels
             if name == "linear":
                 part.sizeInBytes = array.nbytes
             else:
-                part.width, part.height, part.pitchInBytes = extents[0], extents[1], extents[0] * given.element
-            held.append((memory, array))
+                part.width, part.height, part.pitchInBytes = extents[0], extents[1], extents[0] * surface.element
+            copied_back.append((memory, array))
         else:
-            made = cu.CUDA_ARRAY3D_DESCRIPTOR()
+            descriptor = cu.CUDA_ARRAY3D_DESCRIPTOR()
             last = len(extents) - 1 if layered else None
-            made.Width, made.Format, made.NumChannels = extents[0], kind, given.channels
-            made.Height = extents[1] if len(extents) > 1 and last != 1 else 0
-            made.Depth = extents[last] if last else (extents[2] if len(extents) > 2 else 0)
-            made.Flags = LAYERED * layered | (0 if isinstance(given, Texture) else STORABLE) | GATHERABLE * gather
-            place = self._do("cuArray3DCreate", made)
-            self._copy(array, place, given, layered, to_device=True)
+            descriptor.Width, descriptor.Format, descriptor.NumChannels = extents[0], kind, surface.channels
+            descriptor.Height = extents[1] if len(extents) > 1 and last != 1 else 0
+            descriptor.Depth = extents[last] if last else (extents[2] if len(extents) > 2 else 0)
+            descriptor.Flags = (
+                LAYERED * layered | (0 if isinstance(surface, Texture) else STORABLE) | GATHERABLE * gather
+            )
+            place = self._call("cuArray3DCreate", descriptor)
+            self._copy(array, place, surface, layered, to_device=True)
             resource.resType, resource.res.array.hArray = cu.CUresourcetype.CU_RESOURCE_TYPE_ARRAY, place
-            held.append(((place, given, layered), array))
-        if not isinstance(given, Texture):
-            return int(self._do("cuSurfObjectCreate", resource))
+            copied_back.append(((place, surface, layered), array))
+        if not isinstance(surface, Texture):
+            return int(self._call("cuSurfObjectCreate", resource))
         how = cu.CUDA_TEXTURE_DESC()
         modes = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
         assert modes.keys() == ADDRESSES.keys()
         # As a host does that says it of the axes there are. A border of more halves what is filtered in one dimension.
-        used = [modes[given.address]] * (len(extents) - layered)
-        how.addressMode = [cu.CUaddress_mode(each) for each in (*used, 0, 0)[:3]]
-        how.filterMode = cu.CUfilter_mode(int(given.filter == "linear"))
-        whole = array.dtype.kind != "f" and not given.fractions
-        how.flags = INTEGERS * whole | NORMALIZED * given.normalized
-        return int(self._do("cuTexObjectCreate", resource, how, None))
+        used = [modes[surface.address]] * (len(extents) - layered)
+        how.addressMode = [cu.CUaddress_mode(mode) for mode in (*used, 0, 0)[:3]]
+        how.filterMode = cu.CUfilter_mode(int(surface.filter == "linear"))
+        is_integer_read = array.dtype.kind != "f" and not surface.fractions
+        how.flags = INTEGERS * is_integer_read | NORMALIZED * surface.normalized
+        return int(self._call("cuTexObjectCreate", resource, how, None))
 
-    def _copy(self, array: Any, place: Any, given: Surface, layered: bool, *, to_device: bool) -> None:
+    def _copy(self, array: Any, place: Any, surface: Surface, layered: bool, *, to_device: bool) -> None:
         """Between an array of the host and one of the device, all layers."""
         copy = self.cu.CUDA_MEMCPY3D()
         kinds = self.cu.CUmemorytype
-        here, there = ("src", "dst") if to_device else ("dst", "src")
-        extents = given.extents
-        pitch = extents[-1] * given.element
+        host_side, device_side = ("src", "dst") if to_device else ("dst", "src")
+        extents = surface.extents
+        pitch = extents[-1] * surface.element
         height = extents[-2] if len(extents) > 1 + (layered and len(extents) == 2) else 1
-        for side, kind in ((here, kinds.CU_MEMORYTYPE_HOST), (there, kinds.CU_MEMORYTYPE_ARRAY)):
+        for side, kind in ((host_side, kinds.CU_MEMORYTYPE_HOST), (device_side, kinds.CU_MEMORYTYPE_ARRAY)):
             setattr(copy, f"{side}MemoryType", kind)
-        setattr(copy, f"{here}Host", array.ctypes.data)
-        setattr(copy, f"{here}Pitch", pitch)
-        setattr(copy, f"{here}Height", height)
-        setattr(copy, f"{there}Array", place)
+        setattr(copy, f"{host_side}Host", array.ctypes.data)
+        setattr(copy, f"{host_side}Pitch", pitch)
+        setattr(copy, f"{host_side}Height", height)
+        setattr(copy, f"{device_side}Array", place)
         copy.WidthInBytes, copy.Height, copy.Depth = pitch, height, array.nbytes // pitch // height
-        self._do("cuMemcpy3D", copy)
+        self._call("cuMemcpy3D", copy)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
-from ptxcount.engine.execute import run
-from ptxcount.machine.argument_layout import Described
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.machine.argument_layout import ArrayDescriptor
 from ptxcount.source.nvcc import find_nvcc
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
@@ -28,7 +28,7 @@ RNG = np.random.default_rng(17)
 FOLDER = tempfile.TemporaryDirectory()
 
 
-class One(NamedTuple):
+class DeviceLaunch(NamedTuple):
     """A launch: what is compared with a tolerance is so relatively; options are those of `Device.run`."""
 
     name: str
@@ -41,14 +41,14 @@ class One(NamedTuple):
     options: dict[str, Any] = {}
     arch: str = "sm_90"
 
-    def copied(self) -> list[Any]:
+    def copy_arguments(self) -> list[Any]:
         """Arguments of its own."""
-        return [copy.deepcopy(each) for each in self.arguments]
+        return [copy.deepcopy(argument) for argument in self.arguments]
 
-    def here(self, arguments: list[Any]) -> LaunchCounters:
+    def run_on_cpu(self, arguments: list[Any]) -> LaunchCounters:
         """Execute it."""
         text = sources.ptx(self.file, arch=self.arch)
-        return run(
+        return execute_kernel(
             text,
             self.entry,
             self.grid,
@@ -58,38 +58,38 @@ class One(NamedTuple):
             distinct=True,
         )
 
-    def there(self, device: Device, arguments: list[Any]) -> None:
+    def run_on_device(self, device: Device, arguments: list[Any]) -> None:
         """Launch it."""
-        device.run(cubin(self.file, self.arch), self.entry, self.grid, self.block, arguments, **self.options)
+        device.run(compile_cubin(self.file, self.arch), self.entry, self.grid, self.block, arguments, **self.options)
 
 
 @cache
-def cubin(file: str, arch: str) -> Path:
+def compile_cubin(file: str, arch: str) -> Path:
     """Machine code of a source of the tests."""
-    made = Path(FOLDER.name, f"{file}-{arch}.cubin")
+    cubin_file = Path(FOLDER.name, f"{file}-{arch}.cubin")
     source = sources.FOLDER / f"{file}.cu"
-    subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(made)], check=True)
-    return made
+    subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(cubin_file)], check=True)
+    return cubin_file
 
 
-def results(arguments: list[Any]) -> list[Any]:
-    """The arrays of arguments."""
-    arrays = [each.array if isinstance(each, Described) else each for each in arguments]
-    return [each for each in arrays if isinstance(each, np.ndarray)]
+def list_arrays(arguments: list[Any]) -> list[Any]:
+    """Return the arrays of arguments."""
+    arrays = [argument.array if isinstance(argument, ArrayDescriptor) else argument for argument in arguments]
+    return [array_ for array_ in arrays if isinstance(array_, np.ndarray)]
 
 
-def floats(*shape: int) -> Any:
+def random_floats(*shape: int) -> Any:
     """Random numbers around zero."""
     return RNG.normal(size=shape).astype(np.float32)
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> Any:
-    """What an output holds before."""
+    """Return the initial content of an output."""
     return np.zeros(shape, dtype)
 
 
-def _textures() -> list[One]:
-    found = []
+def _textures() -> list[DeviceLaunch]:
+    launches = []
     for entry, shape in (
         ("fetch1", (19,)),
         ("fetch1", (4096,)),
@@ -99,107 +99,136 @@ def _textures() -> list[One]:
     ):
         for filter_, address, normalized in MODES:
             scale = [1 if normalized else n for n in shape]
-            at = [RNG.uniform(-1.5 * n, 2.5 * n, 4096).astype(np.float32) for n in scale]
-            texture = Texture(floats(*shape), filter=filter_, address=address, normalized=normalized, layout="array")
+            coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, 4096).astype(np.float32) for n in scale]
+            texture = Texture(
+                random_floats(*shape), filter=filter_, address=address, normalized=normalized, layout="array"
+            )
             name = f"{entry} {shape} {filter_} {address}{' normalized' * normalized}"
-            found.append(One(name, "textures", entry, (32, 1, 1), (128, 1, 1), [zeros(4096), texture, *at[::-1]], 1e-6))
-    x, y = (each.astype(np.float32).ravel() + 0.5 for each in np.indices((64, 64))[::-1])
+            launches.append(
+                DeviceLaunch(
+                    name, "textures", entry, (32, 1, 1), (128, 1, 1), [zeros(4096), texture, *coordinates[::-1]], 1e-6
+                )
+            )
+    x, y = (indices_.astype(np.float32).ravel() + 0.5 for indices_ in np.indices((64, 64))[::-1])
     for layout in ("array", "rows"):
         for filter_ in ("point", "linear"):
-            for way, one, other in (("rows", x, y), ("columns", y, x)):
-                texture = Texture(floats(64, 64), filter=filter_, layout=layout)
-                name, given = f"64 x 64 by {way}, {layout}, {filter_}", [zeros(4096), texture, one, other]
-                found.append(One(name, "textures", "fetch2", (16, 1, 1), (256, 1, 1), given, 1e-6))
+            for way, first, second in (("rows", x, y), ("columns", y, x)):
+                texture = Texture(random_floats(64, 64), filter=filter_, layout=layout)
+                name, arguments_ = f"64 x 64 by {way}, {layout}, {filter_}", [zeros(4096), texture, first, second]
+                launches.append(DeviceLaunch(name, "textures", "fetch2", (16, 1, 1), (256, 1, 1), arguments_, 1e-6))
     layer = RNG.integers(0, 3, 4096).astype(np.int32)
     for entry, shape in (("layer1", (3, 19)), ("layer2", (3, 7, 19))):
-        at = [RNG.uniform(0, n, 4096).astype(np.float32) for n in shape[1:]]
-        arguments = [zeros(4096), Texture(floats(*shape), filter="linear", layout="array"), *at[::-1], layer]
-        found.append(
-            One(f"{entry} linear", "textures", entry, (32, 1, 1), (128, 1, 1), arguments, 1e-6, {"layered": True})
+        coordinates = [RNG.uniform(0, n, 4096).astype(np.float32) for n in shape[1:]]
+        arguments = [
+            zeros(4096),
+            Texture(random_floats(*shape), filter="linear", layout="array"),
+            *coordinates[::-1],
+            layer,
+        ]
+        launches.append(
+            DeviceLaunch(
+                f"{entry} linear", "textures", entry, (32, 1, 1), (128, 1, 1), arguments, 1e-6, {"layered": True}
+            )
         )
     index = np.arange(-32, 4064, dtype=np.int32)
-    for name, array, fractions in (("floats", floats(4000), False), ("halves", floats(4000).astype("f2"), False),
+    for name, array, fractions in (("floats", random_floats(4000), False),
+                                   ("halves", random_floats(4000).astype("f2"), False),
                                    ("bytes", RNG.integers(0, 256, 4000).astype("u1"), True)):  # fmt: skip
         arguments = [zeros(4096), Texture(array, fractions=fractions), index]
-        found.append(One(f"element of {name}", "textures", "element", (32, 1, 1), (128, 1, 1), arguments))
-    found.append(One("element, every 8th", "textures", "element", (4, 1, 1), (128, 1, 1),
-                     [zeros(512), Texture(floats(4096)), np.arange(0, 4096, 8, dtype=np.int32)]))  # fmt: skip
-    at = [RNG.uniform(0, 64, 4096).astype(np.float32) for _ in range(2)]
+        launches.append(DeviceLaunch(f"element of {name}", "textures", "element", (32, 1, 1), (128, 1, 1), arguments))
+    launches.append(DeviceLaunch("element, every 8th", "textures", "element", (4, 1, 1), (128, 1, 1),
+                     [zeros(512), Texture(random_floats(4096)), np.arange(0, 4096, 8, dtype=np.int32)]))  # fmt: skip
+    coordinates = [RNG.uniform(0, 64, 4096).astype(np.float32) for _ in range(2)]
     numbers = RNG.integers(0, 256, (64, 64, 4)).astype("u1")
     for name, entry, out, texture, options in (
-        ("float4", "colours", zeros(4096, 4), Texture(floats(64, 64, 4), channels=4), {}),
-        ("float4 linear", "colours", zeros(4096, 4), Texture(floats(64, 64, 4), channels=4, filter="linear"), {}),
+        ("float4", "colours", zeros(4096, 4), Texture(random_floats(64, 64, 4), channels=4), {}),
+        (
+            "float4 linear",
+            "colours",
+            zeros(4096, 4),
+            Texture(random_floats(64, 64, 4), channels=4, filter="linear"),
+            {},
+        ),
         ("uchar4", "bytes", zeros(4096, 4, dtype="u1"), Texture(numbers, channels=4), {}),
-        ("gather", "gather", zeros(4096, 4), Texture(floats(64, 64)), {"gather": True}),
+        ("gather", "gather", zeros(4096, 4), Texture(random_floats(64, 64)), {"gather": True}),
     ):
-        found.append(One(name, "textures", entry, (32, 1, 1), (128, 1, 1), [out, texture, *at], 1e-6, options))
+        launches.append(
+            DeviceLaunch(name, "textures", entry, (32, 1, 1), (128, 1, 1), [out, texture, *coordinates], 1e-6, options)
+        )
     x = np.arange(-8, 24, dtype=np.int32)
-    found += [
-        One(
+    launches += [
+        DeviceLaunch(
             "turned surface",
             "textures",
             "turn",
             (2, 8, 1),
             (32, 8, 1),
-            [Surface(zeros(64, 64)), Surface(floats(64, 64))],
+            [Surface(zeros(64, 64)), Surface(random_floats(64, 64))],
         ),
-        One("beyond a surface", "textures", "beyond", (1, 1, 1), (32, 1, 1), [zeros(32), Surface(floats(8)), x]),
+        DeviceLaunch(
+            "beyond a surface", "textures", "beyond", (1, 1, 1), (32, 1, 1), [zeros(32), Surface(random_floats(8)), x]
+        ),
     ]
-    return found
+    return launches
 
 
-def _tensor_cores() -> list[One]:
-    found = []
+def _tensor_cores() -> list[DeviceLaunch]:
+    launches = []
     for name, factor, total, (m, n, k), orders in WMMA:
         extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
         matrices = [RNG.integers(-8, 8, extent).astype(kind) for extent, kind in extents]
-        memory = [(each if order == "C" else each.T).flatten() for each, order in zip(matrices, orders, strict=True)]
-        leading = [np.int32(each.shape[order == "C"]) for each, order in zip(matrices, orders, strict=True)]
-        given = [zeros(m * n, dtype=total), *memory, *leading]
-        found.append(One(f"wmma {name}", "tensor_cores", name, (1, 1, 1), (32, 1, 1), given))
-    found.append(One("ldmatrix rows", "tensor_cores", "rows", (1, 1, 1), (32, 1, 1),
+        memory = [
+            (matrix if order == "C" else matrix.T).flatten() for matrix, order in zip(matrices, orders, strict=True)
+        ]
+        leading = [np.int32(matrix.shape[order == "C"]) for matrix, order in zip(matrices, orders, strict=True)]
+        arguments_ = [zeros(m * n, dtype=total), *memory, *leading]
+        launches.append(DeviceLaunch(f"wmma {name}", "tensor_cores", name, (1, 1, 1), (32, 1, 1), arguments_))
+    launches.append(DeviceLaunch("ldmatrix rows", "tensor_cores", "rows", (1, 1, 1), (32, 1, 1),
                      [zeros(128, dtype="u4"), np.arange(256, dtype="u2").view("u4")]))  # fmt: skip
-    return found
+    return launches
 
 
-def _clusters() -> list[One]:
-    given, place, one = floats(60, 64), (np.int32(40), np.int32(50)), (1, 1, 1)
+def _clusters() -> list[DeviceLaunch]:
+    source_, place, unit_block = random_floats(60, 64), (np.int32(40), np.int32(50)), (1, 1, 1)
     boxes = [
-        [TensorMap(each, (32, 32), swizzle) for each in (given, zeros(60, 64), given.copy())] for swizzle in (0, 128)
+        [TensorMap(array_, (32, 32), swizzle) for array_ in (source_, zeros(60, 64), source_.copy())]
+        for swizzle in (0, 128)
     ]
     small = [RNG.integers(-8, 9, shape).astype(np.float16) for shape in ((64, 16), (32, 16), (16, 64), (16, 32))]
     numbers = RNG.integers(0, 99, 3 * 7 * 32).astype("i4")
     alike: dict[str, Any] = {"arch": "sm_90a"}
     return [
-        One("ring", "clusters", "ring", (3, 1, 1), (64, 1, 1), [zeros(96, dtype="i4"), numbers, np.int32(7)]),
-        One("bulk rows", "clusters", "rows", (50, 1, 1), (128, 1, 1), [zeros(50, 1024), floats(50, 1024)]),
-        *(One(f"boxes {swizzle}", "clusters", "boxes", one, (128, 1, 1), [*maps, zeros(32, 32), *place])
+        DeviceLaunch("ring", "clusters", "ring", (3, 1, 1), (64, 1, 1), [zeros(96, dtype="i4"), numbers, np.int32(7)]),
+        DeviceLaunch("bulk rows", "clusters", "rows", (50, 1, 1), (128, 1, 1),
+            [zeros(50, 1024), random_floats(50, 1024)]),
+        *(DeviceLaunch(f"boxes {swizzle}", "clusters", "boxes", unit_block, (128, 1, 1), [*maps, zeros(32, 32), *place])
           for swizzle, maps in zip((0, 128), boxes, strict=True)),
-        One("neighbours", "clusters", "neighbours", (8, 1, 1), (64, 1, 1),
+        DeviceLaunch("neighbours", "clusters", "neighbours", (8, 1, 1), (64, 1, 1),
             [zeros(8, 64, dtype="i4"), zeros(2, dtype="i4")]),
-        One("sent", "clusters", "sent", (4, 4, 1), (32, 1, 1), [zeros(512, dtype="i4")]),
-        *(One(f"wgmma {mode}", "warpgroups", "warpgroup", one, (128, 1, 1),
+        DeviceLaunch("sent", "clusters", "sent", (4, 4, 1), (32, 1, 1), [zeros(512, dtype="i4")]),
+        *(DeviceLaunch(f"wgmma {mode}", "warpgroups", "warpgroup", unit_block, (128, 1, 1),
               [zeros(64, 32), *small[:2], np.int32(mode)], **alike) for mode in (0, 1)),
-        One("wgmma turned", "warpgroups", "warpgroup_turned", one, (128, 1, 1), [zeros(64, 32), *small[2:]], **alike),
-        One("cooperative grid", "grids", "reversed", (20, 1, 1), (96, 1, 1),
+        DeviceLaunch("wgmma turned", "warpgroups", "warpgroup_turned", unit_block, (128, 1, 1),
+            [zeros(64, 32), *small[2:]], **alike),
+        DeviceLaunch("cooperative grid", "grids", "reversed", (20, 1, 1), (96, 1, 1),
             [zeros(1920, dtype="i4"), zeros(1920, dtype="i4")], options={"cooperative": True}),
     ]  # fmt: skip
 
 
-def _everyday() -> list[One]:
-    found = []
+def _everyday() -> list[DeviceLaunch]:
+    launches = []
     for name, (grid, block, *shared), arguments, _, tolerance in test_everyday.CASES:
         extents = test_everyday._three(grid), test_everyday._three(block)
-        found.append(
-            One(name, "everyday", name, *extents, arguments, tolerance, {"shared": shared[0] if shared else 0})
+        launches.append(
+            DeviceLaunch(name, "everyday", name, *extents, arguments, tolerance, {"shared": shared[0] if shared else 0})
         )
-    return found
+    return launches
 
 
-def _functions() -> list[One]:
+def _functions() -> list[DeviceLaunch]:
     halves = [zeros(48, dtype="f2"), zeros(96, dtype="f2"), np.ones(96, "u2")]
     return [
-        One(f"function {name}", "functions", name, (1, 1, 1), (96, 1, 1), arguments)
+        DeviceLaunch(f"function {name}", "functions", name, (1, 1, 1), (96, 1, 1), arguments)
         for name, arguments in (*(case[:2] for case in test_functions.CASES), ("halves", halves))
     ]
 
@@ -213,8 +242,8 @@ def main() -> None:
     from cuda.bindings import driver
 
     device = Device(driver)
-    for one in LAUNCHES:
-        one.there(device, one.copied())
+    for launch_ in LAUNCHES:
+        launch_.run_on_device(device, launch_.copy_arguments())
 
 
 if __name__ == "__main__":

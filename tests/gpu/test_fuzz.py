@@ -16,8 +16,10 @@ SEEDS = list(range(3_000_000, 3_000_050))
 
 def test_random_kernels(tmp_path: Path) -> None:
     """Fifty, every array, bit for bit; other seeds are other kernels."""
-    load_function.context()
+    load_function.current_context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)
-    wrong = {seed: found for seed in SEEDS if (found := ways.differences(ways.executor(ptx, seed), chip(seed)))}
+    wrong = {
+        seed: difference for seed in SEEDS if (difference := ways.differences(ways.executor(ptx, seed), chip(seed)))
+    }
     assert not wrong

@@ -22,7 +22,7 @@ COUNT = 1024
 def _launch(text: str, threads: int, arrays: list[Array]) -> None:
     import pycuda.driver as cuda
 
-    load_function.context()
+    load_function.current_context()
     function = cuda.module_from_buffer(text.encode()).get_function("snippet")
     function(*map(cuda.InOut, arrays), grid=(1, 1), block=(threads, 1, 1))
 
@@ -42,14 +42,14 @@ def _values(kind: str, place: int) -> Array:
     if kind == "bf16":
         return (_values("f32", place).view(np.uint32) >> 16).astype(np.uint16)
     if kind == "bf16x2":
-        low, high = (_values("bf16", 2 * place + each).astype(np.uint32) for each in (0, 1))
+        low, high = (_values("bf16", 2 * place + half).astype(np.uint32) for half in (0, 1))
         return low | (high << 16)
     size = int(kind[1:]) // 8
     if kind[0] != "f":
-        found = bits.astype(f"u{size}")
-        found[:256] >>= rng.integers(0, 8 * size, 256).astype(f"u{size}")
-        found[256:296] = rng.choice(np.array([0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1], found.dtype), 40)
-        return found.view(f"{'i' if kind[0] == 's' else 'u'}{size}")
+        values_ = bits.astype(f"u{size}")
+        values_[:256] >>= rng.integers(0, 8 * size, 256).astype(f"u{size}")
+        values_[256:296] = rng.choice(np.array([0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1], values_.dtype), 40)
+        return values_.view(f"{'i' if kind[0] == 's' else 'u'}{size}")
     real = bits.astype(f"u{size}").view(f"f{size}")
     limits = np.finfo(real.dtype)
     real[:400] = rng.normal(size=400) * 2.0 ** rng.integers(-12, 12, 400)
@@ -87,15 +87,15 @@ CASES: list[tuple[str, str, str]] = [
     ]),
     *((f"bfind.shiftamt.{kind} {{d}}, {{a}}", kind, "u32") for kind in ("u32", "s32", "u64", "s64")),
     *((f"bmsk.{mode}.b32 {{d}}, {{a}}, {{b}}", "u32", "u32") for mode in ("clamp", "wrap")),
-    *((f"{name}.{one}.{two} {{d}}, {{a}}, {{b}}, {{c}}", "u32", "s32")
-      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for one in ("u32", "s32") for two in ("u32", "s32")),
+    *((f"{name}.{first_type}.{two} {{d}}, {{a}}, {{b}}, {{c}}", "u32", "s32")
+      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for first_type in ("u32", "s32") for two in ("u32", "s32")),
     *((f"cvt.{mode}.tf32.f32 {{d}}, {{a}}", "f32", "u32") for mode in ("rna", "rn", "rz")),
     *((f"cvt.rn.bf16.{kind} {{d}}, {{a}}", kind, "u16") for kind in ("u32", "s32")),
     *((f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}", "f32", "u16") for kind in ("e4m3", "e5m2")),
     *((f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{a}}", "u32", "u16") for kind in ("e4m3", "e5m2")),
     *((f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", "u16", "u32") for kind in ("e4m3", "e5m2")),
-    *((f"vabsdiff4.u32.{one}.{two}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
-      for one in ("u32", "s32") for two in ("u32", "s32")),
+    *((f"vabsdiff4.u32.{one}.{second_type}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
+      for one in ("u32", "s32") for second_type in ("u32", "s32")),
 ]  # fmt: skip
 
 
@@ -107,19 +107,19 @@ def test_instruction(instruction: str, kind: str, result: str) -> None:
     dtype = {"bf16": "u2", "bf16x2": "u4"}.get(
         result
     ) or f"{ {'s': 'i'}.get(result[0], result[0]) }{int(result[1:]) // 8}"
-    here, there = (evaluate(instruction, operands, dtype, *launcher) for launcher in ([], [_launch]))
-    bits = f"u{here.itemsize}"
-    same = (here.view(bits) == there.view(bits)) | _both_nan(result, here, there)
-    assert same.all(), [(int(i), here[i], there[i]) for i in np.flatnonzero(~same)[:4]]
+    on_cpu, on_device = (evaluate(instruction, operands, dtype, *launcher) for launcher in ([], [_launch]))
+    bits = f"u{on_cpu.itemsize}"
+    is_equal = (on_cpu.view(bits) == on_device.view(bits)) | _both_nan(result, on_cpu, on_device)
+    assert is_equal.all(), [(int(i), on_cpu[i], on_device[i]) for i in np.flatnonzero(~is_equal)[:4]]
 
 
-def _both_nan(kind: str, one: Array, other: Array) -> Array:
+def _both_nan(kind: str, first: Array, second: Array) -> Array:
     if kind[0] == "f":
-        return np.isnan(one) & np.isnan(other)
-    halves = [each.view(np.uint16) & 0x7FFF for each in (one, other)]
+        return np.isnan(first) & np.isnan(second)
+    halves = [array_.view(np.uint16) & 0x7FFF for array_ in (first, second)]
     if kind == "bf16":
         return (halves[0] > 0x7F80) & (halves[1] > 0x7F80)
     if kind == "bf16x2":
-        alike = (one.view(np.uint16) == other.view(np.uint16)) | ((halves[0] > 0x7F80) & (halves[1] > 0x7F80))
+        alike = (first.view(np.uint16) == second.view(np.uint16)) | ((halves[0] > 0x7F80) & (halves[1] > 0x7F80))
         return np.asarray(alike.reshape(-1, 2).all(axis=1))
-    return np.zeros(len(one), bool)
+    return np.zeros(len(first), bool)

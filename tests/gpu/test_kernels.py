@@ -16,7 +16,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES, dtypes
-from tests.gpu.cases import SMALL, launches, of_all_kernels
+from tests.gpu.cases import SMALL, list_all_launches, list_launches
 from tests.gpu.harness import run_and_check
 
 pytestmark = pytest.mark.gpu
@@ -41,12 +41,15 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("flags", FLAG_SETS)
-@pytest.mark.parametrize("name", registry.current().kernels())
+@pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_awkward_shapes(name: str, flags: str) -> None:
     """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
-    mine = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
-    for dtype, arguments in (*mine, *((each.dtype, each.arguments) for each in launches(name, SMALL))):
-        run_and_check(registry.kernel(name), dtype, flags, **arguments)
+    awkward_ = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
+    for dtype, arguments in (
+        *awkward_,
+        *((launch_.dtype, launch_.arguments) for launch_ in list_launches(name, SMALL)),
+    ):
+        run_and_check(registry.find_kernel(name), dtype, flags, **arguments)
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
@@ -60,15 +63,15 @@ def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     ("tool", "summary"),
     [("memcheck", "ERROR SUMMARY: 0 errors"), ("racecheck", "RACECHECK SUMMARY: 0 hazards displayed")],
 )
-def test_sanitizer(tool: str, summary: str, held: Callable[[str, int, int], None]) -> None:
+def test_sanitizer(tool: str, summary: str, report_share: Callable[[str, int, int], None]) -> None:
     """The tool finds no error in small launches of every kernel in every dtype."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
-    words = [str(launch) for launch in of_all_kernels(SMALL)]
+    words = [str(launch) for launch in list_all_launches(SMALL)]
     command = [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "tests.gpu.harness", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(words)} launches" in done.stdout
     assert summary in done.stdout
-    held(f"launches without an error of {tool}", len(words), len(words))
+    report_share(f"launches without an error of {tool}", len(words), len(words))

@@ -19,8 +19,8 @@ EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"siz
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """A measuring process, which keeps the reference that all transposes share."""
-    with server.running():
+    """Run a measuring process, which keeps the reference that all transposes share."""
+    with server.start_server():
         yield
 
 
@@ -28,8 +28,8 @@ def _process() -> Iterator[None]:
 def test_more_than_two_to_the_31_elements(name: str) -> None:
     """Indices beyond 32 bits reach the right elements."""
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
-    assert np.prod(registry.kernel(name).arrays("int8", **launch.arguments)[1]) > 2**31
+    assert np.prod(registry.find_kernel(name).array_shapes("int8", **launch.arguments)[1]) > 2**31
     try:
-        assert session.measured(launch, samples=1).samples
+        assert session.measure_launch(launch, samples=1).samples
     except NotImplementedError as error:  # a GPU with less memory
         pytest.skip(str(error))

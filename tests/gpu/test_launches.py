@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.gpu.driver import Device
-from tests.gpu.launches import LAUNCHES, One, results
+from tests.gpu.launches import LAUNCHES, DeviceLaunch, list_arrays
 
 pytestmark = pytest.mark.gpu
 
@@ -14,25 +14,25 @@ pytestmark = pytest.mark.gpu
 #: that is no power of two, and weights of eight neighbours (docs/evidence/counter.md).
 DIFFER = {
     "compacted": 1.0,
-    **{one.name: 0.002 for one in LAUNCHES if "linear" in one.name and "19" in one.name},
-    **{one.name: 0.08 for one in LAUNCHES if one.name.startswith("fetch3") and "linear" in one.name},
+    **{launch_.name: 0.002 for launch_ in LAUNCHES if "linear" in launch_.name and "19" in launch_.name},
+    **{launch_.name: 0.08 for launch_ in LAUNCHES if launch_.name.startswith("fetch3") and "linear" in launch_.name},
 }
 
 
 @pytest.fixture(scope="module")
 def device() -> Device:
-    """The first device."""
+    """Return the first device."""
     return Device(pytest.importorskip("cuda.bindings.driver"))
 
 
-@pytest.mark.parametrize("one", LAUNCHES, ids=[one.name for one in LAUNCHES])
-def test_outputs(one: One, device: Device) -> None:
+@pytest.mark.parametrize("launch", LAUNCHES, ids=[launch.name for launch in LAUNCHES])
+def test_outputs(launch: DeviceLaunch, device: Device) -> None:
     """Every array that the launch reaches."""
-    here, there = one.copied(), one.copied()
-    one.here(here)
-    one.there(device, there)
-    for ours, theirs in zip(results(here), results(there), strict=True):
-        equal = ours == theirs
-        if ours.dtype.kind == "f":
-            equal = np.isclose(ours, theirs, rtol=one.tolerance, atol=one.tolerance, equal_nan=True)
-        assert np.count_nonzero(~equal) <= DIFFER.get(one.name, 0.0) * ours.size
+    on_cpu, on_device = launch.copy_arguments(), launch.copy_arguments()
+    launch.run_on_cpu(on_cpu)
+    launch.run_on_device(device, on_device)
+    for cpu_array, device_array in zip(list_arrays(on_cpu), list_arrays(on_device), strict=True):
+        equal = cpu_array == device_array
+        if cpu_array.dtype.kind == "f":
+            equal = np.isclose(cpu_array, device_array, rtol=launch.tolerance, atol=launch.tolerance, equal_nan=True)
+        assert np.count_nonzero(~equal) <= DIFFER.get(launch.name, 0.0) * cpu_array.size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelwatch.kernel import load_function
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 
 pytestmark = pytest.mark.gpu
@@ -17,19 +17,23 @@ def test_product(product: Product) -> None:
     """The same registers go in; the chip sums fewer bits than float64 has."""
     import pycuda.driver as cuda
 
-    load_function.context()
+    load_function.current_context()
     registers, _ = product.inputs()
-    here = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
-    there = here.copy()
-    run(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [here, *registers])
+    on_cpu = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
+    on_device = on_cpu.copy()
+    execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [on_cpu, *registers])
     module = cuda.module_from_buffer(product.text().encode())
-    module.get_function("snippet")(cuda.InOut(there), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
+    module.get_function("snippet")(cuda.InOut(on_device), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
     if product.types[0] in ("s32", "f64"):
-        np.testing.assert_array_equal(here, there)
+        np.testing.assert_array_equal(on_cpu, on_device)
         return
     bits = product.bits("d")
-    ours, theirs = (ELEMENTS[product.types[0]][1](each.view(f"u{bits // 8}")) for each in (here, there))
-    np.testing.assert_allclose(ours, theirs, rtol=2e-3 if bits == 16 else 1e-5, atol=2e-2 if bits == 16 else 1e-3)
+    cpu_values, device_values = (
+        ELEMENTS[product.types[0]][1](words.view(f"u{bits // 8}")) for words in (on_cpu, on_device)
+    )
+    np.testing.assert_allclose(
+        cpu_values, device_values, rtol=2e-3 if bits == 16 else 1e-5, atol=2e-2 if bits == 16 else 1e-3
+    )
 
 
 @pytest.mark.parametrize("kind", ["f16", "f32"])
@@ -38,9 +42,9 @@ def test_quad_pairs(layouts: str, kind: str) -> None:
     """The chip puts each element of the four products of ``m8n8k4`` where the formulas do."""
     import pycuda.driver as cuda
 
-    load_function.context()
-    text, registers, wanted = quad_pairs(layouts, kind)
-    out = np.zeros_like(wanted)
+    load_function.current_context()
+    text, registers, expected_ = quad_pairs(layouts, kind)
+    out = np.zeros_like(expected_)
     kernel = cuda.module_from_buffer(text.encode()).get_function("snippet")
     kernel(cuda.Out(out), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
-    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(out, expected_)

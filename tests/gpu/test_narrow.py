@@ -16,7 +16,7 @@ import pytest
 from experiments import nsight
 from kernelwatch.config.project_root import ROOT
 from tests.gpu.driver import Device
-from tests.gpu.launches import cubin
+from tests.gpu.launches import compile_cubin
 from tests.ptxcount.narrow import LAUNCHES, METRICS, compare_counts
 
 pytestmark = [
@@ -25,14 +25,14 @@ pytestmark = [
 ]
 
 
-def test_counters(held: Callable[[str, int, int], None]) -> None:
+def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     """Requests, sectors and wavefronts of each launch are the device's."""
     metrics = ",".join(metric for names in METRICS.values() for metric in names)
     options = nsight.OPTIONS.replace("--profile-from-start off ", "").split()
     command = ["ncu", *options, "--metrics", metrics, sys.executable, "-m", "tests.gpu.test_narrow"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
-    names, readings = nsight._read(done.stdout.splitlines())
+    names, readings = nsight._parse_readings(done.stdout.splitlines())
     assert names == [launch.kernel for launch in LAUNCHES]
     measured = {
         launch.name: {name: sum(reading[metric] for metric in METRICS[name]) for name in launch.counters}
@@ -40,7 +40,7 @@ def test_counters(held: Callable[[str, int, int], None]) -> None:
     }
     wrong = compare_counts(measured)
     total = sum(len(launch.counters) for launch in LAUNCHES)
-    held("counters of half atomics and constant memory equal to the chip's", total - len(wrong), total)
+    report_share("counters of half atomics and constant memory equal to the chip's", total - len(wrong), total)
     assert not wrong, "\n".join(wrong)
 
 
@@ -50,8 +50,8 @@ def main() -> None:
 
     device = Device(driver)
     for launch in LAUNCHES:
-        arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in launch.arguments]
-        device.run(cubin("narrow", "sm_90"), launch.kernel, (1, 1, 1), (32, 1, 1), arguments)
+        arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in launch.arguments]
+        device.run(compile_cubin("narrow", "sm_90"), launch.kernel, (1, 1, 1), (32, 1, 1), arguments)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from tests.cases import COVERING_TRANSPOSES
-from tests.gpu.cases import LARGE, SMALL, of_all_kernels
+from tests.gpu.cases import LARGE, SMALL, list_all_launches
 
 pytestmark = [
     pytest.mark.gpu,
@@ -52,25 +52,25 @@ LONGER = 1.2e-6
 FARTHER = {"transpose_serial": 0.08, "transpose_row_per_thread": 0.1, "transpose_read_coalesced": 0.12}
 
 
-def allowed(name: str, ours: int, launch: Launch) -> tuple[float, float]:
+def allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
     """Return the least and the most that the chip may read where we count `ours`."""
     if not name.endswith("wavefronts"):
-        return ours, ours
+        return counted, counted
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
-        return 1, ours
-    if registry.kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
-        return ours, float("inf")
-    return (0.95 * ours, 1.08 * ours) if "load" in name else (ours, ours)
+        return 1, counted
+    if registry.find_kernel(launch.kernel).useful_bytes(launch.dtype, **launch.arguments) > MANY:
+        return counted, float("inf")
+    return (0.95 * counted, 1.08 * counted) if "load" in name else (counted, counted)
 
 
 def _totals(launch: Launch) -> dict[str, int]:
-    return transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
+    return transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
 
 
-def test_counters(held: Callable[[str, int, int], None]) -> None:
+def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     """Whatever differs by more than is allowed is named, with our number and the chip's."""
     launches = [
-        *of_all_kernels(SMALL),
+        *list_all_launches(SMALL),
         *(Launch.parse(f"{name} rows=4096 columns=4096") for name in COVERING_TRANSPOSES),
     ]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -78,25 +78,29 @@ def test_counters(held: Callable[[str, int, int], None]) -> None:
         readings = nsight.profile(launches, list(METRICS.values()))
         counts = list(counting)
     wrong, exact = [], 0
-    for launch, ours, (chip,) in zip(launches, counts, readings, strict=True):
+    for launch, counted, (chip,) in zip(launches, counts, readings, strict=True):
         for name, metric in METRICS.items():
-            least, most = allowed(name, ours[name], launch)
+            least, most = allowed_range(name, counted[name], launch)
             if not least <= chip[metric] <= most:
-                wrong.append(f"{launch}: {name} {ours[name]}, the chip {chip[metric]:g}")
-        exact += all(ours[name] == chip[metric] for name, metric in METRICS.items() if "wavefronts" not in name)
-    held("launches with the chip's requests, sectors and lines", exact, len(launches))
+                wrong.append(f"{launch}: {name} {counted[name]}, the chip {chip[metric]:g}")
+        exact += all(counted[name] == chip[metric] for name, metric in METRICS.items() if "wavefronts" not in name)
+    report_share("launches with the chip's requests, sectors and lines", exact, len(launches))
     assert not wrong, "\n".join(wrong)
 
 
-def test_bias(held: Callable[[str, int, int], None]) -> None:
+def test_bias(report_share: Callable[[str, int, int], None]) -> None:
     """Isolated times lie within 5 % or 0.5 µs of Nsight Compute's, but for what is explained."""
-    found = list(bias.measure(of_all_kernels(LARGE)[::2], ["isolated"]))
-    print(bias.report(found))
-    held("isolated times within 5 % or 0.5 µs of Nsight Compute's", sum(each.acceptable for each in found), len(found))
-    most = [100 * FARTHER.get(Launch.parse(each.launch).kernel, 0) for each in found]
+    biases = list(bias.measure_biases(list_all_launches(LARGE)[::2], ["isolated"]))
+    print(bias.format_report(biases))
+    report_share(
+        "isolated times within 5 % or 0.5 µs of Nsight Compute's",
+        sum(bias_.is_acceptable for bias_ in biases),
+        len(biases),
+    )
+    most = [100 * FARTHER.get(Launch.parse(bias_.launch).kernel, 0) for bias_ in biases]
     explained = [
-        -LONGER <= each.seconds - each.nsight < 0 or 0 < each.percent <= percent
-        for each, percent in zip(found, most, strict=True)
+        -LONGER <= bias_.seconds - bias_.nsight < 0 or 0 < bias_.percent <= percent
+        for bias_, percent in zip(biases, most, strict=True)
     ]
-    unexplained = [each for each, why in zip(found, explained, strict=True) if not (each.acceptable or why)]
-    assert not unexplained, bias.report(unexplained)
+    unexplained = [bias_ for bias_, why in zip(biases, explained, strict=True) if not (bias_.is_acceptable or why)]
+    assert not unexplained, bias.format_report(unexplained)

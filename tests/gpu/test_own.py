@@ -12,7 +12,7 @@ import pytest
 from kernelwatch import Kernel
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import server, session
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ArrayArgument
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
-    """What a measuring process says of the device."""
-    with server.running() as facts:
+    """Yield the facts that a measuring process reports of the device."""
+    with server.start_server() as facts:
         yield facts
 
 
-def _measured(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Outcome:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
-    return session.measured(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
+def _measure(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how: Any) -> JobOutcome:
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return session.measure_launch(Launch(kernel.name, case.dtype, arguments=case.extents), **{"samples": 3, **how})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -45,16 +45,18 @@ def test_timed_verified_refused(
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     right = case.kernel(case.text, tmp_path)
-    outcomes = [_measured(right, case, monkeypatch, isolated=isolated) for isolated in (False, True)]
+    outcomes = [_measure(right, case, monkeypatch, isolated=isolated) for isolated in (False, True)]
     row, alone, copy = map(np.median, (outcomes[0].samples, outcomes[1].samples, outcomes[0].copies))
     useful = right.useful_bytes(case.dtype, **case.extents)
-    arrays = [each for each in right.bound(case.dtype, **case.extents) if isinstance(each, ArrayArgument)]
-    written = sum(each.nbytes for each in arrays if each.is_written)
+    arrays = [
+        argument for argument in right.bind_arguments(case.dtype, **case.extents) if isinstance(argument, ArrayArgument)
+    ]
+    written = sum(array_.nbytes for array_ in arrays if array_.is_written)
     kept = min(written, facts["l2_bytes"]) * copy / useful
     print(f"TIMED {name:60} {row * 1e6:9.2f} us {alone * 1e6:9.2f} us alone, {kept * 1e6:.2f} us to write back")
     assert 5e-7 < row < 1.05 * alone + kept
     wrong = case.kernel(case.text.replace(*case.wrong), tmp_path)
     with pytest.raises(WrongOutputError, match=wrong.name):
-        _measured(wrong, case, monkeypatch, samples=1)
+        _measure(wrong, case, monkeypatch, samples=1)
     wrong.reference = None
-    assert _measured(wrong, case, monkeypatch, samples=1).samples
+    assert _measure(wrong, case, monkeypatch, samples=1).samples

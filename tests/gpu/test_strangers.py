@@ -29,7 +29,7 @@ CHANGES = (
 )
 
 
-def _made(name: str, folder: Path) -> tuple[Project, list[str]]:
+def _make_project(name: str, folder: Path) -> tuple[Project, list[str]]:
     stranger = STRANGERS[name]
     text = stranger.benchmarks
     for old, new in CHANGES:
@@ -48,21 +48,25 @@ def _made(name: str, folder: Path) -> tuple[Project, list[str]]:
 def _times(project: Project) -> Iterator[tuple[str, str, float]]:
     """Yield commit, benchmark and median in seconds of all that is stored."""
     for path in sorted(project.path.glob("results*/*/????????-*.json")):
-        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for name, row in held["results"].items():
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for name, row in document["results"].items():
             if name.startswith("time_kernel"):
-                yield held["commit_hash"], name, float(np.mean([each for each in row[0] if each is not None]))
+                yield (
+                    document["commit_hash"],
+                    name,
+                    float(np.mean([seconds_ for seconds_ in row[0] if seconds_ is not None])),
+                )
 
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One environment of asv's, which all copy."""
-    project, _ = _made("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
+    project, _ = _make_project("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
     environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):
-            paths = [each for each in sys.path if each and each != os.environ["ASV_PYTHONPATH"]]
-            (folder / "host.pth").write_text("".join(f"{each}\n" for each in paths), encoding="utf-8")
+            paths = [path_ for path_ in sys.path if path_ and path_ != os.environ["ASV_PYTHONPATH"]]
+            (folder / "host.pth").write_text("".join(f"{path_}\n" for path_ in paths), encoding="utf-8")
             for package in Path(os.environ["ASV_PYTHONPATH"]).iterdir():  # asv takes that folder away
                 if not (folder / package.name).exists():
                     (folder / package.name).symlink_to(package)
@@ -77,15 +81,15 @@ def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) 
         done = subprocess.run(probe, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"Numba compiles nothing here: {done.stderr.strip().rpartition(chr(10))[2]}")
-    project, commits = _made(name, tmp_path)
+    project, commits = _make_project(name, tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}..{commits[2]}")
     assert run.returncode == 0, run.stdout + run.stderr
     worse = project.run("kernelwatch", "compare", commits[1], commits[2])
     times = {(commit, benchmark): seconds for commit, benchmark, seconds in _times(project)}
-    for benchmark in sorted({each for _, each in times}):
-        before, after = (times[commit, benchmark] * 1e6 for commit in commits[1:3])
-        print(f"ASV {name:34} {benchmark:46} {before:9.2f} us -> {after:9.2f} us")
+    for benchmark in sorted({benchmark_ for _, benchmark_ in times}):
+        coalesced, spoiled = (times[commit, benchmark] * 1e6 for commit in commits[1:3])
+        print(f"ASV {name:34} {benchmark:46} {coalesced:9.2f} us -> {spoiled:9.2f} us")
     print(f"ASV {name:34} compare: {worse.stdout.splitlines()[0] if worse.stdout else worse.stderr}")
     assert times
     assert worse.returncode == 1, worse.stdout + worse.stderr

@@ -14,7 +14,7 @@ from kernelwatch.benchmarks import timed
 from kernelwatch.benchmarks.timed import Timed
 from kernelwatch.instrument import server, session, stopping_rule
 from kernelwatch.instrument.client import MeasuringError
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Kernel, Launch
 from kernelwatch.suite import registry
@@ -24,10 +24,10 @@ from tests.wrong_kernels import FAULTY, WRITING, WRONG
 pytestmark = pytest.mark.gpu
 
 
-def _of(timed_class: type[Timed], params: tuple[object, ...]) -> Outcome:
+def _measure_timed(timed_class: type[Timed], params: tuple[object, ...]) -> JobOutcome:
     """Measure a configuration of a class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
-    return session.outcome(timed.described(timed_class.sweep, timed_class.sweep.launch(point)))
+    return session.measure_description(timed.describe_job(timed_class.sweep, timed_class.sweep.launch(point)))
 
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
@@ -38,14 +38,14 @@ LIMIT = 3.0
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """A measuring process."""
-    with server.running(limit=LIMIT):
+    """Run a measuring process."""
+    with server.start_server(limit=LIMIT):
         yield
 
 
-def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
-    return session.measured(Launch(kernel.name, arguments=arguments))
+def _measure(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return session.measure_launch(Launch(kernel.name, arguments=arguments))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_wrong_kernels_are_rejected(
 ) -> None:
     """Each wrong kernel is rejected by its name, with its times, and in the tests' own harness."""
     with pytest.raises(WrongOutputError, match=message):
-        _measured(kernel, arguments, monkeypatch)
+        _measure(kernel, arguments, monkeypatch)
     with pytest.raises(WrongOutputError, match=kernel.name):
         run_and_check(kernel, "float32", "-Xptxas -O3", **arguments)
 
@@ -65,30 +65,30 @@ def test_wrong_kernels_are_rejected(
 def test_a_fault_costs_one_configuration(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ends a context or does not end says so; the next process measures what comes next."""
+    """A job that ends a context, or does not end, fails; the next process measures the next one."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
-        _measured(kernel, arguments, patched)
-    assert session.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
+        _measure(kernel, arguments, patched)
+    assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
 def test_samples_are_taken(timed_class: type[Timed]) -> None:
     """As many positive times as are asked for, each with a copy's beside it."""
-    found = _of(timed_class, TILE)
-    assert stopping_rule.FEWEST <= len(found.samples) == len(found.copies) <= stopping_rule.MOST
-    assert all(1e-7 < seconds < 1e-3 for seconds in (*found.samples, *found.copies))
+    outcome_ = _measure_timed(timed_class, TILE)
+    assert stopping_rule.MIN_SAMPLES <= len(outcome_.samples) == len(outcome_.copies) <= stopping_rule.MAX_SAMPLES
+    assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome_.samples, *outcome_.copies))
 
 
 def test_an_isolated_launch_takes_longer() -> None:
     """Launches back to back overlap; one by itself pays for its beginning and its end."""
-    alone, in_a_row = (min(_of(each, TILE).samples) for each in (IsolatedTranspose, Transpose))
+    alone, in_a_row = (min(_measure_timed(timed_class, TILE).samples) for timed_class in (IsolatedTranspose, Transpose))
     assert alone > in_a_row
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
 def test_device_copy(length: int) -> None:
     """The control copies all bytes that it is asked for."""
-    assert _of(DeviceCopy, (f"1x{length}", "int8")).samples
+    assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
 def test_the_ratio_needs_no_timed_benchmark_before() -> None:
@@ -96,7 +96,7 @@ def test_the_ratio_needs_no_timed_benchmark_before() -> None:
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
-    assert stopping_rule.FEWEST <= len(ratios) <= stopping_rule.MOST
+    assert stopping_rule.MIN_SAMPLES <= len(ratios) <= stopping_rule.MAX_SAMPLES
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
 
@@ -114,6 +114,6 @@ def test_the_ratio_needs_no_timed_benchmark_before() -> None:
     ],
 )
 def test_skips(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
-    """What cannot run here is skipped with the reason."""
+    """A job that cannot run here is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
-        _of(timed_class, params)
+        _measure_timed(timed_class, params)

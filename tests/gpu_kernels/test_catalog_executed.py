@@ -14,7 +14,7 @@ from kernelwatch import Kernel
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import KernelFaultError, ReadOnlyError
 from tests.cases import (
@@ -38,17 +38,17 @@ BESIDE = (17, 33)
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All numbers of rows and of columns to 64 in float32: the output, and the requests of each part of a tile."""
-    text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
+    text, spec = transactions.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     one_way = list(itertools.product(range(1, SIDE + 1), BESIDE))
     for rows, columns in (*one_way, *((columns, rows) for rows, columns in one_way)):
-        given = source[: rows * columns].reshape(rows, columns)
+        matrix = source[: rows * columns].reshape(rows, columns)
         output = np.zeros((columns, rows), np.float32)
-        geometry = spec.geometry("float32", rows=rows, columns=columns)
-        args: list[Argument] = [output, given.copy(), np.int64(rows), np.int64(columns)]
-        counters = run(text, kernel, geometry.grid, geometry.block, args, races="error")
-        assert (output == given.T).all(), (rows, columns)
+        geometry = spec.compute_geometry("float32", rows=rows, columns=columns)
+        args: list[Argument] = [output, matrix.copy(), np.int64(rows), np.int64(columns)]
+        counters = execute_kernel(text, kernel, geometry.grid, geometry.block, args, races="error")
+        assert (output == matrix.T).all(), (rows, columns)
         if spec.tile is None:  # an element a thread
             long, wide = (rows, columns) if reads_rows else (columns, rows)
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
@@ -56,9 +56,9 @@ def test_every_small_transpose(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
 def test_every_tiny_transpose(kernel: str) -> None:
-    """Where threads walk, all shapes from 1 x 1 to 6 x 6."""
+    """The kernel walks all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
-        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
+        assert transactions.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
 
 
 #: Every shape in float32, every third in each other dtype; a GPU runs all.
@@ -72,16 +72,18 @@ AWKWARD_BY_TURNS = [
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """Every kernel is right at the edges of its blocks and tiles, and in every dtype; what it must not write stays."""
-    assert transactions.count(kernel, dtype, **arguments).problem is None
+    assert transactions.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
-    arguments = next(each for each in reversed(awkward(kernel)) if steps_a_thread(kernel, each) <= MOST_STEPS)
+    arguments = next(
+        candidate for candidate in reversed(awkward(kernel)) if steps_a_thread(kernel, candidate) <= MOST_STEPS
+    )
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
-    assert transactions.count(kernel, dtype, flag_set, **arguments).problem is None
+    assert transactions.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
 #: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
@@ -102,31 +104,31 @@ FOUND = {
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
-        said = transactions.count(kernel, "float32", **arguments).problem
+        problem = transactions.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
-        said = str(fault)
-    assert said is not None
-    assert FOUND[kernel.name] in said
+        problem = str(fault)
+    assert problem is not None
+    assert FOUND[kernel.name] in problem
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The executor names the line and the argument: the last one before the numbers."""
-    last = len(kernel.arrays(**arguments)) - 1
+    last = len(kernel.array_shapes(**arguments)) - 1
     written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
-        transactions.count(kernel, "float32", **arguments)
+        transactions.count_launch(kernel, "float32", **arguments)
 
 
 def test_rows_beyond_a_grids_y() -> None:
     """A matrix so tall that blocks go on along z."""
     rows = 32 * 65535 + 5
-    result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
+    result = transactions.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem is None
 
 
-def _gathered(sectors: int) -> float:
+def _count_gathered_sectors(sectors: int) -> float:
     """Sectors a request: of indices 4, of 32 random elements those that are met of so many."""
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
@@ -136,8 +138,8 @@ COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
     "row_sum rows=1 columns=1 float32": {"load_sectors": 1, "store_sectors": 1},
-    "gather size=4096 float32": {"load_sectors": _gathered(512), "store_sectors": 4, "store_lines": 1},
-    "gather size=4096 float64": {"load_sectors": _gathered(1024), "store_sectors": 8, "store_lines": 2},
+    "gather size=4096 float32": {"load_sectors": _count_gathered_sectors(512), "store_sectors": 4, "store_lines": 1},
+    "gather size=4096 float64": {"load_sectors": _count_gathered_sectors(1024), "store_sectors": 8, "store_lines": 2},
     "histogram size=4101 bins=64 int8": {"load_sectors": 1, "load_lines": 1, "store_sectors": 0},
 }
 
@@ -145,6 +147,6 @@ COUNTED: dict[str, dict[str, float]] = {
 @pytest.mark.parametrize("text", COUNTED)
 def test_counted(text: str) -> None:
     """Outputs are the references'; sectors and lines are what the addresses say."""
-    found = transactions.outcomes([Launch.parse(text)])[str(Launch.parse(text))]
-    assert (found.failure, found.missing) == ("", "")
-    assert {name: found.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)
+    outcome = transactions.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
+    assert (outcome.failure, outcome.missing) == ("", "")
+    assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

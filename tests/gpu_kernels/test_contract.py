@@ -1,4 +1,4 @@
-"""What a kernel is, and may be: names that packages rely on, geometry, traffic, dtypes, and the refusal of the rest."""
+"""The contract of a kernel: names that packages rely on, geometry, traffic, dtypes, and refusals."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skip_reasons
 from kernelwatch.kernel import Array, Operation, Row, geometry
-from kernelwatch.kernel.arguments import ArrayArgument, ScalarArgument, Taken, dtype_of, laid_out
+from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments, to_dtype
 from kernelwatch.kernel.geometry import Extent, Geometry
-from kernelwatch.kernel.launch import words
+from kernelwatch.kernel.launch import split_flags
 from kernelwatch.suite import registry
 
 #: What packages of commits import whose rows are the library's: these names stay.
@@ -67,14 +67,18 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
     today = KERNELS[name]
     file = Path("/site/gpu_kernels/kernels", today.source.name)
     old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
-    given = {each: 33 + place for place, each in enumerate(old.parameters)}
-    counted = [transactions.count(each, dtype, **given) for each in (old, today)]
-    assert [each.problem for each in counted] == [None, None]
+    arguments = {name_: 33 + place for place, name_ in enumerate(old.parameters)}
+    counted = [transactions.count_launch(kernel_, dtype, **arguments) for kernel_ in (old, today)]
+    assert [counted_launch.problem for counted_launch in counted] == [None, None]
     assert counted[0].counters.totals() == counted[1].counters.totals()
     facts = []
-    for each in (old, today):
-        numbers = [each.geometry(dtype, **given), each.useful_bytes(dtype, **given), each.flops(**given)]
-        facts.append([*numbers, each.arrays(dtype, **given), each.cubin(dtype, arch="sm_90")])
+    for kernel_ in (old, today):
+        numbers = [
+            kernel_.compute_geometry(dtype, **arguments),
+            kernel_.useful_bytes(dtype, **arguments),
+            kernel_.flops(**arguments),
+        ]
+        facts.append([*numbers, kernel_.array_shapes(dtype, **arguments), kernel_.compile_cubin(dtype, arch="sm_90")])
     assert facts[0] == facts[1]
 
 
@@ -82,20 +86,20 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
 def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of before contract 3, and of its first day, with a reason: no benchmark of them fails."""
 
-    def imported(_: str) -> Any:
+    def import_module(_: str) -> Any:
         if isinstance(package, Exception):
             raise package
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
-    monkeypatch.setattr(importlib, "import_module", imported)
-    monkeypatch.setattr(registry, "current", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
-    reason = "its package has no kernels of kernelwatch's"
-    with pytest.raises(NotImplementedError, match=reason), skip_reasons.of_unknown_names():
-        registry.kernel("offset_copy")
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    monkeypatch.setattr(registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
+    reason = "the package defines no kernelwatch kernels"
+    with pytest.raises(NotImplementedError, match=reason), skip_reasons.skip_unknown_names():
+        registry.find_kernel("offset_copy")
 
 
 def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
-    """Sums of `count` squares each."""
+    """Make a kernel with sums of `count` squares each."""
     body = (
         "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
     )
@@ -126,7 +130,7 @@ def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) 
 )
 def test_every_dtype_computes(dtype: str, arch: str) -> None:
     """By CUDA's own headers where C++ has no such type; as machine code of its own."""
-    assert _sums().cubin(dtype, arch=arch).resources.registers > 0
+    assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
 
 
 def test_a_half_is_near() -> None:
@@ -136,10 +140,10 @@ def test_a_half_is_near() -> None:
         assert arrays["in"].dtype == np.float64
         return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
 
-    for bound, said in ((64, None), (0.01, "of out is")):
+    for bound, message in ((64, None), (0.01, "of out is")):
         kernel = _sums(ulp={"float16": bound}, reference=sums)
-        found = transactions.count(kernel, "float16", size=64, count=400).problem
-        assert found is None if said is None else said in str(found)
+        problem = transactions.count_launch(kernel, "float16", size=64, count=400).problem
+        assert problem is None if message is None else message in str(problem)
 
 
 #: Kernel, dtype, arguments -> grid and block, x first, and the bytes and operations that are useful.
@@ -199,7 +203,7 @@ def test_launches(
 ) -> None:
     """The grid covers every element with whole blocks, within CUDA's limits; each counts once in and once out."""
     kernel = KERNELS[name]
-    assert kernel.geometry(dtype, **arguments) == Geometry(grid, block)
+    assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)
 
 
@@ -227,7 +231,7 @@ BY_ITEMSIZE: dict[str, Any] = {
 def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
     """Tiles apart from threads, one block, a thread a row, blocks that stay, all by item size."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
-    assert kernel.geometry(f"f{itemsize}", **SIDES) == expected
+    assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 
 
 def test_what_numba_takes() -> None:
@@ -235,8 +239,10 @@ def test_what_numba_takes() -> None:
     kernel = Kernel(
         "k", numba_arguments(outputs("out", "rows columns"), "rows", "columns"), 32, over=("rows",), file="k.cu"
     )
-    taken = [getattr(each, "value", each.name) for each in kernel.bound("float64", rows=3, columns=5)]
-    assert taken == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
+    bound_values = [
+        getattr(argument, "value", argument.name) for argument in kernel.bind_arguments("float64", rows=3, columns=5)
+    ]
+    assert bound_values == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +259,7 @@ def test_what_numba_takes() -> None:
 def test_blocks_that_depend_on_nothing(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
     """Threads and dynamic shared memory of a block, where no launch must say how long something is."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
-    assert kernel.fixed("float32") == fixed
+    assert kernel.find_fixed_block("float32") == fixed
 
 
 #: Arguments that are refused, in int8, or complex128 -> with what was given, what is allowed, and what to do.
@@ -278,14 +284,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
 def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
     """An array that fits in int8, up to the last byte that there is, may outgrow 64-bit addressing in complex128."""
-    KERNELS["offset_copy"].bound("int8", size=1, offset=2**63 - 2)
-    KERNELS["stride_copy"].bound("int8", size=2, stride=2**60)
+    KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
+    KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
     dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
     with pytest.raises(ArgumentError, match=message):
-        KERNELS[name].bound(dtype, **arguments), KERNELS[name].geometry(dtype, **arguments)
+        KERNELS[name].bind_arguments(dtype, **arguments), KERNELS[name].compute_geometry(dtype, **arguments)
 
 
-def _of_length(shape: Any) -> Kernel:
+def _make_kernel_of_length(shape: Any) -> Kernel:
     return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
 
 
@@ -293,7 +299,13 @@ def test_a_length_at_several_places() -> None:
     """A square product takes its side three times; two other arguments of one name are refused."""
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)
-    assert [getattr(each, "value", each.name) for each in square.bound("float32", n=4)] == ["c", "a", 4, 4, 4]
+    assert [getattr(argument, "value", argument.name) for argument in square.bind_arguments("float32", n=4)] == [
+        "c",
+        "a",
+        4,
+        4,
+        4,
+    ]
     for twice in ([inputs("c", "n")], [scalar("n", "int32"), "n"], ["c"]):
         with pytest.raises(ArgumentError, match="two arguments have the same name; given: "):
             Kernel("k", [outputs("c", "n"), *twice], 32, over=("n",), file="k.cu")
@@ -309,7 +321,7 @@ def _without_memory() -> Any:
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
         (_without_memory, MemoryError, "no room"),
         (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
-        (lambda a: a[1:], ArgumentError, r"gives output the shape \(3,\), which has \(4,\)"),
+        (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )
 def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception], message: str) -> None:
@@ -317,23 +329,39 @@ def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception],
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
     add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
     with pytest.raises(error, match=message):
-        add.expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
+        add.compute_expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: registry.kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
-        (lambda: dtype_of("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
-        (lambda: dtype_of(object), UnknownDtypeError, "holds Python objects"),
-        (lambda: words("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
-        (lambda: _of_length("n-5").bound("int8", n=5), ArgumentError, r"is \(0,\) here; lengths are positive integers"),
-        (lambda: _of_length(lambda n: (n / 2,)).bound("int8", n=5), ArgumentError, r"is \(2.5,\) here; lengths are"),
-        (lambda: outputs("x", "n", values="nothing"), ArgumentError, "values are bits, exact, random, zeros or a func"),
-        (lambda: _sums(("int8", "int16")).element("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
-        (lambda: _sums().options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
         (
-            lambda: KERNELS["offset_copy"].options("S3"),
+            lambda: registry.find_kernel("nope"),
+            UnknownKernelError,
+            "kernel 'nope' is not known; allowed are offset_copy",
+        ),
+        (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
+        (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
+        (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
+        (
+            lambda: _make_kernel_of_length("n-5").bind_arguments("int8", n=5),
+            ArgumentError,
+            r"is \(0,\) here; lengths are positive integers",
+        ),
+        (
+            lambda: _make_kernel_of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
+            ArgumentError,
+            r"is \(2.5,\) here; lengths are",
+        ),
+        (lambda: outputs("x", "n", values="nothing"), ArgumentError, "values are bits, exact, random, zeros or a func"),
+        (
+            lambda: _sums(("int8", "int16")).check_dtype("int32"),
+            UnknownDtypeError,
+            "sums has no int32; it has int8, int16",
+        ),
+        (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
+        (
+            lambda: KERNELS["offset_copy"].nvcc_options("S3"),
             UnknownDtypeError,
             "of 3 bytes have no C\\+\\+ type",
         ),
@@ -346,7 +374,7 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "taken", "found"),
+    ("value", "type_text", "expected"),
     [
         (5, "u4", np.uint32(5)),
         (-1, "u4", np.int32(-1)),
@@ -359,22 +387,22 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
         (0.5, "f4", np.float32(0.5)),
     ],
 )
-def test_values(value: float, taken: str, found: np.generic | None) -> None:
+def test_values(value: float, type_text: str, expected: np.generic | None) -> None:
     """A number has the type that the entry point takes; PTX does not tell signed from unsigned ones."""
-    one = ScalarArgument("n", value)
-    if found is None:
-        with pytest.raises(ArgumentError, match=r"n: .* is no "):
-            one.typed(np.dtype(taken))
+    argument = ScalarArgument("n", value)
+    if expected is None:
+        with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
+            argument.to_numpy(np.dtype(type_text))
     else:
-        typed = one.typed(np.dtype(taken))
-        assert (typed, typed.dtype) == (found, found.dtype)
+        typed = argument.to_numpy(np.dtype(type_text))
+        assert (typed, typed.dtype) == (expected, expected.dtype)
 
 
 def test_what_numba_takes_of_an_array() -> None:
     """Two addresses of Python's, elements, an element's bytes, the address, lengths and strides in bytes."""
     arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
-    bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bound("int8", h=3, w=5)
-    values = [each.value if isinstance(each, ScalarArgument) else each.shape for each in bound]
+    bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bind_arguments("int8", h=3, w=5)
+    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
     assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
 
 
@@ -382,12 +410,12 @@ def test_arguments_lie_as_an_entry_point_takes_them() -> None:
     """Each at a multiple of its alignment; what does not fit is told."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
-    taken: list[Taken] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
+    layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
     bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
-    packed, places = laid_out(bound, taken)
+    packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
     assert places == (8,)
     with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
-        laid_out(bound, taken[:3])
+        pack_arguments(bound, layout[:3])
     with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
-        laid_out([ScalarArgument("y", 0.5, np.dtype("f8"))], taken[2:3])
+        pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])

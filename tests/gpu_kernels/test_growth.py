@@ -75,26 +75,26 @@ END = "    )\n}\n"
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Few kernels of the project with all of these, counted, compiled and published; nothing else in it is changed."""
     kernels_at_last = (*SMALL_KERNELS, "subtract")
-    made = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES)
-    made.commit("as it is")
-    kernels = made.path / "gpu_kernels"
+    grown = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES)
+    grown.commit("as it is")
+    kernels = grown.path / "gpu_kernels"
     (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
-    made.replace("gpu_kernels/catalog.py", END, f"{SUBTRACT_ROW}{END}")
+    grown.replace("gpu_kernels/catalog.py", END, f"{SUBTRACT_ROW}{END}")
     with (kernels / "references.py").open("a", encoding="utf-8") as file:
         file.write(SUBTRACT_REFERENCE)
     for module, text in SUBTRACT_CLASSES.items():
-        with (made.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
+        with (grown.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
-    made.commit("grown")
-    run = made.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
+    grown.commit("grown")
+    run = grown.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
-    publish = made.python("kernelwatch", "site")
+    publish = grown.python("kernelwatch", "site")
     assert publish.returncode == 0, publish.stdout + publish.stderr
-    return made
+    return grown
 
 
-def _stored(repository: Repository) -> list[dict[str, Any]]:
-    """What asv stored of each commit, oldest first."""
+def _read_stored(repository: Repository) -> list[dict[str, Any]]:
+    """Return the documents that asv stored of each commit, oldest first."""
     commits = repository.git("rev-list", "--reverse", "HEAD").split()
     return [
         json.loads(path.read_text()) for commit in commits for path in repository.results.glob(f"*/{commit[:8]}-*.json")
@@ -109,7 +109,7 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
 
 def test_counted_compiled_shown(repository: Repository) -> None:
     """Registers for the architecture, and sectors; in the pieces that each page reads, and with its source lines."""
-    newest = _stored(repository)[-1]
+    newest = _read_stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
     sectors = _values(newest, "track_counted.Subtract.track_load_sectors")
     for dtype, expected in (("float16", 2), ("int32", 4)):
@@ -135,12 +135,12 @@ def test_verified(repository: Repository) -> None:
 
 
 def test_nothing_else_changed(repository: Repository) -> None:
-    """What the commit before has is what it has after: a row more changes no machine code and no count of others."""
-    before, after = _stored(repository)
-    for benchmark in before["results"]:
-        old, new = _values(before, benchmark), _values(after, benchmark)
+    """Another row changes no machine code and no count of the others."""
+    rows_before, rows_after = _read_stored(repository)
+    for benchmark in rows_before["results"]:
+        old, new = _values(rows_before, benchmark), _values(rows_after, benchmark)
         kept = {key: new[key] for key, value in old.items() if value is not None and value == value}
         assert kept == {key: value for key, value in old.items() if key in kept}
     cubins = repository.results.glob("*/*.cubins.jsonl")
-    one, other = (json.loads(path.read_text().splitlines()[-1])["cubins"] for path in cubins)
-    assert one.items() <= other.items() or other.items() <= one.items()
+    cubins_before, cubins_after = (json.loads(path.read_text().splitlines()[-1])["cubins"] for path in cubins)
+    assert cubins_before.items() <= cubins_after.items() or cubins_after.items() <= cubins_before.items()

@@ -1,4 +1,4 @@
-"""What is measured: launches as texts, and the sweeps that asv's classes are made from."""
+"""Measured launches: their texts, and the sweeps that asv's classes are made from."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
     ],
 )
 def test_no_launch(text: str, message: str) -> None:
-    """What is not a launch is refused, with what is wanted."""
+    """A text that is no launch is refused, with the right form."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 
@@ -106,74 +106,81 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 ]
 
 
-@pytest.mark.parametrize(("benchmark", "params", "text", "known"), CONFIGURATIONS)
+@pytest.mark.parametrize(("benchmark", "params", "text", "facts"), CONFIGURATIONS)
 def test_what_a_configuration_launches(
-    benchmark: str, params: dict[str, Any], text: str, known: tuple[int | None, int | None, bool]
+    benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None, bool]
 ) -> None:
-    """Parameters as asv gives them, and as it stores them, as texts. What nobody knows of is no "not verified"."""
+    """Parameters may be asv's values or stored texts. An unknown configuration does not count as "not verified"."""
     expected = Launch.parse(text)
-    assert registry.launch(benchmark, params) == expected
-    assert registry.launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
-    assert (registry.useful_bytes(benchmark, params), registry.flops(benchmark, params)) == known[:2]
-    assert registry.code_name(benchmark, params) == (expected.code_name if known[2] else None)
-    assert registry.verified(benchmark, params)
+    assert registry.find_launch(benchmark, params) == expected
+    assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
+    assert (registry.find_useful_bytes(benchmark, params), registry.find_flops(benchmark, params)) == facts[:2]
+    assert registry.find_code_name(benchmark, params) == (expected.code_name if facts[2] else None)
+    assert registry.is_verified(benchmark, params)
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
 def test_no_matrix(value: str) -> None:
     """A value that is none of its axis launches nothing, and is no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
-    assert registry.launch("time_transpose.Transpose.time_back_to_back", params) is None
+    assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
 
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
 def test_what_is_shown(shown: dict[str, int], size: int) -> None:
     """Of each axis the value that is named, if it still has it, or else the first."""
     sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
-    assert sweep.chosen() == {"size": size, "dtype": "int8"}
+    assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
 
 def test_what_a_module_defines_is_measured() -> None:
     """Not what it imports, nor what it keeps for itself, nor a class without axes."""
     module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
-    for name, of, held in (("Own", "mine", axes), ("_Own", "mine", axes), ("Other", "its", axes), ("Base", "mine", {})):
-        setattr(module, name, type(name, (kw.Counted,), {"__module__": of, **held}))
-    assert [each.__name__ for each in base.found(module)] == ["Own"]
+    for name, module_name, attributes in (
+        ("Own", "mine", axes),
+        ("_Own", "mine", axes),
+        ("Other", "its", axes),
+        ("Base", "mine", {}),
+    ):
+        setattr(module, name, type(name, (kw.Counted,), {"__module__": module_name, **attributes}))
+    assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Own"]
 
 
 def test_every_kernel_is_measured() -> None:
     """A kernel of the package that no sweep names would be watched by nobody."""
-    every = list(KERNELS)
-    for sweeps in (registry.current().timed, registry.current().counted):
-        assert set(every) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
-    assert every == list(registry.current().compiled.axes["kernel"])
+    all_kernels = list(KERNELS)
+    for sweeps in (registry.current_suite().timed, registry.current_suite().counted):
+        assert set(all_kernels) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
+    assert all_kernels == list(registry.current_suite().compiled.axes["kernel"])
 
 
 def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
     """Of the sweeps with a kernel whose PTX has shared memory."""
-    for sweep in registry.current().counted:
-        launches = {(each.kernel, each.dtype) for each in map(sweep.launch, sweep.points())}
-        modules = [registry.kernel(kernel).module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
-        entries = [each.ptx.partition(f".entry {each.entry}(")[2].partition(".entry ")[0] for each in modules]
+    for sweep in registry.current_suite().counted:
+        launches = {(launch_.kernel, launch_.dtype) for launch_ in map(sweep.launch, sweep.points())}
+        modules = [registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
+        entries = [module_.ptx.partition(f".entry {module_.entry}(")[2].partition(".entry ")[0] for module_ in modules]
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 
 def test_kernels_are_measured_in_the_dtypes_that_they_have() -> None:
-    """What a kernel is counted with is what it is for; what only moves, with one of each size."""
-    for name, found in registry.current().dtypes.items():
-        assert found == set(KERNELS[name].dtypes or found), name
-        assert KERNELS[name].dtypes or name in MIXED or found == set(MOVED)
+    """Kernels are counted in the dtypes that they support; kernels that only move data, with one of each size."""
+    for name, dtypes in registry.current_suite().dtypes.items():
+        assert dtypes == set(KERNELS[name].dtypes or dtypes), name
+        assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)
 
 
 def test_every_launch_is_one_of_the_catalog() -> None:
     """Each point of each sweep is a launch whose kernel takes its arguments and has its dtype."""
     checked = 0
-    for name, (kind, sweep) in registry.current().benchmarks.items():
-        for point in sweep.points() if kind is not registry.Kind.COMPILED and sweep != registry.current().copy else ():
-            launch = registry.launch(name, point)
+    for name, (kind, sweep) in registry.current_suite().benchmarks.items():
+        for point in (
+            sweep.points() if kind is not registry.Kind.COMPILED and sweep != registry.current_suite().copy else ()
+        ):
+            launch = registry.find_launch(name, point)
             assert launch is not None
-            registry.kernel(launch.kernel).bound(launch.dtype, **launch.arguments)
-            assert registry.useful_bytes(name, point)
+            registry.find_kernel(launch.kernel).bind_arguments(launch.dtype, **launch.arguments)
+            assert registry.find_useful_bytes(name, point)
             checked += 1
     assert checked > 1000
 
@@ -187,9 +194,9 @@ HISTORY: dict[str, Any] = json.loads(
 @pytest.mark.parametrize("group", HISTORY)
 def test_stored_histories_go_on(group: str) -> None:
     """Each class has its benchmarks, its axes with all of their values, and what is no axis."""
-    stored, names = HISTORY[group], registry.current().together[group]
+    stored, names = HISTORY[group], registry.current_suite().benchmarks_by_class[group]
     assert set(stored["names"]) <= set(names)
-    sweep = registry.current().benchmarks[names[0]][1]
+    sweep = registry.current_suite().benchmarks[names[0]][1]
     assert [sweep.kernel, sweep.fixed, sweep.in_l2, sweep.isolated] == stored["how"]
     assert list(sweep.axes) == list(stored["axes"])
     for axis, values in stored["axes"].items():

@@ -12,7 +12,7 @@ from gpu_kernels import catalog
 from kernelwatch.counting import transactions
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import metrics
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 
 NAME = "transpose_vectorized"
@@ -26,7 +26,7 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
     """All is moved by vectors, without bank conflicts, also where the last tiles stick out."""
-    result = transactions.count(NAME, dtype, rows=rows, columns=columns)
+    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
     assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
@@ -40,7 +40,7 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 
     Lines that are half a sector apart share banks in int8, and elements do at the ends of rows.
     """
-    result = transactions.count(NAME, dtype, rows=rows, columns=columns)
+    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= most
@@ -52,12 +52,12 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
     """Words are loaded and sectors stored wherever the arrays begin, by every grid, and nothing beside is touched."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
-    whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
-    matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
+    memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
+    matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
-    geometry = catalog.KERNELS[NAME].geometry(dtype, rows=rows, columns=columns)
+    geometry = catalog.KERNELS[NAME].compute_geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
-    run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
+    execute_kernel(transactions.compile_ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
     np.testing.assert_array_equal(around, expected)

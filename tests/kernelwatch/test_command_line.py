@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import main
-from kernelwatch.cli.failures import UNFORESEEN
+from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.errors import UnknownKernelError
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
@@ -23,7 +23,7 @@ OUTPUTS = [
     ("--help", "> /dev/full", 2, f"kernelwatch: {FULL}"),
     ("compare --help", "| true", 141, ""),
     ("compare a b", ">&-", 2, f"kernelwatch compare: {CLOSED}"),
-    ("judge x", ">&-", main.STOP, f"kernelwatch judge: {CLOSED}"),
+    ("judge x", ">&-", main.STOP_BISECT, f"kernelwatch judge: {CLOSED}"),
 ]
 
 
@@ -39,7 +39,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
 
 
 #: Where an error was raised that nobody foresaw.
-PLACE = f"(unforeseen, at {__file__}:"
+PLACE = f"(unexpected, at {__file__}:"
 
 
 def _raising(error: BaseException) -> Callable[..., int]:
@@ -55,9 +55,9 @@ def _raising(error: BaseException) -> Callable[..., int]:
         (KeyboardInterrupt(), 130, "kernelwatch site: interrupted\n"),
         (BrokenPipeError(), 141, ""),
         (SystemExit(3), 3, ""),
-        (ValueError("no\nway \x1b[2J\ud800"), UNFORESEEN, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
-        (ValueError("long" * 1000), UNFORESEEN, f"kernelwatch site: ValueError: {250 * 'long'} {PLACE}"),
-        (UnknownKernelError("no"), UNFORESEEN, "kernelwatch site: no\n"),
+        (ValueError("no\nway \x1b[2J\ud800"), UNEXPECTED, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
+        (ValueError("long" * 1000), UNEXPECTED, f"kernelwatch site: ValueError: {250 * 'long'} {PLACE}"),
+        (UnknownKernelError("no"), UNEXPECTED, "kernelwatch site: no\n"),
     ],
 )
 def test_how_it_ends(

@@ -42,16 +42,16 @@ def test_no_file_names_a_kernel_of_this_suite() -> None:
 
 def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a variable says, or the nearest folder upward that asv is set up in, but none of asv's own copies."""
-    for name in (project_root.VARIABLE, project_root.OF_ASV):
+    for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
     copy.mkdir(parents=True)
     for folder in (tmp_path / "mine", copy):
         (folder / "asv.conf.json").write_text("{}")
-    assert project_root.find(copy) == project_root.find(tmp_path / "mine") == tmp_path / "mine"
-    for name in (project_root.OF_ASV, project_root.VARIABLE):  # of both, the later counts
+    assert project_root.find_root(copy) == project_root.find_root(tmp_path / "mine") == tmp_path / "mine"
+    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # of both, the later counts
         monkeypatch.setenv(name, str(copy / name))
-        assert project_root.find(tmp_path) == copy / name
+        assert project_root.find_root(tmp_path) == copy / name
 
 
 #: What a run tells its own processes, and nobody sets.

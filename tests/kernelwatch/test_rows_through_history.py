@@ -100,21 +100,21 @@ CONSTANTS: dict[str, int | str] = {
     "static constexpr std::size_t M{3}, N{2*M + 1};": 7,
     "const int N(1 << 5);": 32,
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
-    "constexpr int NN = 3; // constexpr int N = 4;": "named 0 times",
-    "#define N 1\n#define N 2": "named 2 times",
+    "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
+    "#define N 1\n#define N 2": "declared 2 times",
     "#define N sizeof(float)": "no length",
 }
 
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constants_of_a_source(text: str) -> None:
-    """Integers as a source names them; what is named otherwise, or by several values, is none."""
+    """Integer constants are read from declarations; other forms, or several values, are errors."""
     expected = CONSTANTS[text]
     if isinstance(expected, int):
-        assert earlier_forms.constant("N", text) == expected
+        assert earlier_forms.read_constant("N", text) == expected
     else:
         with pytest.raises(UnknownKernelError, match=expected):
-            earlier_forms.constant("N", text)
+            earlier_forms.read_constant("N", text)
 
 
 #: What the source declares of a variable, and which form fits: the newest sets four floats, the one before two.
@@ -141,7 +141,7 @@ def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: 
         {"constants": {}},
     ]
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", constants={"w": floats[0]}, earlier=forms)
-    assert [row, *row.earlier].index(row.form) == VARIABLES[declared]
+    assert [row, *row.earlier].index(row.commit_form) == VARIABLES[declared]
 
 
 def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.Mon
         Kernel("k", [outputs("out", "n")], block, over=("n",), file="k.cu", read=("BLOCK",), dynamic_shared=shared)
         for block, shared in (("BLOCK", "4*BLOCK"), (("BLOCK", 2), 0), ("n", 0), (32, "4*n"))
     ]
-    assert [each.fixed("float32") for each in found] == [(96, 384), (192, 0), None, None]
+    assert [each.find_fixed_block("float32") for each in found] == [(96, 384), (192, 0), None, None]
 
 
 def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +164,11 @@ def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         asked.append(one)
         return one is not row
 
-    monkeypatch.setattr(earlier_forms, "fits", fits)
+    monkeypatch.setattr(earlier_forms, "fits_commit", fits)
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
     for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
         (tmp_path / "k.cu").write_text(text)
-        assert (row.form, len(asked)) == (row.earlier[0], expected)
+        assert (row.commit_form, len(asked)) == (row.earlier[0], expected)
 
 
 def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +178,6 @@ def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
-        assert row.form is (row, *row.earlier)[place], text
-    with pytest.raises(ArgumentError, match="k: earlier it takes m, which no launch gives; give a value"):
+        assert row.commit_form is (row, *row.earlier)[place], text
+    with pytest.raises(ArgumentError, match="k: earlier= needs argument m, but no launch provides it; give a value"):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])

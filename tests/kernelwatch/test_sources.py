@@ -10,7 +10,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.errors import CompileError
-from ptxcount.ptx.parser import parsed
+from ptxcount.ptx.parser import parse_cached
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
 FILES = {"k.cuh": HEADER, "inc/real.h": "using real = float;\n", "inc/n.h": "#define N 4\n"}
@@ -44,10 +44,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path) -> None:
     """What it needs comes before it, from any folder; its lines keep their numbers, and what it includes is known."""
     kernel = _kernel(**more)
-    text = kernel.ptx("float32", arch="sm_90")
+    text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
-    assert kernel.at_commit("float32", "sm_90").lines_of()("kernel.cu") == HEADER.splitlines()
-    whole = kernel.at_commit("float32", "sm_90").whole()
+    assert kernel.load_source("float32", "sm_90").make_line_reader()("kernel.cu") == HEADER.splitlines()
+    whole = kernel.load_source("float32", "sm_90").full_text()
     assert ("using real = float;" in whole, HEADER in whole) == (True, True)
 
 
@@ -58,7 +58,7 @@ def test_a_byte_order_mark(more: dict[str, Any], checkout: Path) -> None:
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
     (checkout / "k.cuh").write_text(text if not more else text.partition("\n")[2], encoding="utf-8")
-    assert _kernel(include=["inc"], options=["-DN=4"], **more).ptx("float32", arch="sm_90")
+    assert _kernel(include=["inc"], options=["-DN=4"], **more).compile_ptx("float32", arch="sm_90")
 
 
 def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +74,13 @@ def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
     kernel = Kernel(
         "f", arguments, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"]
     )
-    assert kernel.ptx("float32", arch="sm_90")
+    assert kernel.compile_ptx("float32", arch="sm_90")
 
 
 def test_an_error_is_at_the_users_line(checkout: Path) -> None:
     """Also behind a prelude."""
     with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):
-        _kernel(prelude="using real = float;\n\n\n").ptx("float32", arch="sm_90")
+        _kernel(prelude="using real = float;\n\n\n").compile_ptx("float32", arch="sm_90")
 
 
 def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,9 @@ def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / name / "inc" / "f.cuh").write_text(f"// {tmp_path}\n{HEADER}")
         monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
-        (file,) = (each for each in parsed(kernel.ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each)
-        shown.append((kernel.at_commit("float32", "sm_90").lines_of()(file) or ["nothing"])[-1])
+        (file,) = (
+            each for each in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each
+        )
+        shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()
     assert shown == [HEADER.splitlines()[-1]] * 2

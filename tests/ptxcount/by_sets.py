@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 Lanes = Sequence["int | None"]
 
 
-def global_patterns(lanes: Lanes, width: int) -> list[int]:
+def count_global(lanes: Lanes, width: int) -> list[int]:
     """Sectors and lines, and the fewest that hold what is asked for."""
     asked = {byte for a in lanes if a is not None for byte in range(a, a + width)}
     touched = [len({byte // unit for byte in asked}) for unit in (32, 128)]
@@ -37,27 +37,31 @@ def _served(lanes: Lanes, width: int, together: int) -> list[int]:
     return [waves, groups]
 
 
-def served_stores(lanes: Lanes, width: int) -> list[int]:
+def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
     """Wavefronts of shared memory, and those without conflicts: groups of 32 lanes, or 16 of 8 bytes, 8 of 16."""
     return _served(lanes, width, 128 // max(width, 4))
 
 
-def served_loads(lanes: Lanes, width: int) -> list[int]:
-    """As `served_stores`; of wide loads whose neighbours, or next but one, agree, twice as many lanes if that helps."""
+def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
+    """Count as `count_store_wavefronts`; wide loads whose pairs agree take twice the lanes at once if that helps."""
     for other in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ other]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
-            return min(served_stores(lanes, width), _served(lanes, width, 2 * 128 // width), key=lambda found: found[0])
-    return served_stores(lanes, width)
+            return min(
+                count_store_wavefronts(lanes, width),
+                _served(lanes, width, 2 * 128 // width),
+                key=lambda found: found[0],
+            )
+    return count_store_wavefronts(lanes, width)
 
 
-def local_sectors(lanes: Lanes, width: int) -> list[int]:
+def count_local_sectors(lanes: Lanes, width: int) -> list[int]:
     """Sectors of local memory: of each word the different pairs of its place and a group of eight lanes."""
     words = max(width // 4, 1)
     return [sum(len({(a // 4 + k, n // 8) for n, a in enumerate(lanes) if a is not None}) for k in range(words))]
 
 
-def constant_addresses(lanes: Lanes, width: int) -> list[int]:
+def count_constant_addresses(lanes: Lanes, width: int) -> list[int]:
     """Different addresses, of each half of 16 bytes."""
     return [len({(a, half) for a in lanes if a is not None for half in range(max(width // 8, 1))})]
 
@@ -66,28 +70,28 @@ def _most(keys: Sequence[Any]) -> int:
     return max(Counter(keys).values(), default=0)
 
 
-def global_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Most lanes on an address, those on an address summed over sectors; then as `global_patterns`."""
+def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
+    """Most lanes on an address, those on an address summed over sectors; then as `count_global`."""
     on = [a for a in lanes if a is not None]
     sectors = {a // 32: [b for b in on if b // 32 == a // 32] for a in on}
-    return [_most(on), sum(map(_most, sectors.values())), *global_patterns(lanes, width)[1:]]
+    return [_most(on), sum(map(_most, sectors.values())), *count_global(lanes, width)[1:]]
 
 
-def shared_atomics(lanes: Lanes, width: int) -> list[int]:
+def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
     """Most lanes on an address and in a bank, turns of 64-bit loops, and the wavefronts of a store."""
     on = [a for a in lanes if a is not None]
     most = _most(on)
     wide = most * (3 if most == len(on) else 4)
-    return [most, _most([a // 4 % 32 for a in on]), wide, served_stores(lanes, width)[0]]
+    return [most, _most([a // 4 % 32 for a in on]), wide, count_store_wavefronts(lanes, width)[0]]
 
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
 #: What is counted of an access to a space, or of a kind of it, and how.
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
-    "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
-    "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED), "local": (local_sectors, ("sectors",)),
-    "constant": (constant_addresses, ("addresses",)),
+    "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
+    "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
+    "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
 }  # fmt: skip
 
 
@@ -120,9 +124,9 @@ class Watched(Access):
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
-            found = shared_atomics(lanes, self.width)
+            found = count_shared_atomics(lanes, self.width)
             waves = 1 if once else found[turns.rule]
-            return loops | {"together": found[0], "wavefronts": waves * turns.each, "conflict_free": turns.free}
+            return loops | {"together": found[0], "wavefronts": waves * turns.per_turn, "conflict_free": turns.free}
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
         return counts | loops | ({"sectors": 1} if once else {})

@@ -14,7 +14,7 @@ from ptxcount.engine import launch
 from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
-_compile = nvcc.compilation
+_compile = nvcc.compile_source
 #: What nvcc made of a file or a text, by all that this depends on, and the file's folder.
 _made: dict[object, tuple[Compilation, Path]] = {}
 
@@ -55,8 +55,8 @@ def _assembled(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
 @pytest.fixture(autouse=True)
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all that compiles with `ptxcount` look first among what was compiled."""
-    monkeypatch.setattr(nvcc, "compilation", _compilation)
-    monkeypatch.setattr(launch, "compilation", _compilation)
+    monkeypatch.setattr(nvcc, "compile_source", _compilation)
+    monkeypatch.setattr(launch, "compile_source", _compilation)
     monkeypatch.setattr(ptxas, "assemble", _assembled)
 
 

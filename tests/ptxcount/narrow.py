@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxcount import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
 
 MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
@@ -67,7 +67,7 @@ class NarrowLaunch(NamedTuple):
         """Execute it with arguments of its own."""
         arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
         one = (1, 1, 1)
-        return run(sources.ptx("narrow"), self.kernel, one, (32, 1, 1), arguments, variables=self.variables)
+        return execute_kernel(sources.ptx("narrow"), self.kernel, one, (32, 1, 1), arguments, variables=self.variables)
 
 
 def encode(kind: str, values: Any) -> Any:

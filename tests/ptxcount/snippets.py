@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxcount.engine.execute import STEP_LIMIT, run
+from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
 
 Array = npt.NDArray[Any]
 _HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -29,7 +29,7 @@ def module(body: str, parameters: int, registers: str = "") -> str:
 
 
 def _on_the_cpu(text: str, threads: int, arrays: list[Array]) -> None:
-    run(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
+    execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
 
 
 def evaluate(
@@ -96,7 +96,7 @@ def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64
     """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
-    run(
+    execute_kernel(
         text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
     )
     return out

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 
 def compiled(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
     """The PTX of a file or a text."""
-    return nvcc.compilation(source, flags, arch).ptx
+    return nvcc.compile_source(source, flags, arch).ptx
 
 
 @lru_cache

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.cli.arguments import arguments
-from ptxcount.gate.advice import Advice, advice
+from ptxcount.cli.arguments import make_arguments
+from ptxcount.gate.advice import Advice, find_advice
 from ptxcount.gate.diagnostics import CODES
-from ptxcount.machine.argument_layout import Given
+from ptxcount.machine.argument_layout import KernelArgument
 
 PAGE = (Path(__file__).parents[2] / "ptxcount" / "ADVICE.md").read_text(encoding="utf-8")
 EXAMPLES = {
@@ -41,9 +41,9 @@ def test_example(code: str) -> None:
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
     for kernel, number in zip(("before", "after"), numbers, strict=True):
-        given = arguments(words)
+        given = make_arguments(words)
         counters = count(SOURCE, f"{code}::{kernel}", grid, block, given)
-        told = [each.code for each in advice(counters, given, words)]
+        told = [each.code for each in find_advice(counters, given, words)]
         assert (code in told) == (kernel == "before"), told
         loads = counters.shared_loads if code == "PC105" else counters.loads
         worst = max((each.sectors + each.wavefronts) / each.requests for each in loads.accesses)
@@ -137,6 +137,6 @@ def _advice(body: str) -> list[Advice]:
         f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{each} }}"
         for n, each in enumerate(bodies)
     )
-    given: list[Given] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
+    given: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
     counters = count(source, f"k{bodies.index(body)}", 4, 256, given, races="off")
-    return [*advice(counters, given, [*ONE, "two=int32:2"])]
+    return [*find_advice(counters, given, [*ONE, "two=int32:2"])]

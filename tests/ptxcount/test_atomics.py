@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
-from ptxcount.isa.atomic_operations import ATOMICS, apply
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import module
 
 #: The element of each lane: %r1 from its number %r0.
@@ -47,7 +47,7 @@ def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32,
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
     """
     memory = np.zeros(2048, np.uint32)
-    return run(module(body, 1), "snippet", (blocks, 1, 1), (threads, 1, 1), [memory]).totals()
+    return execute_kernel(module(body, 1), "snippet", (blocks, 1, 1), (threads, 1, 1), [memory]).totals()
 
 
 @pytest.mark.parametrize("space", ["global", "shared"])
@@ -113,7 +113,7 @@ def test_in_order(name: str, dtype: str, below: int, meeting: str) -> None:
     ]
     found, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
     expected[:] = found
-    old = apply(operation, found, index, operands, returns=True)
+    old = apply_operation(operation, found, index, operands, returns=True)
     with np.errstate(over="ignore"):
         for thread, place in enumerate(index):
             assert old[thread] == expected[place], thread

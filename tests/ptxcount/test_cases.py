@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
 
@@ -67,7 +67,7 @@ def test_case(
 ) -> None:
     """It ends, with the right values; what CUDA calls undefined is found."""
     given = [each.copy() for each in arguments]
-    counters = run(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given, distinct=True)
+    counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given, distinct=True)
     for place, held in wanted.items():
         np.testing.assert_array_equal(given[place], held)
     assert [each.code for each in counters.findings] == found
@@ -78,17 +78,17 @@ def test_no_progress() -> None:
     with pytest.raises(
         errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
     ):
-        run(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
+        execute_kernel(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
 
 
 def test_larger_block_than_compiled_for() -> None:
     """``__launch_bounds__`` is a promise of the host."""
     text = sources.ptx("cases")
-    run(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
+    execute_kernel(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
     with pytest.raises(errors.LaunchError, match="compiled for at most 128 threads"):
-        run(text, "bounded", (1, 1, 1), (129, 1, 1), [_zeros(129)])
+        execute_kernel(text, "bounded", (1, 1, 1), (129, 1, 1), [_zeros(129)])
     with pytest.raises(errors.LaunchError, match=r"compiled for \(128, 1, 1\)"):
-        run(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
+        execute_kernel(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
 
 
 @pytest.mark.parametrize(("values", "races", "found"), [
@@ -96,14 +96,14 @@ def test_larger_block_than_compiled_for() -> None:
 ])  # fmt: skip
 def test_races_that_change_nothing(values: Any, races: str, found: bool) -> None:
     """A race whose stores change nothing is found only if that is asked for: whether it is there depends on data."""
-    counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
+    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
     assert ["shared-race" in {each.code for each in counters.findings}] == [found]
 
 
 @pytest.mark.parametrize(("races", "found"), [("report", []), ("strict", ["global-race"])])
 def test_stores_that_change_nothing(races: str, found: list[str]) -> None:
     """So it is in global memory, where one block stores what another one has stored."""
-    counters = run(
+    counters = execute_kernel(
         sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
     )
     assert [each.code for each in counters.findings] == found
@@ -117,7 +117,7 @@ def test_strided_arrays(given: Any, per_request: int) -> None:
     """An array lies where it lies: the kernel gets the address of its first element."""
     given[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
-    counters = run(sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, given, INT(1), INT(32)])
+    counters = execute_kernel(sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, given, INT(1), INT(32)])
     assert out[0] == 7
     assert counters.loads.sectors_per_request == per_request
 
@@ -127,7 +127,7 @@ def test_strided_arrays(given: Any, per_request: int) -> None:
 def test_local_memory(times: int, sectors: int) -> None:
     """Words of 32 lanes lie together; each word is a request."""
     given: list[Any] = [np.arange(128, dtype=INT), INT(times)]
-    totals = run(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), given).totals()
+    totals = execute_kernel(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), given).totals()
     assert given[0][:32].tolist() == [times * t & 63 for t in range(32)]
     assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
     assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
@@ -135,7 +135,7 @@ def test_local_memory(times: int, sectors: int) -> None:
 
 def test_lines_of_a_race() -> None:
     """Both are named, once, however often the loop is unrolled."""
-    counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
+    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
     (found,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
                 if "without a barrier" in text)  # fmt: skip

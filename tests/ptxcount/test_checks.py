@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
 
@@ -78,7 +78,9 @@ def test_wrong_kernel(
 ) -> None:
     """Each check, by a kernel that fails it."""
     with pytest.raises(error) as caught:
-        run(sources.ptx("wrong"), entry, grid, block, args, step_limit=5000, races="error", unwritten="error")
+        execute_kernel(
+            sources.ptx("wrong"), entry, grid, block, args, step_limit=5000, races="error", unwritten="error"
+        )
     fault, message = caught.value, str(caught.value)
     assert re.search(text, message), message
     assert message.startswith(
@@ -96,7 +98,7 @@ def test_memory_that_is_an_input_and_an_output(place: int) -> None:
     arrays[place] = both.view()
     arrays[place].flags.writeable = False
     with pytest.raises(errors.ReadOnlyError, match=f"argument {place} of 256 bytes"):
-        run(sources.ptx("wrong"), "clears_its_input", (1, 1, 1), (64, 1, 1), arrays)
+        execute_kernel(sources.ptx("wrong"), "clears_its_input", (1, 1, 1), (64, 1, 1), arrays)
 
 
 GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), np.int32(32)])
@@ -120,10 +122,10 @@ def test_launch_that_does_not_fit(place: int, value: Any, text: str) -> None:
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):
-        run(sources.ptx("wrong"), *call)
+        execute_kernel(sources.ptx("wrong"), *call)
 
 
 def test_too_much_shared_memory() -> None:
     """Static and dynamic shared memory together are limited as on hardware."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
-        run(sources.ptx("wrong"), "trapped", (1, 1, 1), (32, 1, 1), [_ints(32)], dynamic_shared=233473)
+        execute_kernel(sources.ptx("wrong"), "trapped", (1, 1, 1), (32, 1, 1), [_ints(32)], dynamic_shared=233473)

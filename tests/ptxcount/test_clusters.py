@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.block_memory import RANK_BITS, SharedMemory
 from ptxcount.util.errors import LaunchError, UninitializedReadError
 from tests.ptxcount import sources
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(3)
 
 
 def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "clusters") -> ptxcount.LaunchCounters:
-    return run(sources.ptx(file), entry, (blocks, 1, 1), (threads, 1, 1), args)
+    return execute_kernel(sources.ptx(file), entry, (blocks, 1, 1), (threads, 1, 1), args)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
@@ -33,7 +33,7 @@ def test_ring(rounds: int) -> None:
 def test_owners() -> None:
     """An address of another block of the cluster has its rank, one more than it is."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
-    found = [shared.owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
+    found = [shared.find_owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
     assert found == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
 
 
@@ -101,14 +101,14 @@ def test_phases(operations: str) -> None:
         body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
         body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
     out = np.zeros(len(operations.split()), np.uint32)
-    run(module(body, 1, ".shared .b64 b;"), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_kernel(module(body, 1, ".shared .b64 b;"), "snippet", (1, 1, 1), (1, 1, 1), [out])
     assert out.tolist() == PHASES[operations]
 
 
 def test_sent() -> None:
     """``st.async`` to a block of another row of the grid."""
     out = np.zeros((4, 4, 32), np.int32)
-    run(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
+    execute_kernel(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
     y, x = np.indices((4, 4))
     ranks = x % 2 + 2 * (y % 2)
     np.testing.assert_array_equal(out, (ranks ^ 3)[..., None] * 1000 + np.arange(32))
@@ -119,7 +119,9 @@ def test_warpgroup(swizzled: int) -> None:
     """Factors by rows, in patterns of 32 bytes or none."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
     out = np.zeros((64, 32), np.float32)
-    run(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup", (1, 1, 1), (128, 1, 1), [out, a, b, np.int32(swizzled)])
+    execute_kernel(
+        sources.ptx("warpgroups", arch="sm_90a"), "warpgroup", (1, 1, 1), (128, 1, 1), [out, a, b, np.int32(swizzled)]
+    )
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))
 
 
@@ -127,7 +129,7 @@ def test_turned_warpgroup() -> None:
     """Factors by columns; minus their product is added."""
     a, b = (RNG.integers(-8, 9, (16, columns)).astype(np.float16) for columns in (64, 32))
     out = np.zeros((64, 32), np.float32)
-    run(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
+    execute_kernel(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
     np.testing.assert_array_equal(out, -(a.T.astype(np.float32) @ b.astype(np.float32)))
 
 
@@ -169,4 +171,4 @@ def test_what_is_no_map() -> None:
         _run("boxes", 1, 128, [*bytes_of, out, np.int32(0), np.int32(0)])
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
-        run(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")
+        execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.cli.arguments import argument
+from ptxcount.cli.arguments import make_argument
 from ptxcount.command_line import main
 from ptxcount.util import host_memory
 from ptxcount.util.errors import LaunchError
@@ -252,7 +252,7 @@ def test_stored_array(tmp_path: Path) -> None:
     """It is read into memory that a kernel may write to, in the order of C."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
-    array: Any = argument("a=@in.npy", folder=tmp_path)
+    array: Any = make_argument("a=@in.npy", folder=tmp_path)
     assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
@@ -307,7 +307,7 @@ def test_arguments(word: str, expected: Any) -> None:
     """Arrays that hold 0, 1, 2, ... unless told otherwise, scalars of their dtype, both ends of each type."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
-            argument(word)
+            make_argument(word)
     else:
-        value: Any = argument(word)
+        value: Any = make_argument(word)
         assert (value.dtype, value.shape, value.tolist()) == (expected.dtype, expected.shape, expected.tolist())

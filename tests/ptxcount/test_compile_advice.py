@@ -89,13 +89,13 @@ def test_a_release_that_ptxcount_does_not_install(monkeypatch: pytest.MonkeyPatc
     """CUDA_TOOLKIT is refused, unless NVCC names the compiler."""
     monkeypatch.setenv("NVCC", str(nvcc.find_nvcc()))
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
-    assert nvcc.compilation("").ptx
+    assert nvcc.compile_source("").ptx
     monkeypatch.delenv("NVCC")
     with pytest.raises(NvccNotFoundError, match=r"^CUDA_TOOLKIT=13\.5\.0: .*set NVCC to the path of its nvcc"):
-        nvcc.compilation("")
+        nvcc.compile_source("")
 
 
 def test_a_source_that_is_given_as_text() -> None:
     """Its missing header is named as well."""
     with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
-        nvcc.compilation("#include <cublas_v2.h>")
+        nvcc.compile_source("#include <cublas_v2.h>")

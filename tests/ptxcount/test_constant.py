@@ -11,7 +11,7 @@ import pytest
 import ptxcount
 from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import OutOfBoundsError, ReadOnlyError
 from tests.ptxcount import by_sets, sources
@@ -31,7 +31,7 @@ def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.random.default_rng(3).integers(-9, 10, (rows, columns)).astype(np.float32)
     out = np.zeros_like(image)
     args: list[Argument] = [out, image, np.int32(rows), np.int32(columns)]
-    counters = run(sources.ptx("constants"), "convolve_rows", (4, rows, 1), (block, 1, 1), args)
+    counters = execute_kernel(sources.ptx("constants"), "convolve_rows", (4, rows, 1), (block, 1, 1), args)
     padded = np.pad(image, ((0, 0), (4, 4)))
     np.testing.assert_array_equal(out, sum(t * padded[:, k : k + columns] for k, t in enumerate(TAPS)))
     totals = counters.totals()
@@ -46,7 +46,7 @@ def test_generic_load(from_constant: int) -> None:
     """One instruction, counted by where its addresses lie."""
     source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
     args: list[Argument] = [out, source, np.int32(from_constant)]
-    counters = run(sources.ptx("constants"), "through_a_pointer", (1, 1, 1), (40, 1, 1), args)
+    counters = execute_kernel(sources.ptx("constants"), "through_a_pointer", (1, 1, 1), (40, 1, 1), args)
     assert out.tolist() == [*(TAPS if from_constant else source).tolist() * 5][:40]
     assert counters.totals()["load_requests"] == (0 if from_constant else 2)
     assert _constants(counters) == ([("load", 2, 0)] if from_constant else [])
@@ -55,10 +55,10 @@ def test_generic_load(from_constant: int) -> None:
 def test_generic_store() -> None:
     """Constant memory is not written; the next launch finds what it held at first."""
     out, ptx = np.zeros(9, np.float32), sources.ptx("constants")
-    run(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(0)])
+    execute_kernel(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(0)])
     assert out.tolist() == [1] * 9
     with pytest.raises(ReadOnlyError, match=r"byte 0 of taps of 36 bytes"):
-        run(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(1)])
+        execute_kernel(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(1)])
 
 
 def test_end_of_a_constant() -> None:
@@ -66,7 +66,7 @@ def test_end_of_a_constant() -> None:
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
-        run(ptx, "convolve_rows", (1, 1, 1), (32, 1, 1), args)
+        execute_kernel(ptx, "convolve_rows", (1, 1, 1), (32, 1, 1), args)
 
 
 SET = """

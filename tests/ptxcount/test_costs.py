@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.cli.arguments import arguments
+from ptxcount.cli.arguments import make_arguments
 from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
-from ptxcount.report.costs import costs, pictures, text
-from ptxcount.report.patterns import array_of, pattern
-from ptxcount.report.picture import Picture, picture
+from ptxcount.report.costs import draw_pictures, format_costs, list_costs
+from ptxcount.report.patterns import find_array_name, find_pattern
+from ptxcount.report.picture import Picture, draw_access
 from ptxcount.util.errors import Source
 
 SOURCE = """\
@@ -56,12 +56,12 @@ PICTURE = """\
 
 def test_order() -> None:
     """Arrays by their sectors, and lines of each; then shared memory. A broadcast needs the sector that it takes."""
-    found = costs(count(SOURCE, "k", 1, (32, 32), arguments(WORDS)), WORDS)
+    found = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     told = [(each.array, each.worst.source.line, each.worst.kind, each.amount, each.least) for each in found]
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in told] == expected
-    assert [each.words.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
-    assert found[2].words.startswith("load: 1 sector a request; ")
+    assert [each.description.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
+    assert found[2].description.startswith("load: 1 sector a request; ")
 
 
 def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +84,7 @@ def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> tuple[Access, Picture]:
     access = Access(Source(1), space, "load", width)
     access.record(addresses[None], lanes[None], (1, 32))
-    made = picture(access)
+    made = draw_access(access)
     assert made is not None
     return access, made
 
@@ -136,7 +136,7 @@ def test_names_of_arrays(place: int, name: str) -> None:
     """Shared arrays lie one behind the other: the first byte of one is none of the array before."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
-    assert array_of(access, [(0, 128, "a"), (128, 128, "_b")]) == name
+    assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
 LANES = np.arange(32)
@@ -157,8 +157,8 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
     """At least 8 lanes make one; most distances are the same, not all."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES)[None], (1, 32))
-    found = pattern(access)
-    assert (found.words[: len(words or "")] if found else None) == words
+    found = find_pattern(access)
+    assert (found.description[: len(words or "")] if found else None) == words
 
 
 def _counters(*sectors: int) -> LaunchCounters:
@@ -171,10 +171,10 @@ def _counters(*sectors: int) -> LaunchCounters:
 
 def test_which_pictures() -> None:
     """Those of accesses that take more than would do, each once; lines with little are summed up."""
-    assert pictures(costs(_counters(4, 4))) == {}
-    assert len(pictures(costs(_counters(4, 32, 32, 16)))) == 2
-    assert len(pictures(costs(_counters(*range(8, 33, 4))))) == 3
-    shown = text(_counters(*[32] * 20, 4), [], lambda name: None)
+    assert draw_pictures(list_costs(_counters(4, 4))) == {}
+    assert len(draw_pictures(list_costs(_counters(4, 32, 32, 16)))) == 2
+    assert len(draw_pictures(list_costs(_counters(*range(8, 33, 4))))) == 3
+    shown = format_costs(_counters(*[32] * 20, 4), [], lambda name: None)
     assert "       4 sectors at lines with less than 1% each" in shown
     assert "k.cu:21" not in shown
 
@@ -184,7 +184,7 @@ def test_a_typical_request() -> None:
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
         access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
-    made = picture(access)
+    made = draw_access(access)
     assert made is not None
     assert len(made.now) == 32
     _, wide = _access("shared", 8, LANES // 2 * 8, LANES >= 0)
@@ -195,7 +195,7 @@ def test_fewer_than_the_bytes_would_fill() -> None:
     """Where lanes share what is fetched, no less would do than what it takes."""
     access = Access(Source(1), "texture", "load", 16)
     access.add(8, 8, 32 * 16)
-    (one,) = costs(LaunchCounters(32, accesses=[access]))
+    (one,) = list_costs(LaunchCounters(32, accesses=[access]))
     assert (one.amount, one.least) == (8, 8)
 
 
@@ -240,7 +240,7 @@ def test_local_memory(
 ) -> None:  # fmt: skip
     """The stack frame of ptxas decides whether it leads; the table has it in any case, and says so."""
     if not has_nvcc:
-        monkeypatch.setattr("ptxcount.gate.machine_code._compiled", lambda *_: {})
+        monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
     file.write_text(LOCAL.format(place=place))
     assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0

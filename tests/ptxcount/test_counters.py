@@ -49,7 +49,7 @@ def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, by
         expected[touched] = source[touched]
     output = np.zeros_like(expected)
     launch: list[Argument] = [output, source, np.int64(first), np.int64(second)]
-    result = execute.run(sources.ptx("layouts", f"-DELEMENT={cuda}"), kernel, grid, block, launch)
+    result = execute.execute_kernel(sources.ptx("layouts", f"-DELEMENT={cuda}"), kernel, grid, block, launch)
     np.testing.assert_array_equal(output, expected)
     return result, output.tobytes()
 
@@ -71,7 +71,10 @@ def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not by_sets.differences(accesses)
 
 
-RULES = ("global_patterns", "global_atomics", "served_loads", "served_stores", "shared_atomics", "local_sectors")
+RULES = (
+    "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
+    "count_local_sectors",
+)  # fmt: skip
 #: Places of lanes: in no order, nearly all on one, and of neighbours that agree.
 PLACES: list[Callable[[Any], Any]] = [
     lambda rng: rng.integers(0, 64, 32),
@@ -88,7 +91,7 @@ PLACES: list[Callable[[Any], Any]] = [
 def test_rules(name: str, width: int) -> None:
     """By sets; the same lanes in a block of their number, masked in a larger one, and among others."""
     rng = np.random.default_rng(width)
-    rule, total = getattr(transactions, name), transactions.totals
+    rule, total = getattr(transactions, name), transactions.sum_rules
     for turn in range(60):
         places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
         count = int(rng.integers(1, 33))
@@ -124,7 +127,9 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
     ):
         if width > 1 or "red" not in code:
             given, blocks = [np.zeros(2048, np.uint8)], (2, 1, 1)
-            counters = execute.run(module(body + code, 1), "snippet", blocks, (threads, 1, 1), given, distinct=True)
+            counters = execute.execute_kernel(
+                module(body + code, 1), "snippet", blocks, (threads, 1, 1), given, distinct=True
+            )
             assert counters.distinct_sectors == counts
 
 
@@ -151,7 +156,7 @@ def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> N
     code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
     tracemalloc.start()
     try:
-        execute.run(f".entry k() {{ {code} }}", "k", (4000, 1, 1), (1, 1, 1), [])
+        execute.execute_kernel(f".entry k() {{ {code} }}", "k", (4000, 1, 1), (1, 1, 1), [])
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
@@ -160,7 +165,9 @@ def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_source_lines() -> None:
     """Accesses carry the line of the kernel's own file, also when a header's function makes them."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
-    result = execute.run(sources.ptx("features"), "histogram", (1, 1, 1), (64, 1, 1), [bins, data, np.int32(100)])
+    result = execute.execute_kernel(
+        sources.ptx("features"), "histogram", (1, 1, 1), (64, 1, 1), [bins, data, np.int32(100)]
+    )
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
     atomics = {line for (_, line), accesses in result.by_line().items() if any(a.kind == "atomic" for a in accesses)}
     assert atomics == {n for n, line in enumerate(lines, start=1) if "atomicAdd(&" in line and ("local" in line)}
@@ -222,12 +229,12 @@ def test_merged(code: str) -> None:
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
     text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9, %odd, %four, %less;")
-    found = execute.run(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
+    found = execute.execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
     assert found.merged.get("load") == MERGED[code]
 
 
 @pytest.mark.parametrize(("rule", "compute"), [
-    (alignment._sum, operator.add), (alignment._product, operator.mul), (alignment._masked, operator.and_),
+    (alignment._add, operator.add), (alignment._multiply, operator.mul), (alignment._mask, operator.and_),
     (alignment._RULES["or"], operator.or_), (alignment._RULES["xor"], operator.xor),
     (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
@@ -235,10 +242,10 @@ def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], in
     """What is known holds for all numbers; with a constant, nothing more could be known of sums and masks."""
     known = [Residue(2**k, rest) for k in range(5) for rest in range(2**k)]
     for a, b in product(known, known):
-        numbers = [range(each.rest, 64, each.modulus) for each in (a, b)]
+        numbers = [range(each.remainder, 64, each.modulus) for each in (a, b)]
         made = {compute(x, y) for x, y in product(*numbers)}
         found = rule(a, b)
-        assert {each % found.modulus for each in made} == {found.rest}, (a, b)
+        assert {each % found.modulus for each in made} == {found.remainder}, (a, b)
         if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and found.modulus < 16:
             assert len({each % (2 * found.modulus) for each in made}) > 1, (a, b)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import by_sets, sources
 
 Array = npt.NDArray[Any]
@@ -258,7 +258,7 @@ def executed(case: Case) -> Any:
     """The counters of a case; its arguments hold the output afterwards."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
-    return run(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
+    return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
@@ -280,6 +280,6 @@ def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_clock() -> None:
     """A clock grows: no more is said of it."""
     y = np.zeros(33, np.int64)
-    run(sources.ptx("everyday"), "timed", (1, 1, 1), (32, 1, 1), [y, NUMBERS])
+    execute_kernel(sources.ptx("everyday"), "timed", (1, 1, 1), (32, 1, 1), [y, NUMBERS])
     assert y[0] > 0
     assert y[1:].tolist() == NUMBERS[:32].tolist()

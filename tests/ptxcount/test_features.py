@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
 
 Array = npt.NDArray[Any]
@@ -19,7 +19,7 @@ Index3 = tuple[int, int, int]
 def launch(entry: str, grid: int | Index3, block: int | Index3, *args: Any, dynamic_shared: int = 0) -> LaunchCounters:
     """Launch a kernel of ``tests/kernels/features.cu``."""
     sizes = [(n, 1, 1) if isinstance(n, int) else n for n in (grid, block)]
-    return run(sources.ptx("features"), entry, sizes[0], sizes[1], list(args), dynamic_shared=dynamic_shared)
+    return execute_kernel(sources.ptx("features"), entry, sizes[0], sizes[1], list(args), dynamic_shared=dynamic_shared)
 
 
 def _collatz(x: int) -> int:
@@ -94,7 +94,7 @@ def test_register_that_is_only_read() -> None:
     }
     """
     out = np.zeros(32, np.uint32)
-    run(text, "k", (1, 1, 1), (32, 1, 1), [out])
+    execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [out])
     assert out.tolist() == [2] * 16 + [1] * 16
 
 
@@ -113,4 +113,4 @@ def test_hints_without_effect() -> None:
         ret;
     }
     """
-    assert not run(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(32, np.uint32)]).accesses
+    assert not execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(32, np.uint32)]).accesses

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import PtxError
 
 #: Branches of a kernel. Analysing each against each took minutes.
@@ -31,6 +31,6 @@ def test_many_branches(repeated: str, said: str) -> None:
     )
     begun = time.process_time()
     with pytest.raises(PtxError) as caught:
-        run(text, "k", (1, 1, 1), (32, 1, 1), [], step_limit=1000)
+        execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [], step_limit=1000)
     assert f"{type(caught.value).__name__}: {caught.value}".startswith(said)
     assert time.process_time() - begun < 10

@@ -13,7 +13,7 @@ import pytest
 
 import ptxcount
 from ptxcount.command_line import main
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.isa import runtime_calls
 from ptxcount.util.errors import TrapError, UnsupportedInstructionError
 from tests.ptxcount import sources
@@ -44,7 +44,7 @@ CASES: list[tuple[str, list[Any], Any]] = [
 def test_functions(entry: str, arguments: list[Any], wanted: Any) -> None:
     """Threads of a warp call different functions."""
     given = [each.copy() for each in arguments]
-    counters = run(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), given)
+    counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), given)
     np.testing.assert_array_equal(given[0], wanted)
     assert not counters.findings
 
@@ -53,7 +53,9 @@ def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heap that is too small gives null, which is found."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
-    (found,) = run(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[:1]
+    (found,) = execute_kernel(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[
+        :1
+    ]
     assert (found.code, found.times) == ("heap", 96 - 5)
     assert (out == -1).sum() == found.times
 
@@ -61,7 +63,7 @@ def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_breakpoint() -> None:
     """Without a debugger it ends the kernel."""
     with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
-        run(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
+        execute_kernel(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
 
 
 def test_too_deep() -> None:
@@ -76,7 +78,7 @@ def test_too_deep() -> None:
         header, _, rest = module(call, 0).partition(".visible")
         refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
         with refused if times > 1 else nullcontext():
-            run(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
+            execute_kernel(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
 
 
 def test_children() -> None:
@@ -97,7 +99,7 @@ def test_children() -> None:
     """
     header, _, rest = module(body, 1).partition(".visible")
     out = np.ones(32, np.uint32)
-    counters = run(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_kernel(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [out])
     assert [(found.code, found.times) for found in counters.findings] == [("child-kernel", 32)]
     assert not out.any()
     assert counters.totals()["store_requests"] == 2
@@ -108,14 +110,14 @@ def test_conditions() -> None:
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
     body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
     header, _, rest = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
-    (found,) = run(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
+    (found,) = execute_kernel(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
     assert (found.code, found.times) == ("graph-condition", 32)
 
 
 def test_atomics_of_halves() -> None:
     """Their sums, and a word beside their counts: ptxas makes loops of them."""
     sums, out, swapped = np.zeros(48, np.float16), np.zeros(96, np.float16), np.ones(96, np.uint16)
-    counters = run(sources.ptx("functions"), "halves", (1, 1, 1), (96, 1, 1), [sums, out, swapped])
+    counters = execute_kernel(sources.ptx("functions"), "halves", (1, 1, 1), (96, 1, 1), [sums, out, swapped])
     assert (sums == 1).all()
     assert (out == 2).all()
     assert swapped.tolist() == np.where(THREADS % 3 == 1, 77, 1).tolist()
@@ -133,7 +135,9 @@ def test_policies() -> None:
     """
     given = np.arange(72, dtype=np.uint32)
     wanted = given[:16] * 2 + 65
-    assert run(module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [given]).totals()
+    assert execute_kernel(
+        module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [given]
+    ).totals()
     assert given[:8:2].tolist() == wanted[:8:2].tolist()
 
 

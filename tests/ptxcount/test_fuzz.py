@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from tests.ptxcount import by_sets
 from tests.ptxcount.fuzz import grammar, ways
@@ -33,7 +33,7 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         by_sets.HELD.clear()
         block = (1 + seed * 37 % 96, 1, 1)
         given: list[Argument] = [*ways.memory(seed).arrays(), np.int32(ways.STORES)]
-        counters = run(ptx, grammar.name(seed), (2, 1, 1), block, given, races="off", unwritten="off")
+        counters = execute_kernel(ptx, grammar.name(seed), (2, 1, 1), block, given, races="off", unwritten="off")
         wrong[seed] = by_sets.differences(counters.accesses)
     assert not any(wrong.values()), wrong
 
@@ -49,7 +49,7 @@ def test_shortcuts_change_nothing(blocks: int, tmp_path: Path, monkeypatch: pyte
     for _ in range(2):
         given = [ways.memory(seed) for seed in seeds]
         counters = [
-            run(ptx, grammar.name(seed), (blocks, 1, 1), (64 - 13 * (seed % 2), 1, 1),
+            execute_kernel(ptx, grammar.name(seed), (blocks, 1, 1), (64 - 13 * (seed % 2), 1, 1),
                 [*one.arrays(), np.int32(ways.STORES - seed)], races="off", unwritten="off", distinct=True)
             for seed, one in zip(seeds, given, strict=True)
         ]  # fmt: skip

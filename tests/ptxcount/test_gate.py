@@ -16,7 +16,7 @@ import pytest
 from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine import launch
-from ptxcount.gate.machine_code import memory_of
+from ptxcount.gate.machine_code import list_machine_accesses
 from tests.ptxcount.sources import compiled
 
 KERNEL = """\
@@ -335,8 +335,8 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: None)  # nvcc calls an anonymous namespace otherwise each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
-    assert changes(lambda: monkeypatch.setattr(cache, "counter", lambda: "another"))
-    assert changes(lambda: monkeypatch.setattr(cache, "release", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(cache, "hash_counter", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(cache, "nvcc_release", lambda: "another"))
     assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
     np.save(stored, np.ones(8192, np.float32))
     assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
@@ -377,12 +377,14 @@ def test_spills() -> None:
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
     ptx = compiled(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
     frames = {
-        flags: {f"{each['space']} {each['kind']}": each["bytes"] for each in memory_of(ptx, "k", flags, "sm_90")}
+        flags: {
+            f"{each['space']} {each['kind']}": each["bytes"] for each in list_machine_accesses(ptx, "k", flags, "sm_90")
+        }
         for flags in ("", "--maxrregcount=24")
     }
     assert frames[""] == {"stack frame": 0, "spill store": 0, "spill load": 0}
     assert frames["--maxrregcount=24"]["spill store"] > 0
-    assert memory_of(ptx, "k", "", "compute_90") == memory_of("no PTX", "k", "", "sm_90") == []
+    assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
 
 
 #: Functions with arrays that an index reads, of 40 and 80 integers: the second calls the first. One that spills.
@@ -411,7 +413,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
 )
 def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
     """The frames and spills of all functions that a kernel may call are its own; those of others are not."""
-    frame, stores, loads = (each["bytes"] for each in memory_of(compiled(_FUNCTIONS), entry, "", "sm_90"))
+    frame, stores, loads = (each["bytes"] for each in list_machine_accesses(compiled(_FUNCTIONS), entry, "", "sm_90"))
     assert least <= frame <= most
     assert (stores > 100, loads > 100) == (spills, spills)
 
@@ -435,6 +437,6 @@ def test_commands_in_messages(repository: Repository) -> None:
 def test_control_characters(repository: Repository) -> None:
     """None reaches a terminal, or a file of another tool."""
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
-    for form in ("text", "github", "json", "sarif", "junit"):
+    for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)
         assert (code, any(not each.isprintable() for each in "".join(lines))) == (2, False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ptxcount.gate.cache import cache_folder
-from ptxcount.gate.pins import changes
+from ptxcount.gate.pins import iter_changes
 from tests.ptxcount.test_gate import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
@@ -95,4 +95,4 @@ def test_line_of_a_header_that_went() -> None:
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}
     before = {"scale.cu: x = in[i];": load, "more.h: return in[i];": load}
-    assert {(change.file, change.line) for change in changes([row], before)} == {("more.h", 1)}
+    assert {(change.file, change.line) for change in iter_changes([row], before)} == {("more.h", 1)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import arguments, variables
+from ptxcount.cli.arguments import make_arguments, make_variables
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compiled
 
@@ -66,9 +66,9 @@ def _zeros(given: Any) -> list[Any]:
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
     """Structs by value and in memory, rows by their pointers, a list of nodes, a variable, a texture's handle."""
-    given = arguments(words)
+    given = make_arguments(words)
     arrays = _zeros(given)
-    counters = ptxcount.count(ptx, entry, 1, 32, given, variables=variables(set_by_host))
+    counters = ptxcount.count(ptx, entry, 1, 32, given, variables=make_variables(set_by_host))
     assert arrays[0][: len(expected)].tolist() == expected if entry != "of_sets" else arrays[1].tolist() == [1] * 32
     assert counters.stores.sectors == 4
 

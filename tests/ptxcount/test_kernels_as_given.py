@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import argument, arguments
+from ptxcount.cli.arguments import make_argument, make_arguments
 from ptxcount.command_line import main
-from ptxcount.source.declarations import declarations
+from ptxcount.source.declarations import find_declarations
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.sources import compiled
 
@@ -90,14 +90,19 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "UnsetVariableError" not in capsys.readouterr().err
     out = np.zeros(32)
     ptxcount.count(
-        file, "filled", 1, 32, [out, *arguments([f"p={struct}"])], variables={"taps": np.array([1, 2, 3], np.float32)}
+        file,
+        "filled",
+        1,
+        32,
+        [out, *make_arguments([f"p={struct}"])],
+        variables={"taps": np.array([1, 2, 3], np.float32)},
     )
     assert out.tolist() == [5.0] * 32
 
 
 def test_fills() -> None:
     """Random ones by their seed, within bounds; integers are indices unless told otherwise."""
-    made: Any = argument
+    made: Any = make_argument
     uniform = made("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
     assert (uniform == made("x=float32[1000]=random(1,-2,3)")).all()
@@ -116,12 +121,12 @@ def test_fills() -> None:
 def test_words_that_are_none(word: str) -> None:
     """Each is named."""
     with pytest.raises(LaunchError):
-        arguments([word])
+        make_arguments([word])
 
 
 def test_declarations() -> None:
     """Comments and texts hold none; each has its namespaces, its template and its parameters."""
-    found = declarations(SOURCE)
+    found = find_declarations(SOURCE)
     assert [(each.name, each.line, each.planar) for each in found] == [("phys::gather", 6, False), ("filled", 11, True)]
     assert found[0].template == ["typename T", "int N = 2"]
     assert found[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import lanes
 from tests.ptxcount.snippets import evaluate
 
@@ -20,7 +20,7 @@ def test_lanes(operation: str, group: str) -> None:
     """Every lane has the result and the predicate that it has on the chip; a lane that asks an idle one is found."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
-    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
     assert out.tolist() == READ[f"{operation}; {group}"]
     asked = operation.startswith("shfl") and 0 in out[:, 0].tolist()
     assert [each.code for each in counters.findings] == ["inactive-lane"] * asked
@@ -31,7 +31,7 @@ def test_elect(group: str, told: tuple[int, int], monkeypatch: pytest.MonkeyPatc
     """The lowest lane of those that take part."""
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
-    run(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    execute_kernel(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
     lowest = [told[0]] * 8 + [told[1]] * 24
     assert out.tolist() == [[each, each == lane] for lane, each in enumerate(lowest)]
 
@@ -52,7 +52,7 @@ def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
 def test_message() -> None:
     """The finding names the line, the lane, and whom it asks."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
-    (found,) = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
+    (found,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[found.source.ptx_line - 1]
     who = "lane 7 of warp 0 reads from lane"
     assert found.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"

@@ -12,7 +12,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine import launch
-from ptxcount.source.names import cpp_name, find_entry, is_called, parameter_types, source_name
+from ptxcount.source.names import cpp_name, find_entry, matches_name, parameter_types, source_name
 from tests.ptxcount import sources
 
 TEXT = """
@@ -78,8 +78,8 @@ NAMES = [
 def test_names(mangled: str, name: str, source: str, called: list[str]) -> None:
     """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
-    assert all(is_called(mangled, each) for each in (name, source, *called))
-    assert not any(is_called(mangled, each) for each in ("cale", "ather", "Point", "gather<double>"))
+    assert all(matches_name(mangled, each) for each in (name, source, *called))
+    assert not any(matches_name(mangled, each) for each in ("cale", "ather", "Point", "gather<double>"))
 
 
 def test_parameter_types() -> None:

@@ -98,22 +98,22 @@ def test_listing() -> None:
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
 
-    assert listing.listing(LAUNCH, lines_of) == LISTING
+    assert listing.format_listing(LAUNCH, lines_of) == LISTING
 
 
 def test_table() -> None:
     """Sums by space and kind."""
-    assert listing.table(LAUNCH) == TABLE
+    assert listing.format_table(LAUNCH) == TABLE
 
 
 def test_json() -> None:
     """The totals; where there are atomics, also what these leave out."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
-    printed = json.loads(listing.as_json(without))
+    printed = json.loads(listing.format_json(without))
     assert [(each["line"], len(each["accesses"])) for each in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
     assert printed == {**without.totals(), **nothing}
-    printed = json.loads(listing.as_json(LAUNCH))
+    printed = json.loads(listing.format_json(LAUNCH))
     assert printed.pop("lines")[-1]["file"] == OTHER
     assert printed == {
         **LAUNCH.totals(),
@@ -124,10 +124,10 @@ def test_json() -> None:
 
 def test_nothing_was_launched() -> None:
     """No access, no thread: nothing is divided by nothing."""
-    rows = [line.split() for line in listing.table(LaunchCounters(threads=0)).splitlines()]
+    rows = [line.split() for line in listing.format_table(LaunchCounters(threads=0)).splitlines()]
     assert rows[1:3] == [["load", "0", "0", "-", "-"], ["store", "0", "0", "-", "-"]]
     assert rows[-1] == ["0", "threads,", "0.0", "PTX", "instructions", "each"]
-    assert listing.listing(LaunchCounters(threads=0), lambda name: None) == ""
+    assert listing.format_listing(LaunchCounters(threads=0), lambda name: None) == ""
 
 
 @pytest.mark.parametrize("name", ["gone.cu", "folder", "circle", "x" * 300, "a\0b"])
@@ -137,4 +137,4 @@ def test_names_without_lines(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "folder").mkdir()
     (tmp_path / "circle").symlink_to("circle")
     shown = [Path(each) for each in ("gone.cu", "folder")]
-    assert listing.source_lines(shown)(name) is None
+    assert listing.read_source_lines(shown)(name) is None

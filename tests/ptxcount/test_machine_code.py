@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.engine.executable import prepare
+from ptxcount.engine.executable import prepare_executable
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import TYPES
 from ptxcount.source.nvcc import find_nvcc
@@ -57,10 +57,10 @@ def predict(text: str) -> dict[str, Accesses]:
     """Return the accesses of each kernel as ptxcount merges them."""
     program, kernels = parse(text), {}
     for name in program.entries:
-        executable = prepare(program, name)
+        executable = prepare_executable(program, name)
         accesses: Accesses = Counter()
         for group in executable.neighbours:
-            accesses.update((group.kind, width) for _, width in group.pieces())
+            accesses.update((group.kind, width) for _, width in group.list_accesses())
         grouped = {each for group in executable.neighbours for each in group.instructions}
         for each in executable.entry.instructions:
             if each.opcode in ("ld", "st") and "shared" in each.modifiers and id(each) not in grouped:

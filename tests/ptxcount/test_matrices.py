@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 
@@ -16,7 +16,7 @@ def test_products(product: Product) -> None:
     registers, matrices = product.inputs()
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
-    run(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
+    execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
     wanted = product.outputs(product.expected(*matrices))
     per = max(32 // product.bits("d"), 1)
     got = np.stack([out >> (16 * place) & 0xFFFF if per == 2 else out for place in range(per)], axis=1)
@@ -34,7 +34,7 @@ def test_quad_pairs(layouts: str, kind: str) -> None:
     """``m8n8k4`` of halves: four products, whose elements lie as the PTX ISA's formulas say; sums are exact."""
     text, registers, wanted = quad_pairs(layouts, kind)
     out = np.zeros_like(wanted)
-    run(text, "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
+    execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
     assert (out == wanted).all()
 
 
@@ -58,7 +58,7 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
     memory = [each.ravel(order=order).copy() for each, order in zip((a, b, c), orders, strict=True)]  # type: ignore[arg-type]
     leading = [np.int32(each.shape[order == "C"]) for each, order in zip((a, b, c), orders, strict=True)]
     out = np.zeros(m * n, total)
-    run(sources.ptx("tensor_cores"), name, (1, 1, 1), (32, 1, 1), [out, *memory, *leading])
+    execute_kernel(sources.ptx("tensor_cores"), name, (1, 1, 1), (32, 1, 1), [out, *memory, *leading])
     wanted = a.astype(float) @ b.astype(float) + c
     np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), wanted)  # type: ignore[call-overload]
 
@@ -67,7 +67,7 @@ def test_rows_of_squares() -> None:
     """``ldmatrix`` with ``.trans`` and ``stmatrix`` turn four squares; each takes four wavefronts, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
-    counters = run(sources.ptx("tensor_cores"), "rows", (1, 1, 1), (32, 1, 1), [out, halves.view(np.uint32)])
+    counters = execute_kernel(sources.ptx("tensor_cores"), "rows", (1, 1, 1), (32, 1, 1), [out, halves.view(np.uint32)])
     turned = halves.reshape(4, 8, 8).transpose(0, 2, 1).ravel()
     assert out.view(np.uint16).tolist() == turned.tolist()
     assert [a.wavefronts for a in counters.accesses if a.space == "shared" and a.width == 16] == [4, 4]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.launches import LAUNCHES, One
+from tests.gpu.launches import LAUNCHES, DeviceLaunch
 
 _FILE = Path(__file__).parents[1] / "data" / "nsight-compute-launches-h200.csv"
 _ROWS = csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
@@ -48,10 +48,10 @@ NEAR = {
 
 
 @pytest.mark.parametrize("one", LAUNCHES, ids=[one.name for one in LAUNCHES])
-def test_reading(one: One) -> None:
+def test_reading(one: DeviceLaunch) -> None:
     """Global, shared (as ptxas merges), texture and surface counters equal the chip's, but for those listed."""
     wanted = READINGS[one.name]
-    counters = one.here(one.copied())
+    counters = one.run_on_cpu(one.copy_arguments())
     totals = counters.totals()
     totals |= {f"shared_{kind}_wavefronts": wavefronts for kind, (_, wavefronts) in counters.merged.items()}
     near, share = NEAR.get(one.name, ("", 0.0))

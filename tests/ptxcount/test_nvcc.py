@@ -56,7 +56,7 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     assert nvcc.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
-        nvcc.compilation("")
+        nvcc.compile_source("")
     # what is advised is what ``ptxcount[nvcc]`` installs from this repository; PyPI has no ptxcount
     assert nvcc.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -65,7 +65,7 @@ def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytes
     """No other nvcc is taken then."""
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
-        nvcc.compilation("")
+        nvcc.compile_source("")
     assert issubclass(NvccNotFoundError, PtxError)
 
 
@@ -75,7 +75,7 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
-        nvcc.compilation("")
+        nvcc.compile_source("")
     child = Path("/proc", (tmp_path / "child").read_text().strip())
     end = time.monotonic() + 10
     while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
@@ -89,18 +89,18 @@ def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: {broken} .*{broken}"):
-        nvcc.compilation("")
+        nvcc.compile_source("")
 
 
 def test_text_that_is_no_text() -> None:
     """What UTF-8 cannot hold is replaced in a source, as in a comment it may well stand."""
-    assert ".version" in nvcc.compilation("// \ud800\n").ptx
+    assert ".version" in nvcc.compile_source("// \ud800\n").ptx
 
 
 def test_own_text() -> None:
     """Nvcc's text is in the error; of a source that was given as text, not the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
-        nvcc.compilation("nothing x;")
+        nvcc.compile_source("nothing x;")
 
 
 #: Names of files that a shell would take for more, or nvcc for something else.
@@ -119,7 +119,7 @@ def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pyt
     source.parent.mkdir(exist_ok=True)
     source.with_name("beside.h").write_text("#define BESIDE 1\n")
     source.write_text(SOURCE)
-    made = nvcc.compilation(source, instances=["k<float>"])
+    made = nvcc.compile_source(source, instances=["k<float>"])
     assert f'.file\t1 "{tmp_path / source}"' in made.ptx
     assert [made.files[0], *(each.resolve() for each in made.files if each.name == "beside.h")] == [
         source,
@@ -127,7 +127,7 @@ def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pyt
     ]
     source.write_text("\nnothing x;")
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: .*\n{re.escape(name)}\(2\): error: ") as raised:
-        nvcc.compilation(source)
+        nvcc.compile_source(source)
     assert "ptxcount-" not in str(raised.value)
     assert not list(tmp_path.rglob("X"))
 
@@ -137,7 +137,7 @@ def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: 
     """It is named."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CompileError, match="nvcc hands this to a shell"):
-        nvcc.compilation("", flags)
+        nvcc.compile_source("", flags)
     assert not list(tmp_path.iterdir())
 
 
@@ -145,14 +145,14 @@ def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: 
 def test_name_that_cannot_be_included(name: str) -> None:
     """C++ has no way to write it."""
     with pytest.raises(CompileError, match="rename it"):
-        nvcc.compilation(Path(name))
+        nvcc.compile_source(Path(name))
 
 
 def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source alone."""
     script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
-    assert nvcc.compilation(Path("kernel.cu")).files == [Path("kernel.cu")]
+    assert nvcc.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
 #: What the variable holds, and the seconds that it means; None: it means none.
@@ -165,6 +165,6 @@ def test_time_limit_of_the_environment(given: str, limit: float | None, monkeypa
     monkeypatch.setenv("NVCC_TIME_LIMIT", given)
     if limit is None:
         with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds"):
-            nvcc.time_limit()
+            nvcc.find_time_limit()
     else:
-        assert nvcc.time_limit() == limit
+        assert nvcc.find_time_limit() == limit

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from ptxcount.engine.executable import prepare
-from ptxcount.engine.execute import run
+from ptxcount.engine.executable import prepare_executable
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import Address, Group, Immediate, Register, Special, Symbol
@@ -46,7 +46,7 @@ def test_program() -> None:
     .file 2 "folder/other.cu"
     """
     program = parse(text)
-    entry = program.entries["k"].parsed()
+    entry = program.entries["k"].parse_body()
     assert [(p.name, p.size) for p in entry.parameters] == [("out", 8), ("by_value", 12)]
     assert program.variables["table"].initial == np.array([1.0, 2.5], np.float32).tobytes()
     assert program.variables["dynamic"].size is None
@@ -85,7 +85,7 @@ NOT_PTX = [
 def test_not_ptx(text: str, problem: str) -> None:
     """Text whose statements have no end, or that has no statements, is refused as a whole, with the line."""
     with pytest.raises(PtxSyntaxError) as caught:
-        [entry.parsed() for entry in parse(text).entries.values()]
+        [entry.parse_body() for entry in parse(text).entries.values()]
     assert str(caught.value) == f"PTX {problem}"
 
 
@@ -98,12 +98,12 @@ def test_only_what_is_asked_for_is_parsed() -> None:
     assert len(program.entries) == 202
     assert not any(each.instructions for each in program.entries.values())
     assert [len(each.parameters) for each in program.entries.values()] == [1] * 200 + [0] * 2
-    run(text, "asked", (1, 1, 1), (1, 1, 1), [])
-    (instruction,) = program.entries["asked"].parsed().instructions
+    execute_kernel(text, "asked", (1, 1, 1), (1, 1, 1), [])
+    (instruction,) = program.entries["asked"].parse_body().instructions
     assert instruction.source.ptx_line == len(text.splitlines()), "lines are those of the whole text"
-    assert program.entries["k7"].parsed().instructions == program.entries["k7"].parsed().instructions
+    assert program.entries["k7"].parse_body().instructions == program.entries["k7"].parse_body().instructions
     with pytest.raises(PtxSyntaxError, match=r"PTX line 601: expected an operand, found '\?'"):
-        run(text, "broken", (1, 1, 1), (1, 1, 1), [])
+        execute_kernel(text, "broken", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize(("count", "problem"), [
@@ -116,7 +116,7 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
     """One at least, and as many as 32 bits count."""
     text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
     with pytest.raises(PtxError, match=problem):
-        run(text, "k", (1, 1, 1), (1, 1, 1), [])
+        execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize(("parameter", "problem"), [
@@ -142,7 +142,7 @@ def test_lines_of_a_header(own: int, header: int) -> None:
     .file {own} "kernel.cu"
     .file {header} "header.h"
     """
-    lines = [(each.source.file, each.source.line) for each in parse(text).entries["k"].parsed().instructions]
+    lines = [(each.source.file, each.source.line) for each in parse(text).entries["k"].parse_body().instructions]
     assert lines == [("kernel.cu", 7), ("kernel.cu", 9)]
 
 
@@ -161,7 +161,7 @@ def test_labels_of_a_scope() -> None:
     }
     """
     out = np.zeros(1, np.uint32)
-    run(text, "k", (1, 1, 1), (1, 1, 1), [out])
+    execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [out])
     assert out.tolist() == [205]
 
 
@@ -204,7 +204,7 @@ def test_accidents() -> None:
         try:
             program = parse(text)
             for entry in program.entries:
-                prepare(program, entry)
+                prepare_executable(program, entry)
             outcomes["loaded"] += 1
         except PtxError as error:
             outcomes["refused"] += bool(re.match(r"PTX line \d+: ", str(error)))
@@ -221,7 +221,7 @@ def test_accidents_at_run_time() -> None:
         source = np.arange(40 * 35, dtype=np.float32)
         args: list[Argument] = [np.zeros_like(source), source, np.int64(40), np.int64(35)]
         try:
-            run(mutated, "transpose_padded", (2, 2, 1), (32, 32, 1), args, step_limit=2000)
+            execute_kernel(mutated, "transpose_padded", (2, 2, 1), (32, 32, 1), args, step_limit=2000)
         except PtxError as error:
             refused += bool(str(error))
     assert 50 < refused < 250, refused

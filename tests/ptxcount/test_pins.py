@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ptxcount.gate import limits, pins
-from ptxcount.gate.counting import Counted
+from ptxcount.gate.counting import LaunchCounts
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
-from ptxcount.gate.report import markdown
+from ptxcount.gate.report import format_markdown
 from ptxcount.util.errors import LaunchError
 
 #: Spaces, and kinds of accesses there.
@@ -43,8 +43,8 @@ def _stack(number: int) -> dict[str, Any]:
     return {"space": "stack", "kind": "frame", "width": 0, "ptx_line": 0, "bytes": number}
 
 
-def _counted(rows: list[dict[str, Any]]) -> Counted:
-    return Counted(
+def _counted(rows: list[dict[str, Any]]) -> LaunchCounts:
+    return LaunchCounts(
         Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], ["k.cu"], ("k.cu", 1)
     )
 
@@ -70,7 +70,7 @@ def test_sums(seed: int) -> None:
         return found
 
     before, now = rows(), rows()
-    found = [*pins.changes(now, pins.pins(before)[0])]
+    found = [*pins.iter_changes(now, pins.pin_lines(before)[0])]
     differences: Counter[str] = Counter()
     for each in found:
         assert each.now != each.before
@@ -79,7 +79,7 @@ def test_sums(seed: int) -> None:
     after = totals(now)
     after.subtract(totals(before))
     assert {n: c for n, c in differences.items() if c} == {n: c for n, c in after.items() if c}
-    assert not [*pins.changes(before, pins.pins(before)[0])]
+    assert not [*pins.iter_changes(before, pins.pin_lines(before)[0])]
 
 
 #: The rows before and now, and the code, the line and the end of what is said.
@@ -101,10 +101,10 @@ def test_changes(
         [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
         for side in (before, now)
     ]
-    pins.write(tmp_path, [_counted(sides[0])], "13.0.88")
-    lock = pins.read(tmp_path)
+    pins.write_lock(tmp_path, [_counted(sides[0])], "13.0.88")
+    lock = pins.read_lock(tmp_path)
     assert lock is not None
-    found = [each for each in pins.compare(_counted(sides[1]), lock) if "sectors" in each.message]
+    found = [each for each in pins.compare_launch(_counted(sides[1]), lock) if "sectors" in each.message]
     if said is None:
         assert not found
     else:
@@ -115,7 +115,7 @@ def test_changes(
             for n, (text, count) in enumerate(now, 1)
             if text not in dict(before) and count not in dict(before).values()
         }
-        changes = pins.changes(sides[1], pins.pins(sides[0])[0])
+        changes = pins.iter_changes(sides[1], pins.pin_lines(sides[0])[0])
         assert all({place[1] for place in each.places} in (set(), new) for each in changes)
 
 
@@ -123,7 +123,7 @@ def test_what_rose_most_comes_first() -> None:
     """In the comparison with a revision."""
     sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
              for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
-    text = markdown([_counted(sides[1])], pins.Lock("", {"k": pins.pins(sides[0])[0]}), "")
+    text = format_markdown([_counted(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
 
 
@@ -136,30 +136,30 @@ def test_stack_frames(before: tuple[int, ...], now: tuple[int, ...], codes: list
     """They are compared where ptxas said them both times; one that is pinned and not known any more is no pass."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (before, now)]
-    lock = pins.Lock("13.0.88", {"k": pins.pins(sides[0])[0]})
-    assert [each.code for each in pins.compare(_counted(sides[1]), lock)] == codes
+    lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
+    assert [each.code for each in pins.compare_launch(_counted(sides[1]), lock)] == codes
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("{", "Expecting property name"),
-    ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "a count that is no number"),
-    ('{"nvcc": "13", "launches": {"k": {"a": 8}}}', "'int' object has no attribute 'values'"),
-    ('{"k": {}}', "no 'nvcc'"),
-    ("[]", "list indices must be integers"),
+    ("{", "Input data was truncated"),
+    ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "Expected `int`, got `str`"),
+    ('{"nvcc": "13", "launches": {"k": {"a": 8}}}', "Expected `object`, got `int`"),
+    ('{"k": {}}', "Object missing required field `nvcc`"),
+    ("[]", "Expected `object`, got `array`"),
 ])  # fmt: skip
 def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
     """It is named, with what writes it anew."""
     (tmp_path / pins.FILE).write_text(text)
     with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{said}.*; run ptxcount pin, which writes it anew"):
-        pins.read(tmp_path)
+        pins.read_lock(tmp_path)
 
 
 def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
     """Whether they are of use is not known."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
     directives = Directives(tmp_path, ["k.cu"])
-    assert [*directives.waive([], counted=set())] == []
-    (said,) = directives.waive([], counted={("k.cu", 1)})
+    assert [*directives.apply_waivers([], counted_lines=set())] == []
+    (said,) = directives.apply_waivers([], counted_lines={("k.cu", 1)})
     assert "ignore[rise] waives nothing any more" in said.message
 
 
@@ -180,5 +180,5 @@ def test_line_of_a_limit(limit: float | str, line: int) -> None:
         launch=Launch(Path(), "k.cu", [1], [1], limits={"load_sectors": limit}),
         totals={"load_requests": 27, "load_sectors": 159, "load_ideal_sectors": 91},
     )
-    (said,) = limits.of_launch(counted)
+    (said,) = limits.check_launch(counted)
     assert said.line == line

@@ -41,11 +41,11 @@ def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers of memory but the polls are the same, however long threads are patient."""
     every = []
     for patience, impatience in ((200, 4), (7, 3)):
-        monkeypatch.setattr("ptxcount.engine.schedule._PATIENCE", patience)
-        monkeypatch.setattr("ptxcount.engine.schedule._IMPATIENCE", impatience)
+        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
+        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
         counters = _count(name)
         assert (counters.totals()["load_requests"], counters.polls > 0) == KERNELS[name][1:]
-        every.append((listing.lines(counters), counters.polls))
+        every.append((listing.list_lines(counters), counters.polls))
     assert every[0][0] == every[1][0]
     assert (every[0][1] != every[1][1]) == KERNELS[name][2]
 
@@ -54,7 +54,7 @@ def test_what_is_said() -> None:
     """The listing marks polls, the costs leave them out, and JSON has their number."""
     counters = _count("a flag of another block")
     polls = counters.polls
-    assert f"polls: {polls} further load requests, in no total" in listing.table(counters)
-    assert [f"{access.polls} polls" in listing.cost(access) for access in counters.accesses].count(True) == 1
-    assert json.loads(listing.as_json(counters))["polls"] == polls
-    assert sum(each.amount for each in costs.costs(counters)) == sum(each.sectors for each in counters.accesses)
+    assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)
+    assert [f"{access.polls} polls" in listing.describe_cost(access) for access in counters.accesses].count(True) == 1
+    assert json.loads(listing.format_json(counters))["polls"] == polls
+    assert sum(each.amount for each in costs.list_costs(counters)) == sum(each.sectors for each in counters.accesses)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import progress
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compiled
@@ -51,11 +51,11 @@ def test_estimates(
     grid: tuple[int, int, int], told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A launch that takes minutes says so at once, and goes on."""
-    monkeypatch.setattr(progress, "_MEASURED", 0.0)
-    monkeypatch.setattr(progress, "_LONG", 1.0)
+    monkeypatch.setattr(progress, "_MIN_MEASURED", 0.0)
+    monkeypatch.setattr(progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
-            run(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
+            execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
         except ptxcount.TimeLimitExceededError:
             assert told
     texts = [record.getMessage() for record in caplog.records]
@@ -68,5 +68,5 @@ def test_shared_offsets_beyond_32_bits(offset: int) -> None:
     """They wrap as 32-bit addresses do, also where neighbours are merged."""
     loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
-    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")
+    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")
     assert counters.totals()["shared_load_requests"] == 2

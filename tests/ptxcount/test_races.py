@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
@@ -78,7 +78,7 @@ def test_random_accesses(parted: bool) -> None:
         ]
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
         given = [np.zeros(64, np.uint32)]
-        counters = run(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
+        counters = execute_kernel(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
         found: dict[str, int] = {}
         for each in counters.findings:
             found.setdefault(each.code, each.source.ptx_line - text.splitlines().index(lines[0]) - 1)
@@ -145,7 +145,7 @@ def test_random_global_accesses() -> None:
         start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
         text = module("\n".join([start, *lines]), 1)
         given: list[Any] = [np.zeros(512, np.uint32)]
-        counters = run(text, "snippet", (4, 1, 1), (4, 1, 1), given, races="strict", distinct=True)
+        counters = execute_kernel(text, "snippet", (4, 1, 1), (4, 1, 1), given, races="strict", distinct=True)
         found = [each.source.ptx_line - text.splitlines().index(lines[0]) - 1 for each in counters.findings]
         assert min(found, default=None) == _meeting(program), program
         clean += not found
@@ -160,7 +160,7 @@ def test_global_store_of_what_is_there(value: int, races: bool) -> None:
     """
     for how in ("report", "strict"):
         given: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = run(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
+        counters = execute_kernel(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
         assert bool(counters.findings) == (races or how == "strict")
 
 
@@ -214,7 +214,7 @@ def test_races_reported(races: str) -> None:
     """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
-    counters = run(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
+    counters = execute_kernel(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
     assert out.tolist() == [63] * 64
     assert counters.totals()["shared_store_requests"] == 6
     said = [(each.code, each.source.ptx_line, each.message) for each in counters.findings]
@@ -248,4 +248,4 @@ def test_races_must_be_known() -> None:
     for word, known in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {known} is allowed"):
-            run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
+            execute_kernel(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
@@ -188,7 +188,7 @@ def test_special_registers(name: str) -> None:
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; mov.u32 %r2, {name}; st.global.u32 [%rd1], %r2;
     """
     out = np.zeros(2 * 3 * 2 * 60, np.uint32)
-    run(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out], cluster=(1, 3, 2))
+    execute_kernel(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out], cluster=(1, 3, 2))
     for index, found in enumerate(out.tolist()):
         number, t = divmod(index, 60)
         at = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}
@@ -203,7 +203,7 @@ def test_stack(align: int) -> None:
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
     """
     out = np.zeros(2, np.int64)
-    run(module(body, 1), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_kernel(module(body, 1), "snippet", (1, 1, 1), (1, 1, 1), [out])
     start = -(-5 // align) * align
     assert out.tolist() == [start, -(-(start + 8) // 8) * 8]
 
@@ -213,7 +213,7 @@ def test_address_of_no_space(window: int) -> None:
     """A generic address beyond all state spaces is out of bounds."""
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
     with pytest.raises(errors.OutOfBoundsError):
-        run(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
+        execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
 
 
 @pytest.mark.parametrize(("space", "most", "what"), [
@@ -225,7 +225,7 @@ def test_memory_of_a_block(space: str, most: int, what: str) -> None:
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
         with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=what):
-            run(text, "snippet", (1, 1, 1), (1, 1, 1), [])
+            execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
@@ -241,7 +241,7 @@ def test_vector_of_a_block(space: str, place: int, error: Fault, what: str, acce
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
     with pytest.raises(error, match=what) as caught:
-        run(text, "snippet", (1, 1, 1), (32, 1, 1), [])
+        execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [])
     assert caught.value.thread == (3, 0, 0)
 
 
@@ -260,6 +260,6 @@ def test_instructions() -> None:
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):
-        counters = run(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
+        counters = execute_kernel(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
         assert counters.thread_instructions == blocks * sum(9 + 3 * max(t, 1) for t in range(41))
         assert counters.warp_instructions == blocks * sum(9 + 3 * last for last in (31, 40))

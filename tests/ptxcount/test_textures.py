@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import arguments
-from ptxcount.engine.execute import run
-from ptxcount.report.overview import overview
+from ptxcount.cli.arguments import make_arguments
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.report.overview import format_overview
 from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 
@@ -79,7 +79,7 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
     at = [(each / n).astype(np.float32) if normalized else each for each, n in zip(at, shape, strict=True)]
     out = np.zeros(COUNT, np.float32)
     texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
-    counters = run(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *at[::-1]])
+    counters = execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *at[::-1]])
     wanted = [
         fetched(array, tuple(map(float, each)), filter_ == "linear", address, normalized)
         for each in zip(*at, strict=True)
@@ -106,7 +106,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     at = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
     args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *at[::-1], layer]
-    run(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
+    execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
     layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative one is a large unsigned number
     wanted = [
         fetched(array[which], tuple(map(float, each)), True, "clamp", False)
@@ -127,7 +127,7 @@ def test_elements() -> None:
     for array, options, numbers in cases:
         out = np.ones(COUNT, np.float32)
         texture = ptxcount.Texture(array, **options)
-        counters = run(sources.ptx("textures"), "element", (1, 1, 1), (COUNT, 1, 1), [out, texture, index])
+        counters = execute_kernel(sources.ptx("textures"), "element", (1, 1, 1), (COUNT, 1, 1), [out, texture, index])
         inside = (index >= 0) & (index < 64)
         np.testing.assert_array_equal(out[inside], numbers(array).astype(np.float32))
         assert not out[~inside].any()
@@ -139,14 +139,14 @@ def test_channels() -> None:
     text, at = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (each.astype(int) for each in at)
     colours, found = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
-    run(text, "colours", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(colours, channels=4), *at])
+    execute_kernel(text, "colours", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(colours, channels=4), *at])
     np.testing.assert_array_equal(found, colours[row, column])
     numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
-    run(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *at])
+    execute_kernel(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *at])
     np.testing.assert_array_equal(small, numbers[row, column])
     plane = RNG.normal(size=(8, 8)).astype(np.float32)
     whole = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
-    run(text, "gather", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(plane), *whole])
+    execute_kernel(text, "gather", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(plane), *whole])
     assert found[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
 
 
@@ -154,27 +154,27 @@ def test_surfaces() -> None:
     """Read and written by bytes along x; a row of 32 floats lies in 8 sectors of 16 bytes and two rows."""
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
-    counters = run(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
+    counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
     np.testing.assert_array_equal(turned, plane.T)
     totals = counters.totals()
     assert (totals["surface_load_requests"], totals["surface_load_sectors"]) == (128 * 4, 128 * 8)
     assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128 * 4, 128 * 16)
     volume, layers = RNG.normal(size=(4, 4, 4, 2)).astype(np.float32), np.zeros((4, 4, 4), np.float32)
     args = [ptxcount.Surface(layers), ptxcount.Surface(volume, channels=2)]
-    run(text, "stacked", (1, 1, 1), (64, 1, 1), args)
+    execute_kernel(text, "stacked", (1, 1, 1), (64, 1, 1), args)
     np.testing.assert_array_equal(layers, volume[..., 0] + volume[..., 1])
 
 
 def test_beyond_a_surface() -> None:
     """The nearest element, or a zero, or an error."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
-    run(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+    execute_kernel(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
     with pytest.raises(
         OutOfBoundsError, match=r"thread \(0, 0, 0\): 4 bytes at x, y, ... \[-32\] of a surface of \(8,\)"
     ):
-        run(sources.ptx("textures"), "trapped", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+        execute_kernel(sources.ptx("textures"), "trapped", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -196,7 +196,7 @@ def test_wrong(dtype: str, options: dict[str, Any], message: str) -> None:
 def test_words() -> None:
     """The same on the command line; a geometry that the texture does not have is an error of the launch."""
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
-    texture, surface = arguments(words)
+    texture, surface = make_arguments(words)
     assert isinstance(texture, ptxcount.Texture)
     assert (texture.filter, texture.address, texture.array.shape) == ("linear", "border", (8, 8))
     assert isinstance(surface, ptxcount.Surface)
@@ -206,14 +206,16 @@ def test_words() -> None:
         ("s=surface(wrap):f4[8]", "address"),
     ):
         with pytest.raises(LaunchError, match=message):
-            arguments([word])
+            make_arguments([word])
     with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
-        run(sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")])
+        execute_kernel(
+            sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")]
+        )
 
 
 def test_command_to_begin_with() -> None:
     """A file's list of kernels proposes a texture, and a surface."""
-    listed = overview(sources.FOLDER / "textures.cu")
+    listed = format_overview(sources.FOLDER / "textures.cu")
     assert "'t=texture:float32[256,256]'" in listed
     assert "'s=texture" not in listed
     assert "'s=surface:float32[256,256]'" in listed

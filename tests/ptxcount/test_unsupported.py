@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
@@ -108,7 +108,7 @@ SNIPPETS = [
 
 def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int:
     out = np.zeros(1, np.uint32)
-    run(text, entry, (1, 1, 1), (threads, 1, 1), [out, *arguments])
+    execute_kernel(text, entry, (1, 1, 1), (threads, 1, 1), [out, *arguments])
     return int(out[0])
 
 
@@ -161,7 +161,7 @@ def test_parameter(parameter: str) -> None:
     text = _MODULE.format(declarations=f".entry odd({parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
     with pytest.raises(UnsupportedInstructionError, match=r"PTX line 6: '.entry odd' is not supported"):
-        run(text, "odd", (1, 1, 1), (1, 1, 1), [])
+        execute_kernel(text, "odd", (1, 1, 1), (1, 1, 1), [])
 
 
 def test_no_texture() -> None:
@@ -169,9 +169,9 @@ def test_no_texture() -> None:
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]
-    run(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
+    execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
     assert out.tolist() == [*range(32)]
     with pytest.raises(
         LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; as its argument give ptxcount.Texture"
     ):
-        run(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])
+        execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])

@@ -55,7 +55,7 @@ def test_sums_at_the_end_of_a_type(kind: str) -> None:
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         one = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
-        assert (symbolic_values.exact(one, sort) is not None) == is_exact
+        assert (symbolic_values.split_exact(one, sort) is not None) == is_exact
 
 
 ORACLES = {

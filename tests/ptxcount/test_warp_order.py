@@ -9,7 +9,7 @@ import pytest
 
 import ptxcount
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes.warps import LANES
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
@@ -107,7 +107,7 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
             )
     start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
     text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
-    counters = run(
+    counters = execute_kernel(
         text, "snippet", (blocks, 1, 1), (THREADS, 1, 1), [np.zeros(64, np.uint32)],
         races="strict", unwritten="off", distinct=space == "global",
     )  # fmt: skip
@@ -151,7 +151,7 @@ def test_lanes_that_wait(name: str, one: str, other: str, found: list[str]) -> N
         SHARED,
     )
     out = np.zeros(64, np.uint32)
-    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
     codes = [each.code for each in counters.findings if each.code != "shared-race"]
     assert sorted(codes) == found
     assert out[:8].tolist() == [31] * 8
@@ -170,7 +170,7 @@ MASKED = [
 def test_masks_without_lane(instruction: str, mask: str, times: int) -> None:
     """A thread that is not in the mask that it gives is found, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
-    counters = run(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
+    counters = execute_kernel(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
     found = [(each.code, each.times) for each in counters.findings]
     assert found == [("mask-without-lane", times)] * (times > 0)
 

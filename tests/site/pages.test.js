@@ -25,7 +25,7 @@ for (const [address, expected] of Object.entries(PAGES)) {
         await page.locator(expected).first().waitFor();
         await page.goto(here.site + address);
         await page.locator(expected).first().waitFor();
-        for (const [width, colorScheme] of [[1920, 'light'], [390, 'dark']]) {
+        for (const [width, colorScheme] of [[1920, 'light'], [1280, 'light'], [390, 'dark']]) {
             const turn = Number(await page.evaluate(() => document.documentElement.dataset.drawn || 0));
             await page.emulateMedia({colorScheme});
             await page.setViewportSize({width, height: 900});
@@ -104,7 +104,7 @@ for (const name of ['commit', 'bandwidth', 'history', 'transactions']) {
 /* What is chosen on Commits -> how many of its rows are shown, and what each says. */
 const FILTERS = {
     '': [7, /./], 'machine=nvidia-h200': [6, /H200/], 'show=worse&machine=nvidia-h200': [4, /slower|broken|mixed/], 'kernel=sharpen': [2, /[Ss]harpen/],
-    'show=acknowledged': [1, /it keeps a row/], 'kernel=turn&show=worse': [1, /turn is slower in 1, faster in 1 of 2 times/],
+    'show=acknowledged': [1, /it keeps a row/], 'kernel=turn&show=worse': [1, /turn is slower in 1, faster in 1 of 4 times/],
 };
 test('commits are filtered', visit(async function (page) {
     for (const [query, [count, text]] of Object.entries(FILTERS)) {

@@ -96,8 +96,8 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
         made = _suite()
-        patch.setattr(registry, "current", lambda: made)
-        patch.setattr(settings, "package", lambda: "")
+        patch.setattr(registry, "current_suite", lambda: made)
+        patch.setattr(settings, "package_name", lambda: "")
         patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))
         patch.setattr(publisher, "ROOT", root)
@@ -189,8 +189,13 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
     reused = {"time_kernel.Blur": {others[1]: [f"64, float32, {FLAGS}"]}}
     moments = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00"}
     reuse = {**moments, "fingerprints": {}, "commit": newest, "reused": reused}
-    launch = source_lines.launches()[0]
-    lines = {"key": source_lines.key(launch), "counter": fingerprint.VERSION, "launch": str(launch), "text": LISTING}
+    launch = source_lines.select_launches()[0]
+    lines = {
+        "key": source_lines.launch_key(launch),
+        "counter": fingerprint.VERSION,
+        "launch": str(launch),
+        "text": LISTING,
+    }
     _write(results / "nvidia-h200", {
         record.FILE: runs, record.CUBINS_FILE: codes, record.FINGERPRINTS_FILE: [reuse],
         record.LINES_FILE: [{**lines, "accesses": COSTS}],

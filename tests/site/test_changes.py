@@ -18,6 +18,7 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
 from kernelwatch.show.site.changes import COUNTS, changed_names, changes, counted
 from kernelwatch.store import git
+from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
@@ -79,7 +80,7 @@ def _group(**facts: Any) -> dict[str, Any]:
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
         "evidence": ["registers +3.0 %"], "mean": "", "size": 1.0, "times": 4, "configurations": "2 rose",
-        "of": {"benchmark": COUNT}, **facts,
+        "of": {"benchmark": COUNT}, "machine": "gpu", "at": "64x64 -O3", "ratio": 1.044, "kernel_times": 4, **facts,
     }  # fmt: skip
     return {**group, "verdict": counted(group)["verdict"]}
 
@@ -87,35 +88,52 @@ def _group(**facts: Any) -> dict[str, Any]:
 SLOWER = {"slower": 4, "mean": "+4.4 %"}
 SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([], "Nothing changed."),
-    "all times": ([SLOWER], "k is 4.4 % slower; no other kernel changed."),
+    "all times": ([SLOWER], "k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
     "some times": (
         [{**SLOWER, "slower": 3}],
-        "k is slower in 3 of 4 times, +4.4 % in the mean; no other kernel changed.",
+        "k is slower in 3 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed.",
     ),
     "both ways": (
         [{"slower": 1, "faster": 2, "mean": "-2 %"}],
-        "k is slower in 1, faster in 2 of 4 times, -2 % in the mean; no other kernel changed.",
+        "k is slower in 1, faster in 2 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed.",
+    ),
+    "several sets of flags": (
+        [
+            {**SLOWER, "flags": "-O0", "kernel_times": 12},
+            {"faster": 2, "ratio": 0.73, "mean": "-9 %", "kernel_times": 12},
+            {"slower": 1, "ratio": 1.27, "at": "int8 -G", "flags": "-G", "mean": "+2 %", "kernel_times": 12},
+        ],
+        "k is slower in 5, faster in 2 of 12 times, at most +27 % at int8 -G; no other kernel changed.",
+    ),
+    "a set of flags of an unchanged kernel": (
+        [{"slower": 0, "faster": 4, "ratio": 0.96, "at": "64x64 -O0", "mean": "-3.9 %", "kernel_times": 119}],
+        "k is faster in 4 of 119 times, at most -4.0 % at 64x64 -O0; no other kernel changed.",
     ),
     "a number": (
         [{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
-        "k: registers +3.0 %; no other kernel changed.",
+        "k: registers +3.0 % with -O3; no other kernel changed.",
     ),
     "what fails comes first": (
         [SLOWER, {"kernel": "l", "broken": 1}],
-        "l fails; k is 4.4 % slower; no other kernel changed.",
+        "l fails; k is 4.4 % slower in the mean of 4 times; no other kernel changed.",
     ),
     "the larger first": (
         [SLOWER, {**SLOWER, "kernel": "l", "mean": "+9 %", "size": 2.0}, {"kernel": "m", "fell": 1}],
-        "l is 9 % slower; k is 4.4 % slower; 1 more kernel changed.",
+        "l is 9 % slower in the mean of 4 times; k is 4.4 % slower in the mean of 4 times; 1 more kernel changed.",
     ),
     "times, which its own numbers explain": (
         [{"rose": 2, "size": 2.0}, {**SLOWER, "slower": 0, "faster": 4}, {"kernel": "l", "rose": 1}],
-        "l: registers +3.0 %; k is 4.4 % faster; no other kernel changed.",
+        "l: registers +3.0 % with -O3; k is 4.4 % faster in the mean of 4 times; no other kernel changed.",
     ),
     "what is compiled for others": ([{"rose": 2, "elsewhere": True}], "Nothing changed."),
     "the worst of a kernel": (
-        [{**SLOWER, "kernel": "l", "size": 3.0}, {**SLOWER, "size": 2.0}, {"kernel": "l", "faster": 1}],
-        "l is 4.4 % slower; k is 4.4 % slower; no other kernel changed.",
+        [
+            {**SLOWER, "kernel": "l", "size": 3.0, "kernel_times": 8},
+            {**SLOWER, "size": 2.0},
+            {"kernel": "l", "faster": 1, "ratio": 0.9, "kernel_times": 8},
+        ],
+        "l is slower in 4, faster in 1 of 8 times, at most +4.4 % at 64x64 -O3; "
+        "k is 4.4 % slower in the mean of 4 times; no other kernel changed.",
     ),
     "what decides nothing": ([{"noted": 3}, {"undecided": 1}, {"acknowledged": 1}], "Nothing changed."),
     "works again": ([{"repaired": 1}], "k works again; no other kernel changed."),
@@ -170,10 +188,30 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": each, "subject": subject} for each in reversed(hashes[1:])]
     assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
+    assert commits.measure_distance(repo, hashes[1]) == {"commits": 3, "touching": 1}  # of three, a merge and its side
+    assert commits.measure_distance(repo, "0" * 40) is None
 
+
+BEHIND = {"commits": 458, "touching": 4}
 
 #: A filter of the templates, what it is given, and what it makes of that.
 FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
+    (words.place_commit, "side", "on side"),
+    (words.place_commit, NO_BRANCH, "on no branch"),
+    (words.place_commit, UNKNOWN, "unknown to git"),
+    (words.place_commit, MERGED, "merged"),
+    (
+        words.tell_age,
+        {"day": "2026-11-21", "distance": BEHIND},
+        "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels",
+    ),
+    (
+        words.tell_age,
+        {"day": "", "distance": {"commits": 1, "touching": 1}},
+        "measured, 1 commit ago, 1 of which touches kernels",
+    ),
+    (words.tell_age, {"day": "", "distance": {"commits": 0, "touching": 0}}, "measured, at HEAD"),
+    (words.tell_age, {"day": "", "distance": None}, "measured, not an ancestor that git knows"),
     (words.breakable, "<a_b>", "&lt;a_<wbr>b&gt;"),
     (words.short_names, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
     (words.short_names, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),

@@ -38,7 +38,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
 
 def test_order_of_benchmarks() -> None:
     """The suite's; what it does not know, or no longer, comes last."""
-    known = list(registry.current().benchmarks)
+    known = list(registry.current_suite().benchmarks)
     assert list(data.numbered(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
 
 

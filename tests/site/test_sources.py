@@ -21,11 +21,11 @@ from kernelwatch.toolchain import nvcc_call
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kernel is there, with shares of all that it moves; what no run has counted says so, and is not compiled."""
-    monkeypatch.setattr(nvcc_call, "directly", pytest.fail)
-    monkeypatch.setattr(counting, "count", pytest.fail)
+    monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
+    monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
         shown = {source["kernel"]: source for source in transactions.sources(results)}
-        assert set(shown) == set(registry.current().kernels())
+        assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
             expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
             assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (
@@ -37,13 +37,14 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     """Counted anew they are the same, of each source that a run counted; counted once, nothing is added."""
-    counted = list(source_lines.missing(tmp_path))
+    counted = list(source_lines.iter_missing(tmp_path))
     # A remark of counters before 2026-11-26.
     stored = {
-        key: one.text.replace("; requests may be split", "") for key, one in source_lines.read(ROOT / "results").items()
+        key: one.text.replace("; requests may be split", "")
+        for key, one in source_lines.read_lines(ROOT / "results").items()
     }
     told = {line["key"]: msgspec.convert(line, Lines).accesses for line in counted}
-    costs = {key: one.accesses for key, one in source_lines.read(ROOT / "results").items() if one.accesses}
+    costs = {key: one.accesses for key, one in source_lines.read_lines(ROOT / "results").items() if one.accesses}
     assert 2 * len(costs.keys() & told.keys()) > len(told)
     assert not [key for key in costs.keys() & told.keys() if costs[key] != told[key]]
     texts = {line["key"]: line["text"] for line in counted}
@@ -51,7 +52,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     assert 2 * len(known) > len(texts)
     assert {key: texts[key] for key in known} == {key: stored[key] for key in known}
     (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
-    assert list(source_lines.missing(tmp_path)) == counted[:1]
+    assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
 
 
 #: Counters and texts of one key, by machines, where today's counter is "new" -> the text that is read.
@@ -77,4 +78,4 @@ def test_lines_of_todays_counter_are_read(
         ]
         (tmp_path / machine).mkdir()
         folders.append(tmp_path / machine / record.LINES_FILE, *lines)
-    assert source_lines.read(tmp_path)["k"].text == expected
+    assert source_lines.read_lines(tmp_path)["k"].text == expected

@@ -1,4 +1,4 @@
-"""Watches the memory accesses of CUDA kernels over time: what is compiled, counted and timed of each commit."""
+"""Watches the memory accesses of CUDA kernels over time: resources, transactions and times of each commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernelwatch.kernel.parameters import scalar as scalar
 
 
-#: What a project writes -> its module, which is imported when it is asked for.
+#: Public name -> its module, which is imported on first use.
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),

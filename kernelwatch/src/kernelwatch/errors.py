@@ -1,4 +1,4 @@
-"""The library's exceptions. Every message says what was given, what is allowed and what to do."""
+"""The library's exceptions. Every message has the wrong value, the allowed ones, and the remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KernelwatchError(Exception):
     """Base of every error that this library raises on purpose."""
 
 
-#: What it may raise on purpose: its own errors and those of the counter, which compiles too.
+#: Errors that the library raises on purpose: its own, and those of ptxcount, which compiles too.
 ERRORS = (KernelwatchError, PtxError)
 
 
@@ -40,7 +40,7 @@ class UnknownDtypeError(KernelwatchError, LookupError):
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):
-    """The package has no such set of flags, or nobody can split its text into words."""
+    """The package lacks such a set of flags, or its text cannot be split into words."""
 
 
 class ArgumentError(KernelwatchError, ValueError):
@@ -48,7 +48,7 @@ class ArgumentError(KernelwatchError, ValueError):
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):
-    """There is no driver, no device, or the driver is too old for the compiler."""
+    """The driver or the device is missing, or the driver is too old for the compiler."""
 
 
 class CompilerWarning(UserWarning):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Access", "Amounts", "Finding", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
 __all__ += errors.__all__
 
-#: What is imported, with all of NumPy, when it is asked for -> its module.
+#: Names that are imported on first use, with all of NumPy -> their modules.
 _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",

@@ -2,12 +2,12 @@
 
 import sys
 
-from .cli.ending import importing
+from .cli.ending import interruptible_import
 
 
 def main() -> int:
     """Run the command; its imports take half a second, in which it may be interrupted, too."""
-    with importing("ptxcount"):
+    with interruptible_import("ptxcount"):
         from .command_line import main as command  # noqa: PLC0415 -- with all of NumPy
     return command()
 

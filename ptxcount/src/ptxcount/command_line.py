@@ -16,15 +16,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from .cli.arguments import arguments, variables
-from .cli.ending import ended, scratch_folder
-from .cli.options import dimensions, flags_of, joined_flags, printable
+from .cli.arguments import make_arguments, make_variables
+from .cli.ending import run_command, scratch_folder
+from .cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
-from .engine.launch import compiled, count_compiled
-from .gate.machine_code import memory_of
+from .engine.launch import compile_entry, count_compiled
+from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
-from .report.overview import overview
-from .source.cpp_types import checked
+from .report.overview import format_overview
+from .source.cpp_types import check_arguments
 from .source.names import cpp_name
 from .source.nvcc import ARCH
 from .source.sources import is_ptx
@@ -34,7 +34,7 @@ from .util.findings import RACES, UNWRITTEN
 
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 #: Options that `count` takes as they are.
-_AS_GIVEN = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
+_COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
         raise LaunchError(message)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "ptxcount",
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
@@ -64,9 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
     )
-    parser.add_argument("--grid", type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
-    parser.add_argument("--block", type=dimensions, metavar="X,Y,Z", help="threads of a block")
-    parser.add_argument("--cluster", type=dimensions, metavar="X,Y,Z", help="blocks of a cluster (as in the source)")
+    parser.add_argument("--grid", type=parse_dimensions, metavar="X,Y,Z", help="blocks of the grid")
+    parser.add_argument("--block", type=parse_dimensions, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument(
+        "--cluster", type=parse_dimensions, metavar="X,Y,Z", help="blocks of a cluster (as in the source)"
+    )
     parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help="as nvcc's")
     parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
     parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
@@ -103,53 +105,53 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _report(words: Sequence[str]) -> str:
-    options = _parser().parse_intermixed_args(joined_flags(words))
+def _make_report(words: Sequence[str]) -> str:
+    options = _make_parser().parse_intermixed_args(attach_flags(words))
     file = options.file
     if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
-    flags = flags_of(options.include, options.flags)
+    flags = join_flags(options.include, options.flags)
     arch = options.arch or ARCH
     if options.grid is None and options.block is None and not options.words:
-        return overview(file, flags, arch)
+        return format_overview(file, flags, arch)
     missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
     if missing:
         raise LaunchError(f"the following arguments are required: {missing}")
-    made, entry = compiled(file, options.entry, flags, arch)
+    compilation, entry = compile_entry(file, options.entry, flags, arch)
     counters = count_compiled(
-        made.ptx,
+        compilation.ptx,
         entry,
         options.grid,
         options.block,
-        checked(arguments(options.words), options.words, entry, made.files),
+        check_arguments(make_arguments(options.words), options.words, entry, compilation.files),
         flags=flags,
         arch=arch,
-        variables=variables(options.variable),
-        **{name: getattr(options, name) for name in _AS_GIVEN},
+        variables=make_variables(options.variable),
+        **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
-        target = _TARGET.search(made.ptx)
-        machine = memory_of(made.ptx, entry, flags, target[1] if target and is_ptx(file) else arch)
+        target = _TARGET.search(compilation.ptx)
+        machine = list_machine_accesses(compilation.ptx, entry, flags, target[1] if target and is_ptx(file) else arch)
         counters = replace(counters, stack_frame=next((each["bytes"] for each in machine), None))
     # What PTX was made of is not known here: it names files, and could name any.
-    lines_of = listing.source_lines([] if is_ptx(file) else made.files)
+    find_lines = listing.read_source_lines([] if is_ptx(file) else compilation.files)
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
-    most = costs.text(counters, options.words, lines_of)
-    parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
+    cost_text = costs.format_costs(counters, options.words, find_lines)
+    parts = [title, cost_text, listing.format_table(counters), listing.format_listing(counters, find_lines)]
     text = "\n\n".join(filter(None, [*parts, "\n".join(map(str, counters.findings))]))
     if options.html:
-        atomic_write.write(options.html, listing.page(printable(text)))
-    return listing.as_json(counters, lines_of) if options.json else text
+        atomic_write.write(options.html, listing.format_page(escape_unprintable(text)))
+    return listing.format_json(counters, find_lines) if options.json else text
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code of a command line: 0, or 1 with the reason on standard error; that of the gate; or as `ended`."""
-    given = sys.argv[1:] if words is None else words
-    if given and given[0] in ("init", "pin", "check", "compare"):
+    """Run a command line and return its exit code: 1 if counting fails; that of the gate; or as `run_command`."""
+    command_words = sys.argv[1:] if words is None else words
+    if command_words and command_words[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - counting does without
 
-        return ended("ptxcount", lambda: _in_scratch_folder(gate, given), 2)
-    return ended("ptxcount", lambda: _in_scratch_folder(_counted, given), 1)
+        return run_command("ptxcount", lambda: _in_scratch_folder(gate, command_words), 2)
+    return run_command("ptxcount", lambda: _in_scratch_folder(_run_count, command_words), 1)
 
 
 def _in_scratch_folder(command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
@@ -157,13 +159,13 @@ def _in_scratch_folder(command: Callable[[Sequence[str]], int], words: Sequence[
         return command(words)
 
 
-def _counted(words: Sequence[str]) -> int:
+def _run_count(words: Sequence[str]) -> int:
     try:
-        _print(_report(words))
+        _print_text(_make_report(words))
     except BrokenPipeError:
         raise
     except (PtxError, OSError) as error:
-        sys.stderr.write(printable(f"{type(error).__name__}: {error}\n"))
+        sys.stderr.write(escape_unprintable(f"{type(error).__name__}: {error}\n"))
         return 1
     except MemoryError as error:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
@@ -171,6 +173,6 @@ def _counted(words: Sequence[str]) -> int:
     return 0
 
 
-def _print(text: str) -> None:
+def _print_text(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
-    sys.stdout.write(printable(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stdout.write(escape_unprintable(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -17,24 +17,24 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
-    from .cli.arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .engine.launch import compiled, count_compiled  # noqa: PLC0415
-    from .source.cpp_types import checked  # noqa: PLC0415
+    from .cli.arguments import make_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
+    from .engine.launch import compile_entry, count_compiled  # noqa: PLC0415
+    from .source.cpp_types import check_arguments  # noqa: PLC0415
     from .source.nvcc import ARCH  # noqa: PLC0415
 
     root = request.config.rootpath
 
-    def counted(
+    def count_file(
         file: str,
         kernel: str | None,
         grid: int | Sequence[int],
         block: int | Sequence[int],
         words: Sequence[str],
-        **more: Any,
+        **options: Any,
     ) -> LaunchCounters:
-        flags, arch = more.pop("flags", ""), more.pop("arch", ARCH)
-        made, entry = compiled(root / file, kernel, flags, arch)
-        given = checked(arguments(words, root), words, entry, made.files)
-        return count_compiled(made.ptx, entry, grid, block, given, flags=flags, arch=arch, **more)
+        flags, arch = options.pop("flags", ""), options.pop("arch", ARCH)
+        compilation, entry = compile_entry(root / file, kernel, flags, arch)
+        checked_arguments = check_arguments(make_arguments(words, root), words, entry, compilation.files)
+        return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, flags=flags, arch=arch, **options)
 
-    return counted
+    return count_file

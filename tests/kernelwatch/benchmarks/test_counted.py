@@ -11,7 +11,7 @@ from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.counting import transactions
-from kernelwatch.counting.transactions import CountOutcome, outcomes
+from kernelwatch.counting.transactions import CountOutcome, count_launches
 from kernelwatch.errors import CompileError
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import Access, LaunchCounters
@@ -20,10 +20,10 @@ from ptxcount.util.errors import Source
 FLAGS = "-Xptxas -O3"
 
 
-def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
-    """A benchmark, and what its `setup_cache` would have found of one configuration."""
-    one: Any = getattr(track_counted, name)()
-    return one, outcomes([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
+def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
+    """Return a benchmark, and the result of its `setup_cache` for one configuration."""
+    benchmark_: Any = getattr(track_counted, name)()
+    return benchmark_, count_launches([benchmark_.sweep.launch(dict(zip(benchmark_.param_names, params, strict=True)))])
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutco
 )
 def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
     """Sectors and lines a request of copies, through setup and track as asv calls them."""
-    one, cache = _made(name, params)
-    one.setup(cache, *params)
-    assert [one.track_load_sectors(cache, *params), one.track_load_lines(cache, *params)] == expected
-    assert [one.track_store_sectors(cache, *params), one.track_store_lines(cache, *params)] == expected
-    assert 15 < one.track_instructions(cache, *params) < 30
+    benchmark_, cache = _set_up(name, params)
+    benchmark_.setup(cache, *params)
+    assert [benchmark_.track_load_sectors(cache, *params), benchmark_.track_load_lines(cache, *params)] == expected
+    assert [benchmark_.track_store_sectors(cache, *params), benchmark_.track_store_lines(cache, *params)] == expected
+    assert 15 < benchmark_.track_instructions(cache, *params) < 30
 
 
 def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
@@ -92,7 +92,7 @@ def test_metrics() -> None:
 
 def test_wavefronts_that_ptxas_merges() -> None:
     """Four loads of neighbours are one load of four in machine code: only PTX tells the two sources apart."""
-    found = {}
+    wavefronts = {}
     for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
         text = f"""
 __global__ void sums(float* out, const float* in, int n) {{
@@ -104,10 +104,10 @@ __global__ void sums(float* out, const float* in, int n) {{
     if (threadIdx.x < n) out[threadIdx.x] = {loads};
 }}"""
         kernel = Kernel("sums", [outputs("out", "n"), inputs("in", "16*n"), "n"], 32, over=("n",), text=text)
-        counters = transactions.count(kernel, "float32", n=32).counters
-        found[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
-    (apart, merged), (wide, same) = found.values()
-    assert (apart > wide, merged, same) == (True, wide, wide)
+        counters = transactions.count_launch(kernel, "float32", n=32).counters
+        wavefronts[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
+    (apart, merged), (wide, merged_wide) = wavefronts.values()
+    assert (apart > wide, merged, merged_wide) == (True, wide, wide)
 
 
 def test_table_that_moved_to_constant_memory() -> None:
@@ -122,7 +122,7 @@ __global__ void look_up(float* out, const float* all, int n) {{
     if (i < n) out[i] = {"table" if "table" in table else "constants"}[i * 7 % 64];
 }}"""
         kernel = Kernel("look_up", [outputs("out", "n"), inputs("all", "64"), "n"], 32, over=("n",), text=text)
-        counters = transactions.count(kernel, "float32", n=64).counters
+        counters = transactions.count_launch(kernel, "float32", n=64).counters
         names = ("sectors_loaded", "constant_addresses", "constant_requests")
         found.append([metrics.METRICS[name].value(counters) for name in names])
     assert found == [[16, 0, 0], [0, 64, 2]]
@@ -132,13 +132,13 @@ __global__ void look_up(float* out, const float* all, int n) {{
 def test_bank_conflicts(kernel: str, conflicts: float) -> None:
     """The unpadded tile has 31 conflicts a store and none a load; the padded one none."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
-    one, cache = _made("Transpose", params)
-    one.setup(cache, *params)
-    assert one.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
+    benchmark_, cache = _set_up("Transpose", params)
+    benchmark_.setup(cache, *params)
+    assert benchmark_.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
 def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What processes side by side find is what one by itself finds, of every class, missing or not."""
+    """Parallel processes count the same as a single one, of every class, missing or not."""
     small: dict[str, dict[str, Any]] = {
         "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},
         "OffsetCopy": {"offset": [0, 1]},
@@ -149,12 +149,12 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
         dataclasses.replace(getattr(track_counted, name).sweep, axes={**axes, **common}) for name, axes in small.items()
     ]
     monkeypatch.setattr(
-        registry, "current", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
+        registry, "current_suite", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
     )
-    found = track_counted.Add().setup_cache()
-    assert found == outcomes(sweep.launch(point) for sweep in sweeps for point in sweep.points())
-    assert len(found) == 3 * 2**3
-    assert {bool(outcome.missing) for outcome in found.values()} == {True, False}
+    outcomes = track_counted.Add().setup_cache()
+    assert outcomes == count_launches(sweep.launch(point) for sweep in sweeps for point in sweep.points())
+    assert len(outcomes) == 3 * 2**3
+    assert {bool(outcome.missing) for outcome in outcomes.values()} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:
     """An old commit without a kernel or a dtype: a skip that names it."""
-    one, cache = _made("Transpose", params)
+    benchmark_, cache = _set_up("Transpose", params)
     with pytest.raises(NotImplementedError, match=f"this commit lacks it: {reason}"):
-        one.setup(cache, *params)
+        benchmark_.setup(cache, *params)
 
 
 def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +179,13 @@ def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CompileError("nvcc failed: nvcc kernel.cu")
 
     with monkeypatch.context() as patch:
-        patch.setattr(transactions, "ptx", refuse)
-        _, cache = _made("OffsetCopy", params)
-        assert [each.failure for each in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
+        patch.setattr(transactions, "compile_ptx", refuse)
+        _, cache = _set_up("OffsetCopy", params)
+        assert [outcome.failure for outcome in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
     with monkeypatch.context() as patch:
-        said = "element [0] of the output was never written"
-        patch.setattr(transactions, "_problem", lambda *_: said)
-        one, cache = _made("OffsetCopy", params)
-    assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {said}")]
+        problem = "element [0] of the output was never written"
+        patch.setattr(transactions, "_find_problem", lambda *_: problem)
+        benchmark_, cache = _set_up("OffsetCopy", params)
+    assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {problem}")]
     with pytest.raises(RuntimeError, match="never written"):
-        one.setup(cache, *params)
+        benchmark_.setup(cache, *params)

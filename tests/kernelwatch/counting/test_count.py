@@ -48,7 +48,7 @@ def test_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str])
 def test_lines(row: dict[str, str]) -> None:
     """The lines of a request are the sets of L1's tags that it makes the chip access, over the whole warp."""
     launch = Launch.parse(row["launch"])
-    totals = transactions.count(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
+    totals = transactions.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 
@@ -99,7 +99,7 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
+    """Arrays larger than the memory are refused before they exist: Linux may grant more, and NumPy not notice."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output counts thrice
     monkeypatch.setattr(host_memory, "physical", lambda: needed)
     assert main(words) == 0

@@ -13,9 +13,9 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import Launch, expressions
-from kernelwatch.kernel.arguments import Taken
+from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
-from kernelwatch.kernel.sources import Module
+from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
@@ -126,22 +126,22 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 def test_counted_and_verified(name: str) -> None:
     """Each is right; with a reference that says otherwise it is not, and with none nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
-    found = transactions.count(kernel, dtype, **extents)
-    assert found.problem is None
-    assert found.counters.totals()["load_requests"] > 0
+    counted_launch = transactions.count_launch(kernel, dtype, **extents)
+    assert counted_launch.problem is None
+    assert counted_launch.counters.totals()["load_requests"] > 0
     right = kernel.reference
     assert right is not None
     try:
-        kernel.reference = lambda **known: tuple(map(_spoiled, _several(right, known)))
-        assert "element [0" in str(transactions.count(kernel, dtype, **extents).problem)
+        kernel.reference = lambda **variables: tuple(map(_spoil, _call_reference(right, variables)))
+        assert "element [0" in str(transactions.count_launch(kernel, dtype, **extents).problem)
         kernel.reference = None
-        assert transactions.count(kernel, dtype, **extents).problem is None
+        assert transactions.count_launch(kernel, dtype, **extents).problem is None
     finally:
         kernel.reference = right
 
 
 @pytest.mark.parametrize(
-    ("parameter", "taken"),
+    ("parameter", "layout"),
     [
         (".param .u64 .ptr .global .align 4 x", (8, 8, np.dtype("u8"))),
         (".param .align 4 .u64 .ptr x", (8, 4, np.dtype("u8"))),
@@ -152,28 +152,28 @@ def test_counted_and_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_what_an_entry_point_takes(parameter: str, taken: Taken | None) -> None:
-    """Whether others may launch it or not, and whatever a pointer points to; what cannot be read is named."""
+def test_what_an_entry_point_takes(parameter: str, layout: ParameterLayout | None) -> None:
+    """Layouts are read of public and private entry points, and of any pointer; an unreadable one is named."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
-    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if taken is None else nullcontext():
-        assert Module(text, "one").parameters() == [(4, 4, np.dtype("u4")), taken]
+    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
+        assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
 
 
-def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:
-    found = expressions.called(right, known)
-    return found if isinstance(found, tuple) else (found,)
+def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
+    outputs_ = expressions.call_with_known(right, variables)
+    return outputs_ if isinstance(outputs_, tuple) else (outputs_,)
 
 
-def _spoiled(array: Any) -> Any:
+def _spoil(array: Any) -> Any:
     """Return an array of which one bit of the first element is another."""
-    other = np.array(array, order="C")
-    other.view(np.uint8).reshape(-1)[0] ^= 64
-    return other
+    spoiled = np.array(array, order="C")
+    spoiled.view(np.uint8).reshape(-1)[0] ^= 64
+    return spoiled
 
 
-def _copy(*arguments: Parameter | str, body: str, **more: Any) -> Kernel:
+def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
     text = f"__global__ void copy(float* out, float* in, int n) {{ int i = threadIdx.x; {body} }}"
-    return Kernel("copy", arguments, 32, grid=(1,), text=text, **more)
+    return Kernel("copy", arguments, 32, grid=(1,), text=text, **fields)
 
 
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
@@ -182,26 +182,26 @@ WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
 def test_what_is_wrong_is_told() -> None:
     """A write to an input, an element that is left out, arguments that do not fit, a kernel that is not there."""
     with pytest.raises(PtxError, match="argument 1"):
-        transactions.count(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
+        transactions.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
     racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
     with pytest.raises(PtxError, match="race"):
-        transactions.count(_copy(*WHOLE, body=racing), "float32", n=32)
+        transactions.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
-    assert transactions.count(left_out, "float32", n=32).problem == "element [0] of out was never written"
+    assert transactions.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
     with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2"):
-        transactions.count(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
+        transactions.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
-        transactions.count(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
+        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
     with pytest.raises(UnknownKernelError, match="no kernel other"):
-        transactions.count(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
+        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
     for shape in ("n/2", "n**2", "len(n)", "n +"):
         with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
-            transactions.count(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
+            transactions.count_launch(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
-        transactions.count(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
+        transactions.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
         with pytest.raises(UnknownKernelError, match=f"'{absent}' is not there: "):
-            transactions.count(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
+            transactions.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))
 
@@ -209,10 +209,13 @@ def test_what_is_wrong_is_told() -> None:
 def test_another_kernel_is_the_reference() -> None:
     """It runs on the same values."""
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
-    assert transactions.count(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem is None
-    said = transactions.count(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
-    assert said is not None
-    assert said.startswith("element [1] of out is")
+    assert (
+        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
+        is None
+    )
+    problem = transactions.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
+    assert problem is not None
+    assert problem.startswith("element [1] of out is")
 
 
 LINES = {
@@ -221,7 +224,7 @@ LINES = {
         "         ^ load: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
         "         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
     ],
-    "": [source_lines.NONE],
+    "": [source_lines.NO_ACCESSES],
 }
 
 
@@ -231,8 +234,8 @@ def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
         kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
-        monkeypatch.setattr(registry, "kernel", lambda _, kernel=kernel: kernel)
-        keys.append(source_lines.key(Launch("copy", "float32", "-O3", {"n": n})))
+        monkeypatch.setattr(registry, "find_kernel", lambda _, kernel=kernel: kernel)
+        keys.append(source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n})))
     assert len({*keys}) == len(keys)
 
 
@@ -244,8 +247,8 @@ def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)
     axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
-    made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
-    monkeypatch.setattr(registry, "current", lambda: made)
-    assert not list(source_lines.missing(tmp_path, {"Other"}))
-    (found,) = source_lines.missing(tmp_path, {"Copy"})
-    assert [line for line in found["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]
+    suite = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
+    assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
+    (record_,) = source_lines.iter_missing(tmp_path, {"Copy"})
+    assert [line for line in record_["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]

@@ -23,7 +23,7 @@ import pytest
 from kernelwatch.cli import fleet as command
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.fleet import task
-from kernelwatch.fleet.task import Outcome
+from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 from tests import commits
@@ -42,15 +42,15 @@ OPENSSL = (
 def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits by themselves, and ranges; oldest first."""
     root = commits.begin(tmp_path)
-    one, two, three = (commits.commit(root, message=each) for each in ("one", "two", "three"))
+    first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
-    asked = {"HEAD": [three], f"{one}..HEAD": [two, three], f"HEAD^ {one}": [one, two]}
-    for words, found in asked.items():
-        assert sorted(command.revisions(words.split())) == sorted(found)
+    revisions = {"HEAD": [third], f"{first}..HEAD": [second, third], f"HEAD^ {first}": [first, second]}
+    for words, hashes in revisions.items():
+        assert sorted(command.list_revisions(words.split())) == sorted(hashes)
 
 
 @pytest.mark.parametrize(
-    ("visible", "found"),
+    ("visible", "visible_devices"),
     [
         (None, ["GPU-a", "GPU-b"]),
         ("1", ["GPU-b"]),
@@ -59,12 +59,14 @@ def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("", []),
     ],
 )
-def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_devices(
+    visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A worker a GPU, or a slice of one, that this process may use; the cores are shared out; none means names."""
     from kernelwatch.fleet import workers
 
-    monkeypatch.setattr(machine, "nvml", object)
-    monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X") if found else None)
+    monkeypatch.setattr(machine, "nvml_handle", object)
+    monkeypatch.setattr(machine, "find_gpu", lambda: SimpleNamespace(name="GPU X") if visible_devices else None)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 2)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda place: "ab"[place])
     monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda handle: f"GPU-{handle}")
@@ -72,12 +74,16 @@ def test_devices(visible: str | None, found: list[str], monkeypatch: pytest.Monk
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert workers.devices() == found
-    made = {name: each["options"] for name, each in workers.specified(tmp_path, ["host-0"]).items()}
-    assert list(made) == (found or ["host-0"])
-    assert {each["env"]["CUDA_VISIBLE_DEVICES"] for each in made.values()} == set(found or [""])
-    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(made)]
-    assert [each["env"][task.CORES] for each in made.values()] == cores
+    assert workers.list_devices() == visible_devices
+    options = {
+        name: specification["options"] for name, specification in workers.specify_workers(tmp_path, ["host-0"]).items()
+    }
+    assert list(options) == (visible_devices or ["host-0"])
+    assert {worker_options["env"]["CUDA_VISIBLE_DEVICES"] for worker_options in options.values()} == set(
+        visible_devices or [""]
+    )
+    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(options)]
+    assert [worker_options["env"][task.CORES] for worker_options in options.values()] == cores
 
 
 @pytest.mark.parametrize(
@@ -96,19 +102,19 @@ def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytes
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(task, "LONGEST", 0.5)
+    monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
     monkeypatch.setenv(folders.RESULTS, "of-the-driver")
     if problem:
         with pytest.raises(RuntimeError, match=problem):
-            task.run("abc", tmp_path, "")
+            task.run_asv("abc", tmp_path, "")
     else:
-        task.run("abc", tmp_path, "")
+        task.run_asv("abc", tmp_path, "")
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
 def test_clone(tmp_path: Path, checkout: str) -> None:
     """It has the commit, and a branch main for asv; a second one follows, after a worker was killed; asv's stays."""
-    folder, found = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
+    folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
     commits.commit(folder, {"file": "one", "results/old.json": ""})
     git.text(folder, "branch", "other")
     if checkout != "the repository":
@@ -118,35 +124,35 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
         assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
         git.text(folder, "checkout", "--quiet", "--detach")
-    bundle = task.bundled(folder)
-    assert task.clone(bundle, found) == found
-    assert (found / "file").read_text() == "one"
-    assert set(git.text(found, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
+    bundle = task.bundle_repository(folder)
+    assert task.clone_bundle(bundle, clone) == clone
+    assert (clone / "file").read_text() == "one"
+    assert set(git.text(clone, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
     for name in (".asv", "results/new.json"):
-        (found / name).mkdir()
-    (found / "results" / "mine.json").touch()
-    (found / ".git" / "index.lock").touch()
-    task.clone(bundle, found)
-    assert (found / "results" / "mine.json").exists(), "of this fleet"
+        (clone / name).mkdir()
+    (clone / "results" / "mine.json").touch()
+    (clone / ".git" / "index.lock").touch()
+    task.clone_bundle(bundle, clone)
+    assert (clone / "results" / "mine.json").exists(), "of this fleet"
     commits.commit(folder, {"file": "two"})
-    task.clone(task.bundled(folder), found)
-    assert (found / "file").read_text() == "two"
-    assert (found / ".asv").exists()
-    assert [path.name for path in (found / "results").iterdir() if path.is_file()] == ["old.json"]
+    task.clone_bundle(task.bundle_repository(folder), clone)
+    assert (clone / "file").read_text() == "two"
+    assert (clone / ".asv").exists()
+    assert [path.name for path in (clone / "results").iterdir() if path.is_file()] == ["old.json"]
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A client of two workers of this host."""
+    """Provide a client of two workers of this host."""
     from kernelwatch.fleet import workers
 
-    with workers.embedded(tmp_path_factory.mktemp("work"), 2) as client:
+    with workers.run_local_cluster(tmp_path_factory.mktemp("work"), 2) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
 
 
-def _hears(port: int, context: ssl.SSLContext) -> bool:
-    """Whether a server says something; it does not if it does not want to talk."""
+def _answers(port: int, context: ssl.SSLContext) -> bool:
+    """Return whether a server answers a TLS handshake."""
     with closing(socket.create_connection(("127.0.0.1", port), 5)) as plain:
         try:
             with context.wrap_socket(plain) as line:
@@ -160,21 +166,28 @@ def test_another_user(fleet: Any, tmp_path: Path) -> None:
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    found = [each for process in these for each in process.net_connections("inet") if each.status == "LISTEN"]
-    assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1"}
+    listening = [
+        connection
+        for process in these
+        for connection in process.net_connections("inet")
+        if connection.status == "LISTEN"
+    ]
+    assert {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
     info = fleet.scheduler_info(n_workers=-1)
-    addresses = [info["address"], *info["workers"], *(each["nanny"] for each in info["workers"].values())]
+    addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
     ports = [int(address.rpartition(":")[2]) for address in addresses]
     assert len(ports) == 5, "scheduler, two nannies and two workers"
     subprocess.run(OPENSSL.split(), cwd=tmp_path, check=True, capture_output=True)
-    none, own = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
-    for context in (none, own):
+    without_certificate, with_certificate = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
+    for context in (without_certificate, with_certificate):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    own.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-    ours = fleet.security.get_connection_args("client")["ssl_context"]
-    assert [[_hears(port, context) for port in ports] for context in (none, own)] == [[False] * 5] * 2
-    ours.check_hostname = False
-    assert [_hears(port, ours) for port in ports] == [True] * 5
+    with_certificate.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    client_context = fleet.security.get_connection_args("client")["ssl_context"]
+    assert [[_answers(port, context) for port in ports] for context in (without_certificate, with_certificate)] == [
+        [False] * 5
+    ] * 2
+    client_context.check_hostname = False
+    assert [_answers(port, client_context) for port in ports] == [True] * 5
 
 
 def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
@@ -192,14 +205,14 @@ def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
         raise OSError("the disk is full")
     time.sleep(0.2)
     name = f"{machine.default_name(None)}/{commit[:8]}-{uuid.uuid4()}.json"
-    return msgspec.msgpack.encode(Outcome(str(get_worker().name), {name: b"{}"}, 0.2))
+    return msgspec.msgpack.encode(MeasuredFiles(str(get_worker().name), {name: b"{}"}, 0.2))
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine's folder of results; stubs measure."""
-    monkeypatch.setattr(task, "measure", _stub)
-    monkeypatch.setattr(task, "bundled", lambda _: b"packed")
+    """Provide a machine's folder of results; stubs measure."""
+    monkeypatch.setattr(task, "measure_commit", _stub)
+    monkeypatch.setattr(task, "bundle_repository", lambda _: b"packed")
     return tmp_path / "results" / machine.default_name(None)
 
 
@@ -214,19 +227,19 @@ def test_who_measures_what(
         folder.mkdir(parents=True)
         for place in places:
             (folder / f"{COMMITS[place][:8]}-environment.json").touch()
-    asked, submit = dict[str, dict[str, Any]](), fleet.submit
+    submissions, submit = dict[str, dict[str, Any]](), fleet.submit
 
-    def submitted(function: Any, *given: Any, **how: Any) -> Any:
-        asked[given[0]] = how
-        return submit(function, *given, **how)
+    def record_submission(function: Any, *arguments: Any, **submit_options: Any) -> Any:
+        submissions[arguments[0]] = submit_options
+        return submit(function, *arguments, **submit_options)
 
-    monkeypatch.setattr(fleet, "submit", submitted)
-    assert engine.backfill(fleet, tmp_path, COMMITS, say=lambda _: None)
-    assert sorted(path.name[:8] for path in results.iterdir()) == [each[:8] for each in COMMITS]
-    hows = [asked[each] for place, each in enumerate(COMMITS) if place not in stored]
+    monkeypatch.setattr(fleet, "submit", record_submission)
+    assert engine.backfill(fleet, tmp_path, COMMITS, report=lambda _: None)
+    assert sorted(path.name[:8] for path in results.iterdir()) == [commit[:8] for commit in COMMITS]
+    hows = [submissions[commit] for place, commit in enumerate(COMMITS) if place not in stored]
     half = len(hows) // 2
-    by = [how["workers"][0] for how in hows]
-    assert (len({*by}), by) == (2, [by[0]] * half + [by[-1]] * half)
+    addresses = [how["workers"][0] for how in hows]
+    assert (len({*addresses}), addresses) == (2, [addresses[0]] * half + [addresses[-1]] * half)
     assert [how["priority"] for how in hows] == [-place for place in range(half)] * 2
 
 
@@ -234,51 +247,51 @@ def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
     """The commit of a killed worker is measured by one that is there; what fails three times is left, and said."""
     from kernelwatch.fleet import engine
 
-    said: list[str] = []
-    assert not engine.backfill(fleet, tmp_path, COMMITS, str(tmp_path), said.append)
+    messages: list[str] = []
+    assert not engine.backfill(fleet, tmp_path, COMMITS, str(tmp_path), messages.append)
     assert (tmp_path / "killed").exists()
-    assert len((tmp_path / "tries").read_text()) == engine.TRIES
+    assert len((tmp_path / "tries").read_text()) == engine.MAX_TRIES
     kept = sorted(path.name[:8] for path in results.iterdir())
     assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
     name = f"{results.name}: {COMMITS[-1][:8]}"
-    assert [line for line in said if "given up" in line] == [f"{name} is given up: OSError: the disk is full"]
-    assert sum("left, about" in line for line in said) == len(kept)
+    assert [line for line in messages if "given up" in line] == [f"{name} is given up: OSError: the disk is full"]
+    assert sum("left, about" in line for line in messages) == len(kept)
 
 
 @pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
 def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
-    """What is there stays as it is; nothing lies elsewhere."""
+    """Existing files stay as they are; no file is written elsewhere."""
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
     (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
     with pytest.raises(ValueError, match="is no name for a file of results") if is_refused else nullcontext():
-        engine.keep(Outcome("one", {name: b"another"}, 1.0), tmp_path / "results")
+        engine.store_files(MeasuredFiles("one", {name: b"another"}, 1.0), tmp_path / "results")
     assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
 
 
 @pytest.mark.usefixtures("results")
 @pytest.mark.parametrize(
-    ("present", "said"),
+    ("present", "message"),
     [
-        ([{}], "no worker came within 0 s"),
+        ([{}], "no worker connected within 0 s"),
         ([{"a": "gpu-x", "b": "gpu-y"}], "several kinds, gpu-x, gpu-y: give each kind a scheduler of its own"),
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
 )
 def test_nobody_is_left(
-    present: list[dict[str, str]], said: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no worker came, all are gone, or they are of several kinds, it ends after a while, and says so."""
+    """A backfill without workers, or with workers of several kinds, ends after a while, with the reason."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 
-    looks, told = iter(present), list[str]()
-    monkeypatch.setattr(engine, "PATIENCE", 0.1)
-    monkeypatch.setattr(engine, "_machines", lambda _: next(looks, {}))
-    with pytest.raises(FleetError, match=said) if said else nullcontext():
-        assert not engine.backfill(fleet, tmp_path, COMMITS, say=told.append)
-    assert told == [] if said else ["8 commits are left, and no worker is there"]
+    looks, messages = iter(present), list[str]()
+    monkeypatch.setattr(engine, "WORKER_LIMIT", 0.1)
+    monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
+    with pytest.raises(FleetError, match=message) if message else nullcontext():
+        assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
+    assert messages == [] if message else ["8 commits are left, and no worker is there"]
 
 
 @pytest.mark.usefixtures("checkout")
@@ -287,14 +300,14 @@ def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says whether all commits were measured."""
     from kernelwatch.fleet import engine, workers
 
-    monkeypatch.setattr(workers, "embedded", lambda *_: nullcontext())
+    monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
     monkeypatch.setattr(engine, "backfill", lambda *_: is_done)
-    assert command.main(["HEAD"]) == (not is_done)
+    assert command.measure_commits(["HEAD"]) == (not is_done)
 
 
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("options", "message"),
     [
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
@@ -302,16 +315,16 @@ def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
-def test_refused(words: list[str], more: list[str], said: str, tmp_path: Path) -> None:
-    """What is not encrypted, and what has no certificate."""
+def test_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
+    """Addresses that are not encrypted, or have no certificate, are refused."""
     from kernelwatch.fleet.workers import FleetError
 
-    name, *rest = words
-    with pytest.raises(FleetError, match=said):
-        (command.main if name == "fleet" else command.serve)([*rest, *more])
+    name, *arguments = words
+    with pytest.raises(FleetError, match=message):
+        (command.measure_commits if name == "fleet" else command.run_workers)([*arguments, *options])
 
 
-@pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
+@pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
 def test_other_hosts(tmp_path: Path) -> None:
     """The documented commands; workers wait for a scheduler, and end when it has gone."""
     from kernelwatch.fleet import workers
@@ -333,22 +346,22 @@ def test_other_hosts(tmp_path: Path) -> None:
     with ExitStack() as stack:
         ended = []
         for name in ("job-7", "host"):
-            own = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
-            ended.append(_started(stack, "kernelwatch", "fleet-workers", address, *own))
-        process = _started(stack, *scheduler)
-        with workers.connected(address, folder) as client:
+            options = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
+            ended.append(_start_process(stack, "kernelwatch", "fleet-workers", address, *options))
+        process = _start_process(stack, *scheduler)
+        with workers.connect(address, folder) as client:
             client.wait_for_workers(2, timeout=60)
-            found = client.scheduler_info()["workers"].values()
-            assert {each["name"] for each in found} == {"job-7-0", "host-0"}
+            workers_ = client.scheduler_info()["workers"].values()
+            assert {worker["name"] for worker in workers_} == {"job-7-0", "host-0"}
             kind = {machine.default_name(None): 1}
-            assert all((each["resources"], each["nthreads"]) == (kind, 1) for each in found)
+            assert all((worker["resources"], worker["nthreads"]) == (kind, 1) for worker in workers_)
             assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
         process.kill()
-        for each in ended:
-            each.wait(60)
+        for process_ in ended:
+            process_.wait(60)
 
 
-def _started(stack: ExitStack, module: str, *words: str) -> Any:
+def _start_process(stack: ExitStack, module: str, *words: str) -> Any:
     """Run a module until the end of the test."""
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)

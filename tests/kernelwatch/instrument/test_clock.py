@@ -7,7 +7,7 @@ import timeit
 import numpy as np
 import pytest
 
-from kernelwatch.instrument.clock import Readings
+from kernelwatch.instrument.clock import SampleClock
 
 
 def test_timeit_gets_the_samples() -> None:
@@ -15,7 +15,7 @@ def test_timeit_gets_the_samples() -> None:
 
     After a body that raised, `reset` (asv's setup) makes the next call a first one: no sample is lost.
     """
-    clock = Readings()
+    clock = SampleClock()
     samples = [2e-3, 2.0000002e-3, 1e-6, 59.999996, float(np.float32(3.3)) * 1e-3 / 7]
     clock.add(samples)
     failing = timeit.Timer("raise OSError('boom')", setup=clock.reset, timer=clock)

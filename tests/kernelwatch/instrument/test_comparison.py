@@ -15,8 +15,8 @@ from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.protocol import Job
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import Arrangement
-from kernelwatch.instrument.tolerance import Near, WrongOutputError
+from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import measured
@@ -41,7 +41,7 @@ def test_wrong_kernels_are_rejected(
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
-        session.references.forget()
+        session.references.release()
     with pytest.raises(WrongOutputError, match=message):
         measured(gpu, Launch(kernel.name, arguments=arguments), session)
 
@@ -67,10 +67,10 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for byte in (0, guard - 1)
     ),
     *(
-        (f"add_uncoalesced size={size} float64", array, byte, said)
+        (f"add_uncoalesced size={size} float64", array, byte, expected_message)
         for size in (1000, 15000)
         for array in "ab"
-        for byte, said in (
+        for byte, expected_message in (
             (0, "its element [0] is"),
             (16 * 2003 - 1, f"its element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
             (-1, f"its element [{size - 1}] is"),
@@ -82,12 +82,12 @@ FLIPPED: list[tuple[str, str, int, str]] = [
 
 @pytest.mark.parametrize("is_in_pieces", [False, True])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
-@pytest.mark.parametrize(("text", "name", "place", "said"), FLIPPED)
+@pytest.mark.parametrize(("text", "name", "place", "message"), FLIPPED)
 def test_a_flipped_bit_is_found(
     text: str,
     name: str,
     place: int,
-    said: str,
+    message: str,
     in_last_buffer: bool,
     is_in_pieces: bool,
     gpu: FakeGpu,
@@ -96,27 +96,27 @@ def test_a_flipped_bit_is_found(
     """Anywhere: in the first buffer or the last, in outputs, inputs and guards, in any repeat of a block."""
     session = Session()
     if is_in_pieces:
-        monkeypatch.setattr(check_output, "_PIECE", 4096)
+        monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
         monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
-        monkeypatch.setattr(inputs, "_tiled", {})
-        inputs.block.cache_clear()
-        session.references.forget()
-    once, index = Arrangement.launch_once, 0
+        monkeypatch.setattr(inputs, "_tiled_blocks", {})
+        inputs.input_block.cache_clear()
+        session.references.release()
+    once, index = JobBuffers.launch_on_all_sets, 0
 
-    def flip(self: Arrangement, job: Job) -> None:
+    def flip(self: JobBuffers, job: Job) -> None:
         nonlocal index
         once(self, job)
-        array = next(each for each in job.arrays if each.name == name)
+        array = next(array_ for array_ in job.arrays if array_.name == name)
         index = self.rotation.sets - 1 if in_last_buffer else 0
         byte = array.nbytes + place - END if place >= END else place % array.nbytes
         gpu.view(self.rotation.address(array, index))[byte] ^= 64
 
-    monkeypatch.setattr(Arrangement, "launch_once", flip)
-    with pytest.raises(WrongOutputError) as found:
+    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
+    with pytest.raises(WrongOutputError) as raised:
         measured(gpu, Launch.parse(text), session)
-    inputs.block.cache_clear()
-    assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(found.value)
-    assert said in str(found.value)
+    inputs.input_block.cache_clear()
+    assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("found", "expected", "ulp", "near"),
+    ("actual", "expected", "ulp", "near"),
     [
         (1.0 + 2**-10, 1.0, 1.0, True),
         (1.0 + 2**-9, 1.0, 1.0, False),
@@ -148,13 +148,13 @@ def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> N
         (float("inf"), 1.0, 100.0, False),
     ],
 )
-def test_near(found: float, expected: float, ulp: float, near: bool) -> None:
+def test_near(actual: float, expected: float, ulp: float, near: bool) -> None:
     """A float16 may lie so many units in the last place from its reference, which is in float64."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
-    _checked(np.array([[found]]), np.array([[expected]]), ulp, message)
+    _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
 
-def _checked(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:
+def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:
     raw = np.concatenate([values.astype(np.float16).reshape(-1).view(np.uint8), np.full(GUARD, POISON, np.uint8)])
     raw[-1] = behind
 
@@ -162,24 +162,24 @@ def _checked(values: NDArray[Any], reference: NDArray[Any], ulp: float, message:
         into[:] = raw[start : start + len(into)]
 
     with pytest.raises(WrongOutputError, match=message) if message else nullcontext():
-        tolerance.check_near("case", reference, GUARD, read, Near("float16", ulp))
+        tolerance.check_within_tolerance("case", reference, GUARD, read, UlpTolerance("float16", ulp))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
 def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is read at a time, the first element that differs is named, and then what lies behind."""
-    monkeypatch.setattr(tolerance, "_CHUNK", chunk)
+    monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
     wrong[5, 3] += 1
     wrong[6, 8] += 1
-    _checked(right, right, 0.0, "")
-    _checked(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, NumPy expects 48\.0 within 0 units")
-    _checked(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
+    _check_near(right, right, 0.0, "")
+    _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, NumPy expects 48\.0 within 0 units")
+    _check_near(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
 
 
 def test_near_on_the_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where an output need only be near, it is compared on the host within its bound."""
+    """An output with a tolerance is compared on the host, within its bound."""
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):

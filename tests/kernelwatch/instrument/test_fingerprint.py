@@ -44,18 +44,26 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 def test_job(field: str) -> None:
     """Each field, one at a time; one that is new must be sorted into one of the two tables."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
-    assert (fingerprint.job(changed, "c") != fingerprint.job(served.job(), "c")) == (field in CHANGES)
+    assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_are_found_again() -> None:
     """The order of facts is no matter, and what is stored of a job, of an array and of a kernel as reference stays."""
-    assert fingerprint.of({"a": 1, "b": b"x"}, [2]) == fingerprint.of({"b": b"x", "a": 1}, [2]) == "f34f3043e6027493"
-    assert fingerprint.job(served.job(), "c") == "b5accd88cf0190d2"
-    assert fingerprint.job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
-    given = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
-    bound = [each for name, extents in given.items() for each in catalog.KERNELS[name].bound("float16", **extents)]
-    arrays = [each for each in bound if isinstance(each, ArrayArgument)]
-    assert fingerprint.of([build_job._array(each) for each in arrays]) == "05e7ab7bb0667d9f"
+    assert (
+        fingerprint.hash_facts({"a": 1, "b": b"x"}, [2])
+        == fingerprint.hash_facts({"b": b"x", "a": 1}, [2])
+        == "f34f3043e6027493"
+    )
+    assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
+    assert fingerprint.hash_job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
+    extents_by_kernel = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
+    bound = [
+        argument
+        for name, extents in extents_by_kernel.items()
+        for argument in catalog.KERNELS[name].bind_arguments("float16", **extents)
+    ]
+    arrays = [argument for argument in bound if isinstance(argument, ArrayArgument)]
+    assert fingerprint.hash_facts([build_job._device_array(array) for array in arrays]) == "05e7ab7bb0667d9f"
 
 
 #: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
@@ -77,20 +85,20 @@ GPU = {
 
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
-    known = fingerprint.conditions(GPU)
-    changed = [fact for fact in GPU if fingerprint.conditions({**GPU, fact: 1}) != known]
+    fingerprint_ = fingerprint.hash_conditions(GPU)
+    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != fingerprint_]
     assert changed == list(GPU)[:-2]
-    assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
+    assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
 
 def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another instrument nothing is equal: no time, and no count."""
-    launch = registry.current().counted[0].launch(next(iter(registry.current().counted[0].points())))
-    known = fingerprint.conditions(GPU), transactions.fingerprints([launch])
+    launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
+    fingerprints = fingerprint.hash_conditions(GPU), transactions.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
-    assert fingerprint.conditions(GPU) != known[0]
-    assert transactions.fingerprints([launch]).keys() == known[1].keys() == {str(launch)}
-    assert transactions.fingerprints([launch]) != known[1]
+    assert fingerprint.hash_conditions(GPU) != fingerprints[0]
+    assert transactions.hash_launches([launch]).keys() == fingerprints[1].keys() == {str(launch)}
+    assert transactions.hash_launches([launch]) != fingerprints[1]
 
 
 #: A package with a reference whose module imports in every way that Python has.
@@ -120,23 +128,25 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a reference's module imports counts, and nothing else of its package; all where the source does not say."""
+    """A fingerprint covers the modules that a reference's module imports, or else the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # One name, so that imports by it are equal: of one package after the other.
     prints = []
-    for more in ("", "# another\n"):
-        for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+    for suffix in ("", "# another\n"):
+        for module in [module_name for module_name in sys.modules if module_name.partition(".")[0] == name]:
             del sys.modules[module]
-        fingerprint._file.cache_clear()
-        fingerprint._imported.cache_clear()
+        fingerprint._module_file.cache_clear()
+        fingerprint.list_imports.cache_clear()
         (tmp_path / name).mkdir(exist_ok=True)
-        for each, text in PACKAGE.items():
-            (tmp_path / name / each).write_text(text.replace("{name}", name) + more * (each == file))
+        for name_, text in PACKAGE.items():
+            (tmp_path / name / name_).write_text(text.replace("{name}", name) + suffix * (name_ == file))
         rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(registry, "folder", lambda: tmp_path / name)
-        prints.append({each: fingerprint.function(getattr(rows, each)) for each in EVERY})
-    changed = {each for each in EVERY if prints[0][each] != prints[1][each]}
+        monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / name)
+        prints.append(
+            {function_name: fingerprint.hash_function(getattr(rows, function_name)) for function_name in EVERY}
+        )
+    changed = {function_name for function_name in EVERY if prints[0][function_name] != prints[1][function_name]}
     assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
 
 
@@ -144,13 +154,15 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a function of no module, of a built-in one, or of a script, nothing says what it depends on."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
-    assert fingerprint.sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
+    assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
-    assert {tuple(fingerprint.sources(each.reference) or ()) for each in catalog.KERNELS.values()} == {("references",)}
-    assert "references" in (fingerprint.sources(test_references_are_followed) or {})
+    assert {tuple(fingerprint.find_sources(kernel_.reference) or ()) for kernel_ in catalog.KERNELS.values()} == {
+        ("references",)
+    }
+    assert "references" in (fingerprint.find_sources(test_references_are_followed) or {})
 
 
 PTX = """//
@@ -203,8 +215,8 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
     """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
-    assert (fingerprint.ptx(changed, "one") == fingerprint.ptx(text, "one")) == is_same
-    assert fingerprint.ptx(changed, "one") != fingerprint.ptx(changed, "two")
+    assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same
+    assert fingerprint.hash_ptx(changed, "one") != fingerprint.hash_ptx(changed, "two")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +226,7 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr(registry, "folder", lambda: tmp_path)
+    monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path)
     digests = set()
     for text in ("one", "other"):
         (tmp_path / file).write_text(text)

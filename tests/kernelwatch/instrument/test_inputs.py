@@ -1,4 +1,4 @@
-"""What arrays hold before a launch, on the host and on the device, and what outputs must hold after it."""
+"""Contents of arrays before a launch, on the host and on the device, and of outputs after it."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ Array = NDArray[Any]
 def test_input_repeats_the_random_block(start: int, length: int) -> None:
     """The host knows any stretch of input memory."""
     first = start % inputs.BLOCK
-    again = np.concatenate([inputs.block()] * 4)
-    held = inputs.repeated(None, start, length)
-    assert np.array_equal(held, again[first : first + length])
-    assert not held.flags.writeable, "a reference that writes into its input would spoil those of all others"
+    again = np.concatenate([inputs.input_block()] * 4)
+    repeated = inputs.repeat_block(None, start, length)
+    assert np.array_equal(repeated, again[first : first + length])
+    assert not repeated.flags.writeable, "a reference that writes into its input would spoil those of all others"
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
 def test_exact_values_are_exact(dtype: str) -> None:
     """Sums and products of inputs have no rounding, and no input is NaN, in each dtype that computes."""
     kind = np.dtype(dtype)
-    held = inputs.block(dtype)[: 16 * 6000].view(kind)
-    cpu = [inputs.counted((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
+    block_ = inputs.input_block(dtype)[: 16 * 6000].view(kind)
+    cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
     assert not np.array_equal(cpu[0], cpu[1])
-    for values in (held, *cpu):
+    for values in (block_, *cpu):
         wide = values.astype(np.complex128)
         assert np.isfinite(wide).all()
         assert len(np.unique(wide.real)) == inputs.LEVELS
         assert wide.real.max() == -wide.real.min()
         assert np.array_equal((values + values[::-1]).astype(np.complex128), wide + wide[::-1])
     if kind.itemsize >= 4 and kind.kind == "f":
-        one, other = (values.reshape(40, 150) for values in cpu)
-        product = one.astype(np.float64) @ other.T.astype(np.float64)
-        assert np.array_equal(one @ other.T, product.astype(kind)), "a product of matrices depends on the order"
+        first, second = (values.reshape(40, 150) for values in cpu)
+        product = first.astype(np.float64) @ second.T.astype(np.float64)
+        assert np.array_equal(first @ second.T, product.astype(kind)), "a product of matrices depends on the order"
         assert np.abs(product).max() > 10
 
 
@@ -70,8 +70,8 @@ def test_exact_values_are_exact(dtype: str) -> None:
 )
 def test_content(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
     """Random integers are any of their type, and indices any below their limit."""
-    held = inputs.content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
-    assert (held.min(), held.max()) == ends
+    content = inputs.make_content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
+    assert (content.min(), content.max()) == ends
 
 
 @pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 3001])
@@ -82,8 +82,8 @@ def test_any_number_of_inputs(
 ) -> None:
     """Inputs of all sets lie apart, and hold what the host says; stretches for the control's bytes fill the memory."""
     monkeypatch.setattr(inputs, "BLOCK", block)
-    monkeypatch.setattr(inputs, "_tiled", {})
-    inputs.block.cache_clear()
+    monkeypatch.setattr(inputs, "_tiled_blocks", {})
+    inputs.input_block.cache_clear()
     dtype = exact_dtype or "int8"
     arrays = [
         DeviceArray(
@@ -99,15 +99,15 @@ def test_any_number_of_inputs(
     rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
     places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
     assert len(places) == 5 * len(lengths)
-    assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
+    assert all(start + length + 512 <= next_start for (start, length), (next_start, _) in itertools.pairwise(places))
     assert rotation.addresses(7) == rotation.addresses(2)
     for index, array in itertools.product(range(5), arrays[1:]):
-        content = array.repeated(buffers.pitch(array.nbytes))
+        content = array.repeat_block(buffers.pad_length(array.nbytes))
         assert (gpu.view(rotation.address(array, index))[: len(content)] == content).all()
-    inputs.block.cache_clear()
+    inputs.input_block.cache_clear()
     for length in (16, (4000 + sum(lengths)) // 2):
         for starts in zip(*rotation.slices(length), strict=True):
-            assert all(after - before >= length + 512 for before, after in itertools.pairwise(starts))
+            assert all(next_start - start_ >= length + 512 for start_, next_start in itertools.pairwise(starts))
             assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size
 
 
@@ -117,7 +117,7 @@ def test_any_number_of_inputs(
 )
 def test_rotation_exceeds_the_l2(pair_bytes: int, l2: int, pairs: int) -> None:
     """A rotation goes through at least three times the L2."""
-    assert buffers.sets_for(pair_bytes, l2) == pairs
+    assert buffers.count_sets(pair_bytes, l2) == pairs
 
 
 #: What references may return -> one that does: a copy of the input's last elements, behind the output's first.
@@ -141,12 +141,12 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
-    reference = build_job.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
-    found = reference.content()
-    held = inputs.repeated(None, inputs.start(0), 4 * size)
-    assert (found[:4] == POISON).all()
-    assert np.array_equal(found[4 : 4 * size], held[4:])
-    assert (found[4 * size :] == POISON).all()
+    reference = build_job.describe_launch(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
+    memory_ = reference.content()
+    repeated = inputs.repeat_block(None, inputs.block_offset(0), 4 * size)
+    assert (memory_[:4] == POISON).all()
+    assert np.array_equal(memory_[4 : 4 * size], repeated[4:])
+    assert (memory_[4 * size :] == POISON).all()
     assert reference.length > 4 * size
 
 
@@ -156,27 +156,29 @@ def test_blocks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.grid = geometry.persistent(3)
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     launch = Launch(kernel.name, arguments={"n": 9000})
-    assert build_job.of(launch, samples=1).job(READY).grid == (3 * READY.multiprocessors, 1, 1)
+    assert build_job.describe_launch(launch, samples=1).make_job(READY).grid == (3 * READY.multiprocessors, 1, 1)
 
 
 def test_inputs_differ() -> None:
     """Of those that a kernel reads, each has a place of its own, also one that it writes."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
-    found = [each for each in kernel.bound("int8", size=5) if isinstance(each, ArrayArgument)]
-    assert [each.ordinal for each in found if each.direction != "out"] == [0, 1, 2]
+    arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]
+    assert [argument.ordinal for argument in arguments if argument.direction != "out"] == [0, 1, 2]
 
 
 def test_unknown_kernel() -> None:
     """A kernel that the installed commit does not know is skipped, by its name."""
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
-        build_job.of(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
+        build_job.describe_launch(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
-    copied = transactions.count(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copied(length))
+    copied = transactions.count_launch(
+        helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copy_arguments(length)
+    )
     assert copied.problem is None
     if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()
@@ -185,6 +187,6 @@ def test_device_copy(length: int) -> None:
 
 def test_flush_reads_all_and_writes_nothing() -> None:
     """Every sector of the array is read once."""
-    totals = transactions.count(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
+    totals = transactions.count_launch(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
     assert totals["load_sectors"] * 32 == 4096 * helper_kernels.WIDTH
     assert totals["store_requests"] == 0

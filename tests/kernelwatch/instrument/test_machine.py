@@ -49,18 +49,18 @@ class FakeNvml:
         monkeypatch.setattr(pynvml, "nvmlSystemGetCudaDriverVersion_v2", lambda: 13000)
         for name in self.answers:
             monkeypatch.setattr(pynvml, f"nvmlDevice{name}", partial(self._answer, name))
-        for by in ("Index", "UUID"):
-            monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{by}", self._handle)
+        for kind in ("Index", "UUID"):
+            monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{kind}", self._handle)
         for fact, function in list(machine._VOLATILE.items()):  # some of NVML's functions themselves
             if getattr(function, "__module__", "") == "pynvml":
                 monkeypatch.setitem(machine._VOLATILE, fact, partial(self._answer, function.__name__[10:]))
 
-    def _answer(self, name: str, *given: Any) -> Any:
-        found = self.answers[name]
-        found = found[given[1]] if isinstance(found, dict) else found
-        if found is None:
+    def _answer(self, name: str, *arguments: Any) -> Any:
+        answer = self.answers[name]
+        answer = answer[arguments[1]] if isinstance(answer, dict) else answer
+        if answer is None:
             raise pynvml.NVMLError_NotSupported
-        return found
+        return answer
 
     def _handle(self, which: int | str) -> str:
         self.asked.append(which)
@@ -88,10 +88,10 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gpu(silent: str, nvml: FakeNvml) -> None:
     """Name, architecture and theoretical peak, 2 x 3201 MHz x 6016 bits / 8, unless the GPU does not tell these."""
     nvml.answers |= {silent: None}
-    gpu = machine.gpu()
+    gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
     assert machine.default_name(gpu) == "nvidia-h200"
-    assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
+    assert machine.stable_facts("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
 
 
 @pytest.mark.parametrize(
@@ -118,36 +118,36 @@ def test_held_back(
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
         "GetComputeRunningProcesses": None if processes is None else [None] * processes,
     }
-    watch = throttling.watch()
+    watch = throttling.watch_gpu()
     assert watch is not None
-    assert watch.held_back() == expected
+    assert watch.find_reasons() == expected
 
 
 @pytest.mark.usefixtures("nvml")
 def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the suite's times launch, and nothing else; an error is told."""
+    """Exactly the launches of the suite's times are compiled; an error is printed."""
     built: list[tuple[str, ...]] = []
 
-    def fails(wanted: list[prebuild.Configuration]) -> list[Exception]:
-        built.extend(wanted)
-        return [ValueError("no")] * len(wanted)
+    def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
+        built.extend(cubins)
+        return [ValueError("no")] * len(cubins)
 
-    monkeypatch.setattr(prebuild, "compiled", fails)
-    monkeypatch.setattr(helper_kernels, "prebuild", lambda arch: built.append((arch,)))
-    prebuild.for_device()
-    launches = (sweep.launch(point) for sweep in registry.current().timed for point in sweep.points())
-    assert {*built} == {(each.kernel, each.dtype, each.flags, "sm_90") for each in launches} | {("sm_90",)}
+    monkeypatch.setattr(prebuild, "compile_cubins", fails)
+    monkeypatch.setattr(helper_kernels, "compile_tools", lambda arch: built.append((arch,)))
+    prebuild.compile_for_device()
+    launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
+    assert {*built} == {(launch.kernel, launch.dtype, launch.flags, "sm_90") for launch in launches} | {("sm_90",)}
     assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_no_gpu() -> None:
     """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
-    assert (machine.gpu(), throttling.watch()) == (None, None)
-    assert machine.volatile() == {}
+    assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
+    assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
-    assert machine.stable("x", None)["gpu"] == "none"
-    prebuild.for_device()
+    assert machine.stable_facts("x", None)["gpu"] == "none"
+    prebuild.compile_for_device()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("../../<b>x</b>", "b-x-b"), ("A100-SXM4-80GB", "a100-sxm4-80gb")])
@@ -160,7 +160,7 @@ def test_volatile(nvml: FakeNvml) -> None:
     """Clocks, limits and throttle reasons are read; what the GPU does not tell is None."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
-    assert machine.volatile() == {
+    assert machine.volatile_facts() == {
         "driver": "580.1",
         "cuda": 13000,
         "uuid": "GPU-1",
@@ -180,15 +180,15 @@ def test_volatile(nvml: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize(
-    ("visible", "asked"),
+    ("visible", "handle"),
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
-def test_visible_device(visible: str | None, asked: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of CUDA_VISIBLE_DEVICES is meant; what CUDA does not see names no machine."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert (machine.nvml() is None) == (asked is None)
-    assert nvml.asked == ([] if asked is None else [asked])
+    assert (machine.nvml_handle() is None) == (handle is None)
+    assert nvml.asked == ([] if handle is None else [handle])
 
 
 @pytest.mark.parametrize(
@@ -207,17 +207,17 @@ def test_driver(
 ) -> None:
     """One that cannot load what nvcc makes is refused by name, with what to do."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
-    made = SimpleNamespace(
+    fake_driver = SimpleNamespace(
         Error=RuntimeError,
         init=lambda: None,
         get_driver_version=lambda: driver,
         Device=SimpleNamespace(count=lambda: devices),
         Context=SimpleNamespace(get_current=lambda: h200),
     )
-    monkeypatch.setattr(nvcc_call, "pycuda_problem", lambda: None)
-    monkeypatch.setattr(nvcc, "release", lambda _: compiler)
-    monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=made))
-    monkeypatch.setitem(sys.modules, "pycuda.driver", made)
+    monkeypatch.setattr(nvcc_call, "find_pycuda_problem", lambda: None)
+    monkeypatch.setattr(nvcc, "find_release", lambda _: compiler)
+    monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=fake_driver))
+    monkeypatch.setitem(sys.modules, "pycuda.driver", fake_driver)
     with nullcontext() if problem is None else pytest.raises(NoDeviceError, match=problem):
         assert load_function.current_arch() == "sm_90"
 
@@ -236,7 +236,7 @@ def test_driver(
     ],
 )
 def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where PyCUDA cannot be imported, launching says why, and what to do: a driver may be too old even for that."""
+    """Without PyCUDA, launching reports the reason and the remedy; a driver may be too old even for that."""
 
     def load(name: str) -> Any:
         if not library:
@@ -251,6 +251,6 @@ def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monke
     for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find), *sys.meta_path])
-    monkeypatch.setattr(nvcc_call, "pycuda_problem", nvcc_call.pycuda_problem.__wrapped__)
+    monkeypatch.setattr(nvcc_call, "find_pycuda_problem", nvcc_call.find_pycuda_problem.__wrapped__)
     with pytest.raises(NoDeviceError, match=problem):
-        load_function.context()
+        load_function.current_context()

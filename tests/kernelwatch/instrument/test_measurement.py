@@ -1,4 +1,4 @@
-"""What the measuring process does with a job, on a GPU that is none: real kernels, executed on the CPU."""
+"""The measuring process's work on a job, on a fake GPU: real kernels, executed on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import build_job, graph_replay, memory, timed_job
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
@@ -27,14 +27,14 @@ from tests.own_kernels import CASES
 
 def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     """A sample is the mean of its launches: also of those that took longer."""
-    took = [1e-6] * (graph_replay.LAUNCHES - 1) + [(1 + graph_replay.LAUNCHES) * 1e-6]
+    took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
-    found, _, _ = measured(gpu, LARGE, isolated=True)
-    assert found.samples == pytest.approx([2e-6 + graph_replay.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
+    outcome_, _, _ = measured(gpu, LARGE, isolated=True)
+    assert outcome_.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("held", "scatter", "taken", "reasons"),
+    ("throttled", "scatter", "sample_count", "reasons"),
     [
         ([], [0.0], 5, ()),
         ([], [0.01, -0.01], 20, ()),
@@ -49,9 +49,9 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     ],
 )
 def test_samples_until_they_suffice(
-    held: Sequence[int],
+    throttled: Sequence[int],
     scatter: list[float],
-    taken: int,
+    sample_count: int,
     reasons: tuple[str, ...],
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
@@ -62,36 +62,36 @@ def test_samples_until_they_suffice(
     """
 
     class Watch:
-        asked = itertools.count()
+        queries = itertools.count()
 
-        def held_back(self) -> list[str]:
-            return ["hot"] if next(self.asked) in held else []
+        def find_reasons(self) -> list[str]:
+            return ["hot"] if next(self.queries) in throttled else []
 
     class Scattered:
         def __init__(self, *_: Any) -> None:
             self.replays = itertools.count(-1)  # one brings the graph onto the device
 
-        def sample(self) -> float:
+        def take_sample(self) -> float:
             return 30e-6 * (1 + scatter[next(self.replays) % len(scatter)])
 
-    monkeypatch.setattr(timed_job, "back_to_back", Scattered)
-    found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
-    assert (len(found.samples), len(found.copies), found.held_back) == (taken, taken, reasons)
+    monkeypatch.setattr(timed_job, "make_back_to_back", Scattered)
+    outcome_, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
+    assert (len(outcome_.samples), len(outcome_.copies), outcome_.held_back) == (sample_count, sample_count, reasons)
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
 def test_verify(launch: Launch, gpu: FakeGpu) -> None:
-    """What was timed in turns with another is verified without being timed; nothing is left of it."""
+    """A job that was timed in turns with another is verified without being timed; nothing of it remains."""
     session = Session()
-    described = build_job.of(launch, samples=3)
-    session.verify(described.job(READY), fetching(described))
+    described = build_job.describe_launch(launch, samples=3)
+    session.verify(described.make_job(READY), fetching(described))
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
-    session.close()
+    session.release_buffers()
     assert list(gpu.allocations) == [int(session.references._pool)]
     with pytest.raises(WrongOutputError):
         session.verify(
-            msgspec.structs.replace(described.job(READY), reference="another"),
-            lambda length: memory.reader(np.full(length, POISON, np.uint8)),
+            msgspec.structs.replace(described.make_job(READY), reference="another"),
+            lambda length: memory.make_reader(np.full(length, POISON, np.uint8)),
         )
 
 
@@ -99,12 +99,12 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
 def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """One for which a folder stands in the place of a checkout."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    with fake_gpu(monkeypatch) as made:
-        yield made
+    with fake_gpu(monkeypatch) as gpu_:
+        yield gpu_
 
 
 def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launch:
-    monkeypatch.setattr(registry, "kernel", lambda _: kernel)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     return Launch(kernel.name, CASES[name].dtype, arguments=CASES[name].small)
 
 
@@ -116,10 +116,10 @@ def test_kernels_of_anybodys(
     """They have times; the memory is given back."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
-    found, _, asked = measured(own_gpu, launch, session, **how)
-    assert found.samples == pytest.approx([SECONDS] * 3, rel=0.1)
-    assert len(asked) <= 1
-    session.close()
+    outcome_, _, launches_ = measured(own_gpu, launch, session, **how)
+    assert outcome_.samples == pytest.approx([SECONDS] * 3, rel=0.1)
+    assert len(launches_) <= 1
+    session.release_buffers()
     assert set(own_gpu.allocations) - set(own_gpu.variables) == {int(session.references._pool)}
 
 
@@ -134,14 +134,14 @@ def test_wrong_kernels_of_anybodys(
         measured(own_gpu, launch)
     wrong.reference = None
     assert measured(own_gpu, launch)[0].samples
-    once = Arrangement.launch_once
+    once = JobBuffers.launch_on_all_sets
 
-    def behind(self: Arrangement, job: Any) -> None:
+    def behind(self: JobBuffers, job: Any) -> None:
         once(self, job)
-        written = next(each for each in job.arrays if each.is_written)
+        written = next(array_ for array_ in job.arrays if array_.is_written)
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
-    monkeypatch.setattr(Arrangement, "launch_once", behind)
+    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", behind)
     with pytest.raises(WrongOutputError, match="behind the end of its output, first 0 bytes on"):
         measured(own_gpu, launch)
 

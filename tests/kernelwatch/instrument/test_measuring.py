@@ -19,17 +19,17 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import client, machine, server
-from kernelwatch.instrument.client import Line, MeasuringError
+from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.memory import Fetch
-from kernelwatch.instrument.protocol import Again, Job, Outcome
-from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, WrittenAhead
+from kernelwatch.instrument.memory import FetchReference
+from kernelwatch.instrument.protocol import Job, JobOutcome, Restart
+from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
 
 
-def _asked(address: str, sent: Job, reference: Reference = REFERENCE) -> Outcome:
-    return client.ask(address, lambda _: sent, reference)
+def _request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
+    return client.request_outcome(address, lambda _: sent, reference)
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -39,10 +39,10 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
     with served(session, tmp_path) as address:
         for _ in range(2):
-            found = _asked(address, sent)
-            assert (found.samples, found.copies) == ((1.0, 2.0), (0.5, 0.5))
+            outcome_ = _request_outcome(address, sent)
+            assert (outcome_.samples, outcome_.copies) == ((1.0, 2.0), (0.5, 0.5))
     assert seen == [sent, sent]
-    assert all((each == 7).all() and len(each) == LENGTH for each in session.fetched)
+    assert all((fetched == 7).all() and len(fetched) == LENGTH for fetched in session.fetched)
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
     ],
 )
 def test_problems(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
-    """What went wrong arrives as what it is, though a reference was under way."""
+    """A problem arrives as its own exception, although a reference was under way."""
 
     def fail(_: Job) -> None:
         raise raised
 
     with served(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
-        _asked(address, job())
+        _request_outcome(address, job())
 
 
 def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit's job is for the next process."""
-    monkeypatch.setattr(client, "BEGIN", 0.3)
+    monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with served(Session(), tmp_path) as address:
-        _asked(address, job())
+        _request_outcome(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            _asked(address, job(package_digest="decade"))
+            _request_outcome(address, job(package_digest="decade"))
         assert not Path(address).exists(), "this one is over"
 
 
@@ -84,35 +84,37 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
 
     huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
     with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
-        _asked(address, huge, Reference(LENGTH, fill))
+        _request_outcome(address, huge, Reference(LENGTH, fill))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
 def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
-    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
-        _asked(address, job(), Reference(length, sevens))
+    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
+        _request_outcome(address, job(), Reference(length, sevens))
 
 
 def test_what_is_no_job(tmp_path: Path) -> None:
     """It is refused, and the process goes on."""
     with served(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
-            _asked(address, job(grid="wide"))
-        assert _asked(address, job()).samples == (1.0, 2.0)
+            _request_outcome(address, job(grid="wide"))
+        assert _request_outcome(address, job()).samples == (1.0, 2.0)
 
 
 def test_memory_stays_mapped() -> None:
     """That of the processes that wrote last."""
-    one, other = map(Line, multiprocessing.Pipe())
-    memories = [ReferenceMemory() for _ in range(client._MAPPED + 1)]
-    known: dict[int, Bytes] = {}
+    writing_end, reading_end = map(Channel, multiprocessing.Pipe())
+    memories = [ReferenceMemory() for _ in range(client._MAX_MAPPED + 1)]
+    mapped_memory: dict[int, Bytes] = {}
     for memory in (*memories[:-1], memories[0], memories[-1]):
-        one.write(memory.write(REFERENCE))
-        found = np.empty(LENGTH, np.uint8)
-        other.written(LENGTH, 5.0, known)(0, found)
-        assert (found == 7).all()
-    assert list(known) == [os.fstat(each.handle).st_ino for each in (*memories[2:-1], memories[0], memories[-1])]
+        writing_end.send_handle(memory.write(REFERENCE))
+        target = np.empty(LENGTH, np.uint8)
+        reading_end.receive_reference(LENGTH, 5.0, mapped_memory)(0, target)
+        assert (target == 7).all()
+    assert list(mapped_memory) == [
+        os.fstat(memory_.handle).st_ino for memory_ in (*memories[2:-1], memories[0], memories[-1])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,14 +130,14 @@ def test_references_written_ahead(room: int, later: str, written: str, monkeypat
         made.append(name)
         into[:] = ord(name)
 
-    known = {name: Reference(LENGTH, partial(fill, name)) for name in "abcx"}
-    ahead = WrittenAhead()
-    ahead.look_ahead("x", [(name, known[name]) for name in later])
+    references = {name: Reference(LENGTH, partial(fill, name)) for name in "abcx"}
+    ahead = ReferenceWriter()
+    ahead.look_ahead("x", [(name, references[name]) for name in later])
     ahead._threads.shutdown()
     assert sorted(made) == list(written)
     for name in "abx":
-        assert ahead._now not in ahead._free, "it would be overwritten"
-        assert os.pread(ahead.write(known[name]), LENGTH, 0) == name.encode() * LENGTH
+        assert ahead._current not in ahead._free, "it would be overwritten"
+        assert os.pread(ahead.write(references[name]), LENGTH, 0) == name.encode() * LENGTH
     assert sorted(made) == list("abx")
 
 
@@ -144,36 +146,39 @@ def test_in_turns(tmp_path: Path) -> None:
 
     A third commit's has no companion.
     """
-    ours, theirs = job(package_digest="ours"), job(package_digest="theirs")
-    other = job(package_digest="ours", name="another")
-    (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (ours, other))))
-    (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(theirs))
+    own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
+    unpaired_job = job(package_digest="ours", name="another")
+    (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (own_job, unpaired_job))))
+    (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(partner_job))
     done: list[str] = []
 
     class InTurns(Session):
-        def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
-            done.append(" and ".join(f"{each.package_digest}'s {each.name}" for each in jobs))
+        def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
+            done.append(" and ".join(f"{job_.package_digest}'s {job_.name}" for job_ in jobs))
             fetch(LENGTH)
             turn = len(done) - 1 - done.count("theirs's verified")
-            return [Outcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
+            return [JobOutcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
 
-        def verify(self, job: Job, fetch: Fetch) -> None:
+        def verify(self, job: Job, fetch: FetchReference) -> None:
             done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
     with served(InTurns(), tmp_path, companions=tmp_path) as address:
-        found = [_asked(address, one) for one in (other, ours, ours, theirs, theirs, ours)]
+        outcomes = [
+            _request_outcome(address, job_)
+            for job_ in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
+        ]
     assert done == [
         "ours's another",
         *["ours's no kernel and theirs's no kernel"] * 2,
         *["theirs's verified"] * 2,
         "ours's no kernel and theirs's no kernel",
     ]
-    assert [each.samples for each in found] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
+    assert [outcome_.samples for outcome_ in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "known"),
+    ("changes", "is_companion"),
     [
         ({}, True),
         ({"cubin": b"other code"}, True),
@@ -185,17 +190,17 @@ def test_in_turns(tmp_path: Path) -> None:
         ({"samples": 3}, False),
     ],
 )
-def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> None:
+def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
     """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
-    ours, theirs = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
-    for place, each in enumerate((ours, theirs)):
-        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
-    companions = server.Companions(tmp_path)
-    assert companions.of(ours) == ([theirs] if known else [])
-    assert companions.of(job(package_digest="a third")) == []
-    assert companions.commits(ours) == {"ours", "theirs"}
-    assert companions.commits(job(package_digest="a third")) == {"a third"}
-    assert server.Companions(None).of(ours) == []
+    own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
+    for place, job_ in enumerate((own_job, partner_job)):
+        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(job_) + b"\n")
+    companions = server.InterleavedJobs(tmp_path)
+    assert companions.find_same_jobs(own_job) == ([partner_job] if is_companion else [])
+    assert companions.find_same_jobs(job(package_digest="a third")) == []
+    assert companions.find_packages(own_job) == {"ours", "theirs"}
+    assert companions.find_packages(job(package_digest="a third")) == {"a third"}
+    assert server.InterleavedJobs(None).find_same_jobs(own_job) == []
 
 
 def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +215,7 @@ def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         served(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
         pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
     ):
-        _asked(address, job())
+        _request_outcome(address, job())
     assert ended.is_set()
 
 
@@ -218,12 +223,12 @@ def test_what_expires_as_a_job_ends() -> None:
     """It is over before the job's answer is sent."""
     begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def expired() -> None:
+    def finish_late() -> None:
         begun.set()
         goes_on.wait(5)
         ended.set()
 
-    with server._at_most(0.001, expired):
+    with server._limit_time(0.001, finish_late):
         assert begun.wait(5)
         threading.Timer(0.1, goes_on.set).start()
     assert ended.is_set()
@@ -231,18 +236,18 @@ def test_what_expires_as_a_job_ends() -> None:
 
 def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
-    one, other = multiprocessing.Pipe()
-    line = Line(one)
+    run_end, process_end = multiprocessing.Pipe()
+    line = Channel(run_end)
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
-    line._writing.acquire()
-    server.Server(Session(), READY)._give_up(line)  # type: ignore[arg-type]
-    assert (exits, other.poll(0.01)) == ([1], False)
-    threading.Timer(0.1, line._writing.release).start()
+    line._send_lock.acquire()
+    server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
+    assert (exits, process_end.poll(0.01)) == ([1], False)
+    threading.Timer(0.1, line._send_lock.release).start()
     begin = time.monotonic()
-    line.send(Again())
+    line.send(Restart())
     assert time.monotonic() - begin >= 0.1
-    assert msgspec.json.decode(other.recv_bytes(), type=Again) == Again()
+    assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
 
 
 #: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
@@ -268,7 +273,7 @@ FALLS_OFF = """\
             raise NotImplementedError("no usable CUDA device: GPU is lost")
         return served.Session(act)
 
-    server.device = SimpleNamespace(ready=lambda conditions: served.READY, l2_bytes=lambda: 1)
+    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, l2_bytes=lambda: 1)
     class Server(server.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))
@@ -280,27 +285,27 @@ FALLS_OFF = """\
 
 
 def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was measured stays, one configuration fails, and each that follows is skipped with the reason.
+    """Earlier outcomes stay, one configuration fails, and each later one is skipped with the reason.
 
-    Where one process ends, the next begins; all end with the run.
+    After a process ends, the next one starts; all end with the run.
     """
-    script, told, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
-    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(told)}
-    script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
+    script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
+    script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
+    script.write_text(textwrap.dedent(FALLS_OFF).format(**script_fields))
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with server.running(limit=7.5) as facts:
+    with server.start_server(limit=7.5) as facts:
         address = os.environ[client.ADDRESS]
-        assert _asked(address, job()).samples == (1.0, 2.0)
+        assert _request_outcome(address, job()).samples == (1.0, 2.0)
         assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
-        assert told.read_text() == str((7.5, Path(address).parent)), "what was said to it"
+        assert arguments_file.read_text() == str((7.5, Path(address).parent)), "what was said to it"
         with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
-            _asked(address, job())
+            _request_outcome(address, job())
         for _ in range(2):
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
-                _asked(address, job())
+                _request_outcome(address, job())
     assert facts == {"l2_bytes": 1, "others_on_gpu": 0}, "of the first"
     assert client.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
@@ -309,16 +314,16 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder goes, so that nobody waits for it."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    monkeypatch.setattr(machine, "nvml", lambda: "handle")
-    with server.running() as facts:
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
+    with server.start_server() as facts:
         assert facts == {}
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            _asked(os.environ[client.ADDRESS], job())
+            _request_outcome(os.environ[client.ADDRESS], job())
 
 
 def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU there is nothing to measure with."""
-    monkeypatch.setattr(machine, "nvml", lambda: None)
-    with server.running() as facts:
+    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
+    with server.start_server() as facts:
         assert facts == {}
         assert client.ADDRESS not in os.environ

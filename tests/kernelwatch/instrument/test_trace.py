@@ -14,7 +14,7 @@ import pytest
 from gpu_kernels import catalog
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import build_job
-from kernelwatch.instrument.graph_replay import LONG
+from kernelwatch.instrument.graph_replay import LONG_LAUNCH
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
@@ -45,8 +45,8 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
     (str(SMALL), {"in_l2": True}),
     ("transpose_read_coalesced rows=64 columns=128 float32", {"in_l2": True}),
     (str(LARGE), {"in_l2": True}),
-    (str(LARGE), {"seconds": LONG}),
-    (str(LARGE), {"seconds": 0.99 * LONG}),
+    (str(LARGE), {"seconds": LONG_LAUNCH}),
+    (str(LARGE), {"seconds": 0.99 * LONG_LAUNCH}),
     (str(LARGE), {"seconds": 2e-6}),
     ("histogram size=9000 bins=64 int8", {}),
     ("scale n=30000 float32", {"samples": 2}),
@@ -59,14 +59,17 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def _measured(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
+def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
     """Measure launches, and write down what came of it."""
-    described = [build_job.of(launch, **{"samples": 1, **how}) for launch in launches]
-    made = [each.job(READY) for each in described]
-    gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(made)}
+    described = [build_job.describe_launch(launch, **{"samples": 1, **how}) for launch in launches]
+    jobs = [description.make_job(READY) for description in described]
+    gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
     try:
-        for found in session.measure(made, fetching(described[0])):
-            times = ("+".join(f"{seconds * 1e6:.2f}" for seconds in each) for each in (found.samples, found.copies))
+        for outcome_ in session.measure(jobs, fetching(described[0])):
+            times = (
+                "+".join(f"{seconds * 1e6:.2f}" for seconds in samples_)
+                for samples_ in (outcome_.samples, outcome_.copies)
+            )
             gpu.log.append(" us, copies ".join(times))
     except (NotImplementedError, WrongOutputError) as error:
         gpu.log.append(f"{type(error).__name__}: {error}")
@@ -80,10 +83,10 @@ def test_trace(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     for texts, how in MEASURED:
         launches = list(map(Launch.parse, texts.split(" and ")))
         gpu.log.append(f"\n{' and '.join(map(str, launches))} {how or ''}".rstrip())
-        _measured(gpu, session, launches, **how)
+        _measure_jobs(gpu, session, launches, **how)
     gpu.log.append("\nend")
-    session.close()
-    runs = ((line, len([*same])) for line, same in itertools.groupby(gpu.log))
+    session.release_buffers()
+    runs = ((line, len([*repeated])) for line, repeated in itertools.groupby(gpu.log))
     text = "".join(f"{line}{f', {count} times' * (count > 1)}\n" for line, count in runs)
     if "WRITE_GOLDEN" in os.environ:
         GOLDEN.write_text(text, encoding="utf-8")

@@ -109,7 +109,7 @@ def test_a_time_is_measured_beside_its_copy() -> None:
     chosen = set()
     for each in configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
-        names = (f"{one}({quoted})" for one in (each.benchmark, registry.control(each.benchmark)))
+        names = (f"{one}({quoted})" for one in (each.benchmark, registry.control_benchmark(each.benchmark)))
         chosen |= {name for name in names if any(re.search(pattern, name) for pattern in patterns(wanted))}
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
     assert chosen == {f"{BENCHMARK}{params}", f"track_control.Transpose.track_copy_ratio{params}"}

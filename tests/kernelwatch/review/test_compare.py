@@ -126,7 +126,7 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     ),
     ({COUNT: {"one": 1.0}}, {TIME: {"one": NAN}}, "only_base", "not run in head", 2),
     ({COUNT: {"one": NAN}}, {COUNT + "@2": {"one": 1.0}}, "only_head", "by another version of the benchmark", 2),
-    ({COUNT: {"one": NAN}}, {COUNT: {"one": NAN, "two": 1.0}}, "only_head", "not run in base", 2),
+    ({COUNT: {"one": NAN}}, {COUNT: {"one": NAN, "two": 1.0}}, "only_head", "no configuration in base", 2),
 ]
 
 

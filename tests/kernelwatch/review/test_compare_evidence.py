@@ -63,7 +63,7 @@ def _loaded(root: Path) -> list[CommitMeasurements]:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder; every configuration launches one kernel."""
-    monkeypatch.setattr(registry, "code_name", lambda *_: KERNEL)
+    monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
 
@@ -256,7 +256,7 @@ def test_what_counts(
 ) -> None:  # fmt: skip
     """Times that one GPU measured twice of one machine code; by them the review judges a kernel that did change."""
     other = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(registry, "code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
+    monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}

@@ -119,7 +119,7 @@ def test_stored_values_are_found(machine: str) -> None:
     history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))
     for path in reading.listed(history(None).folder, "*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
-        known = history(compilers.of_results(stored["env_vars"]))
+        known = history(compilers.compiler_of_results(stored["env_vars"]))
         results = known.commit(stored["commit_hash"])
         assert results is not None
         for benchmark, row in stored["results"].items():

@@ -181,7 +181,7 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed of changes that no stored commits have; of a kernel without a reference each number says so."""
-    monkeypatch.setattr(registry, "verified", lambda *_: False)
+    monkeypatch.setattr(registry, "is_verified", lambda *_: False)
     stored = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     told = f"== not verified\n{report.render(stored, every=True)}"
     for name, (rows, every) in MADE_UP.items():

@@ -17,11 +17,11 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """A clone whose `results/` have a commit of this machine, and a commit without results."""
+    """Make a clone whose `results/` have a commit of this machine, and a commit without results."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
-    _done(repository, sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
+    _run_successfully(repository, sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
     repository.commit("its results")
     repository.git("clone", "--quiet", ".", "../upstream")
     repository.git("remote", "add", "origin", "../upstream")
@@ -30,24 +30,24 @@ def repository(tmp_path: Path) -> Repository:
     return repository
 
 
-def _done(repository: Repository, *words: str) -> str:
+def _run_successfully(repository: Repository, *words: str) -> str:
     done = repository.make(*words[1:]) if words[0] == "make" else repository.run(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def _new(repository: Repository) -> list[Path]:
-    """The files that git does not track; it says of no other that it is another."""
+def _untracked_files(repository: Repository) -> list[Path]:
+    """Return the files that git does not track; check that it reports no other changes."""
     lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert all(line.startswith("?? results/") for line in lines), lines
     return [repository.path / line.removeprefix("?? ") for line in lines]
 
 
 def test_bench_and_pull(repository: Repository) -> None:
-    """Upstream has the same commit measured, and results of the one before; all are read, by asv's commands, too."""
-    _done(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
-    head, before = repository.git("rev-parse", "HEAD", "HEAD^").split()
-    result, *records = sorted(_new(repository), key=lambda path: path.suffix != ".json")
+    """Upstream has measured the same commit, and the one before; all results are read, also by asv's commands."""
+    _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
+    head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
+    result, *records = sorted(_untracked_files(repository), key=lambda path: path.suffix != ".json")
     assert result.name.startswith(head[:8])
     assert {path.name.removeprefix(result.stem) for path in records} == {".runs.jsonl", ".cubins.jsonl"}
 
@@ -55,22 +55,24 @@ def test_bench_and_pull(repository: Repository) -> None:
     document = json.loads(result.read_text())
     (row,) = document["results"].values()
     document["results"] = {SPILLS: [[0.0], *row[1:]]}
-    theirs = upstream / "results" / result.parent.name / result.name.replace("Z.json", "1Z.json")
-    theirs.write_text(json.dumps(document), encoding="utf-8")
+    upstream_file = upstream / "results" / result.parent.name / result.name.replace("Z.json", "1Z.json")
+    upstream_file.write_text(json.dumps(document), encoding="utf-8")
     for words in (["add", "--all"], ["commit", "--quiet", "--message", "more"]):
-        _done(repository, "git", "-C", str(upstream), *words)
+        _run_successfully(repository, "git", "-C", str(upstream), *words)
     repository.git("pull", "--quiet", "--ff-only")
 
-    (found,) = reading.documents(result.parent, head)
-    assert set(found.results) == {REGISTERS, SPILLS}
-    for command in (["show", head], ["compare", before, head], ["publish"]):
-        assert "track_registers" in _done(repository, sys.executable, "-m", "asv", *command) or command == ["publish"]
+    (merged,) = reading.documents(result.parent, head)
+    assert set(merged.results) == {REGISTERS, SPILLS}
+    for command in (["show", head], ["compare", base, head], ["publish"]):
+        assert "track_registers" in _run_successfully(repository, sys.executable, "-m", "asv", *command) or command == [
+            "publish"
+        ]
     (graph,) = (repository.path / "html" / "graphs").rglob(f"branch-main/**/{REGISTERS}.json")
     assert len(json.loads(graph.read_text())) == 2
 
     repository.git("add", "results")
     repository.git("commit", "--quiet", "--message", "kept")
-    _done(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
-    (again,) = (path for path in _new(repository) if path.name.endswith(record.FILE))
+    _run_successfully(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
+    (again,) = (path for path in _untracked_files(repository) if path.name.endswith(record.FILE))
     assert again.name.startswith(head[:8])
-    assert not [path for path in _new(repository) if path.suffix == ".json"], "the numbers are the same"
+    assert not [path for path in _untracked_files(repository) if path.suffix == ".json"], "the numbers are the same"

@@ -1,4 +1,4 @@
-"""`kernelwatch run` and `measure`: what they ask of asv, and how they end."""
+"""`kernelwatch run` and `measure`: the commands of asv that they run, and their exit codes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests import commits
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What asv is called with, with what is in a file of commits; it fails."""
+def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Record asv's arguments, with the contents of a file of commits; asv fails."""
     calls: list[list[str]] = []
 
     def run(*words: str) -> int:
@@ -23,17 +23,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append([*words[:-1], Path(path).read_text() if kind == "HASHFILE" else words[-1]])
         return 3
 
-    monkeypatch.setattr(command, "_asv", run)
+    monkeypatch.setattr(command, "_run_asv", run)
     return calls
 
 
-def test_measure(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     """Two commits in turns; options are asv's, and an option's value is no revision."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "give two git revisions; given: main" in capsys.readouterr().err
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
-    assert asked == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
+    assert asv_calls == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """The summary is told once the pages are there; the exit code is of what failed last."""
-    monkeypatch.setattr(command, "_asv", lambda *words: measured)
+    monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
     assert command.run(["HEAD^!"]) == expected
@@ -65,10 +65,10 @@ def test_run(
 )
 @pytest.mark.parametrize("state", ["clean", "dirty", "detached"])
 def test_what_is_measured_without_a_range(
-    words: list[str], expected: list[str], state: str, asked: list[list[str]],
+    words: list[str], expected: list[str], state: str, asv_calls: list[list[str]],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """HEAD, whatever branch asv is configured for; what differs from it is named, unless it counts as it lies."""
+    """HEAD is measured, whatever branch asv is configured for; changed files are named, except imported ones."""
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
@@ -80,6 +80,6 @@ def test_what_is_measured_without_a_range(
         for name in ("a.cu", "benchmarks/a.py"):
             (tmp_path / name).write_text("2")
     command.run(words)
-    assert asked == [["run", "--record-samples", *expected]]
-    said = "HEAD is measured, without what is not committed: a.cu\n"
-    assert capsys.readouterr().err == (said if state == "dirty" and expected[0] == "HEAD^!" else "")
+    assert asv_calls == [["run", "--record-samples", *expected]]
+    warning = "HEAD is measured, without what is not committed: a.cu\n"
+    assert capsys.readouterr().err == (warning if state == "dirty" and expected[0] == "HEAD^!" else "")

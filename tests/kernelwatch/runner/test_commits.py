@@ -1,4 +1,4 @@
-"""Which commits a run measures, and what of them it leaves out: what a person has typed, read as asv reads it."""
+"""The commits that a run measures and skips: the range that a person typed, read as asv reads it."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ NAN, DAY = float("nan"), 86_400
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], Path]:
-    """A repository of four commits, the first two with tags, as asv has it; and results of the second."""
+def asv_repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], Path]:
+    """Make a repository of four commits, the first two with tags, as asv clones it; and results of the second."""
     folder = tmp_path_factory.mktemp("commits")
     root = begin(folder / "root")
-    found = []
+    commits = []
     for number in range(4):
         with pytest.MonkeyPatch.context() as patch:
-            for who in ("AUTHOR", "COMMITTER"):
-                patch.setenv(f"GIT_{who}_DATE", f"@{DAY * (number + 1)} +0000")
-            found.append(commit(root, message=f"{number}"))
+            for role in ("AUTHOR", "COMMITTER"):
+                patch.setenv(f"GIT_{role}_DATE", f"@{DAY * (number + 1)} +0000")
+            commits.append(commit(root, message=f"{number}"))
             if number < 2:
                 git.text(root, "tag", "--annotate", "--message", "a tag", f"v{number}")
     (folder / "results").mkdir()
-    write(folder / "results", {found[1]: {TIME: {"one": 1.0}}})
-    return Git(str(root), str(folder / "mirror")), found, folder / "results" / "results"
+    write(folder / "results", {commits[1]: {TIME: {"one": 1.0}}})
+    return Git(str(root), str(folder / "mirror")), commits, folder / "results" / "results"
 
 
-#: What is typed, and other options -> the commits by their numbers, or what is said.
+#: Range and other options -> the commits by number, or an error.
 RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     (None, {}, [3]),
     ("HEAD", {}, [3]),
@@ -61,31 +61,38 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "more", "expected"), RANGES, ids=str)
+@pytest.mark.parametrize(("range_text", "options", "expected"), RANGES, ids=str)
 def test_ranges(
-    asked: Any, more: dict[str, Any], expected: Any, known: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    range_text: Any,
+    options: dict[str, Any],
+    expected: Any,
+    asv_repository: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Newest first, as asv has them; a line of a file that is no commit is named."""
-    repo, every, results = known
-    told: list[str] = []
-    monkeypatch.setattr(log, "warning", told.append)
-    (tmp_path / "file").write_text(f"{every[2]}\n\nno-such\n {every[0]}\n")
+    """Commits are newest first, as in asv; a line of a file that is no commit is named."""
+    repo, commits, results = asv_repository
+    warnings_: list[str] = []
+    monkeypatch.setattr(log, "warning", warnings_.append)
+    (tmp_path / "file").write_text(f"{commits[2]}\n\nno-such\n {commits[0]}\n")
 
-    def filled(text: Any) -> Any:
-        for number, each in enumerate(every):
-            text = text.replace(f"C{number}", each)
+    def fill_hashes(text: Any) -> Any:
+        for number, commit_ in enumerate(commits):
+            text = text.replace(f"C{number}", commit_)
         return text.replace(":FILE", f":{tmp_path / 'file'}")
 
-    range_spec = filled(asked) if isinstance(asked, str) else asked and list(map(filled, asked))
-    conf = SimpleNamespace(branches=more.get("branches", ["main"]))
+    range_spec = (
+        fill_hashes(range_text) if isinstance(range_text, str) else range_text and list(map(fill_hashes, range_text))
+    )
+    conf = SimpleNamespace(branches=options.get("branches", ["main"]))
     is_error = isinstance(expected, str)
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
-        found = revision_range.selected(conf, repo, {"range_spec": range_spec, **more}, results)
-        assert [every.index(each) for each in found] == expected
-    assert told == ["Unknown commit hash no-such in input file"] * (asked == "HASHFILE:FILE")
+        selected = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **options}, results)
+        assert [commits.index(commit_) for commit_ in selected] == expected
+    assert warnings_ == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
 
 
-#: What asv is told -> what is left out, of a time that has a value, one that failed, and a count of another version.
+#: Options of asv -> skipped benchmarks, of a time with a value, one that failed, and a count of another version.
 LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
     ({}, "c", "py", set()),
     ({"skip_existing_commits": True}, "c", "py", None),
@@ -103,7 +110,7 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
 def test_left_out(
     options: dict[str, bool], letter: str, environment: str, expected: set[str] | None, tmp_path: Path
 ) -> None:
-    """A commit that has results, or what it has already: not what another environment or a commit named alike has."""
+    """A commit with results is skipped, or its measured benchmarks; another environment or commit is not."""
     stored: dict[str, dict[str, Outcome]] = {
         TIME: {"one": 1.0, "two": NAN},
         f"{TIME}s": {"one": 1.0, "two": None},
@@ -112,7 +119,10 @@ def test_left_out(
     write(tmp_path, {"c" * 40: stored}, environment="py")
     conf = Config.load(str(tmp_path / "asv.conf.json"))
     conf.results_dir = str(tmp_path / "results")
-    known = Benchmarks.load(conf)
-    known[COUNT]["version"] = "2"
+    benchmarks = Benchmarks.load(conf)
+    benchmarks[COUNT]["version"] = "2"
     commit = "c" * 8 + letter * 32
-    assert revision_range.left_out(tmp_path / "results", "gpu", commit, environment, known, options) == expected
+    assert (
+        revision_range.find_benchmarks_to_skip(tmp_path / "results", "gpu", commit, environment, benchmarks, options)
+        == expected
+    )

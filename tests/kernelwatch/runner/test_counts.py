@@ -1,4 +1,4 @@
-"""What the process of a commit counts and compiles: what is wanted, and no more."""
+"""Counting and compiling in a commit's process: the selected configurations, and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwatch.benchmarks import base
 from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
-from kernelwatch.runner.protocol import Configuration, Entry, Task
+from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.store import record
 from kernelwatch.suite import registry
 
@@ -25,78 +25,87 @@ PLACES = list(range(48, 54))
 
 
 def _task(stored: Any = None, version: str = "1", commit: str = "", **places: list[int]) -> Task:
-    groups = {name.replace("__", "."): each for name, each in places.items()}
+    groups = {name.replace("__", "."): places_ for name, places_ in places.items()}
     return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
-def _told(task: Task) -> tuple[list[Configuration], list[Any]]:
-    """What is said of each configuration, and all else."""
-    said: list[Any] = []
-    measure_counts.send_all(task, said.append)  # type: ignore[arg-type]
-    ones = [each for each in said if isinstance(each, Configuration)]
-    return ones, [each for each in said if not isinstance(each, Configuration)]
+def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
+    """Return the configurations and the other messages of a task."""
+    messages: list[Any] = []
+    measure_counts.send_all(task, messages.append)  # type: ignore[arg-type]
+    configurations = [message for message in messages if isinstance(message, RunConfiguration)]
+    return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
 
 
 @pytest.fixture
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The launches that are executed, here instead of in other processes."""
-    found: list[str] = []
+    """Record the launches that are executed, here instead of in other processes."""
+    launched: list[str] = []
 
-    def outcomes(launches: Any) -> Any:
-        found.extend(map(str, launches))
-        return transactions.outcomes(launches)
+    def count_here(launches: Any) -> Any:
+        launched.extend(map(str, launches))
+        return transactions.count_launches(launches)
 
-    def in_groups(_: Any, function: Any, launches: Any) -> Any:
-        return (outcomes if function is transactions.outcomes else function)(list(launches))
+    def map_here(_: Any, function: Any, launches: Any) -> Any:
+        return (count_here if function is transactions.count_launches else function)(list(launches))
 
-    monkeypatch.setattr(measure_counts, "in_groups", in_groups)
-    return found
+    monkeypatch.setattr(measure_counts, "map_groups", map_here)
+    return launched
 
 
 def test_reuse(executed: list[str]) -> None:
-    """All that is wanted is executed, and nothing else; then one of six; all if that differs, or by another version."""
-    first, _ = _told(_task(track_counted__OffsetCopy=PLACES))
+    """A first run executes everything, a second one of six, and all six after a difference or another version."""
+    first, _ = _send_all(_task(track_counted__OffsetCopy=PLACES))
     assert len(executed) == 6
-    assert [one.numbers[SECTORS] for one in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
-    assert {one.params.rpartition(", ")[0] for one in first} == {"float32, 0", "float32, 1"}
-    entries = {one.fingerprint: Entry("c0", dict(one.numbers)) for one in first}
+    assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
+    assert {configuration.params.rpartition(", ")[0] for configuration in first} == {"float32, 0", "float32, 1"}
+    entries = {configuration.fingerprint: StoredNumbers("c0", dict(configuration.numbers)) for configuration in first}
 
-    def again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
+    def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         executed.clear()
-        ones, differences = _told(_task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES))
-        return len(executed), len(differences), sorted(bool(one.reused) for one in ones), [one.numbers for one in ones]
+        configurations, differences = _send_all(
+            _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
+        )
+        return (
+            len(executed),
+            len(differences),
+            sorted(bool(configuration.reused) for configuration in configurations),
+            [configuration.numbers for configuration in configurations],
+        )
 
-    numbers = [one.numbers for one in first]
+    numbers = [configuration.numbers for configuration in first]
     reused = len(entries) - 1  # configurations whose PTX is the same share a fingerprint
-    assert again()[1] == 0
-    assert 1 <= again()[0] <= 6 - reused
-    assert again()[3] == numbers
-    assert again(commit="c0")[2:] == ([False] * 6, numbers), "its own numbers are not another commit's"
-    assert again("2")[0] == 6
+    assert count_again()[1] == 0
+    assert 1 <= count_again()[0] <= 6 - reused
+    assert count_again()[3] == numbers
+    assert count_again(commit="c0")[2:] == ([False] * 6, numbers), "its own numbers are not another commit's"
+    assert count_again("2")[0] == 6
     for entry in entries.values():
         entry.values[SECTORS] += 1
-    assert again()[:2] == (6, 1)
+    assert count_again()[:2] == (6, 1)
 
 
 def test_compiled() -> None:
-    """What the compiler reported of what is wanted, its machine code, and what the suite or the compiler lacks."""
-    sweep = registry.current().compiled
+    """Resources and machine code of selected configurations, and reasons for those that suite or compiler lack."""
+    sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
-    wanted = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
+    reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
     places = [
         place
-        for place, each in enumerate(points)
-        if (each["kernel"], each["dtype"], each["arch"]) in wanted and each["flags"] == "-Xptxas -O3"
+        for place, point in enumerate(points)
+        if (point["kernel"], point["dtype"], point["arch"]) in reasons and point["flags"] == "-Xptxas -O3"
     ]
-    ones, others = _told(_task(track_compiled__Compiled=places))
-    assert not others
-    assert [one.place for one in ones] == places
-    for one, why in zip(ones, wanted.values(), strict=True):
-        assert why in one.skipped
-        assert bool(one.skipped) == bool(why)
-        assert set(one.numbers) == (set() if why else {f"{group}.track_{name}" for name in registry.RESOURCES})
-        assert one.machine_code[1:3] == (() if why else ("offset_copy float32 -Xptxas -O3", "sm_90"))
-        assert len(one.machine_code) == (0 if why else 4)
+    configurations, other_messages = _send_all(_task(track_compiled__Compiled=places))
+    assert not other_messages
+    assert [configuration.place for configuration in configurations] == places
+    for configuration, reason in zip(configurations, reasons.values(), strict=True):
+        assert reason in configuration.skipped
+        assert bool(configuration.skipped) == bool(reason)
+        assert set(configuration.numbers) == (
+            set() if reason else {f"{group}.track_{name}" for name in registry.RESOURCES}
+        )
+        assert configuration.machine_code[1:3] == (() if reason else ("offset_copy float32 -Xptxas -O3", "sm_90"))
+        assert len(configuration.machine_code) == (0 if reason else 4)
 
 
 @pytest.mark.usefixtures("executed")
@@ -108,16 +117,16 @@ def test_compiled() -> None:
     ],
 )
 def test_none(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that does not compile fails, with the file's own name; one that the commit lacks is skipped."""
+    """A kernel that does not compile fails, with its own file's name; one that the commit lacks is skipped."""
 
     def refuse(*_: Any) -> str:
         raise raises
 
-    monkeypatch.setattr(transactions, "ptx", refuse)
-    (one,), _ = _told(_task(track_counted__OffsetCopy=PLACES[:1]))
-    assert one.skipped == skipped
-    assert re.fullmatch(failed, one.failed)
-    assert not one.numbers
+    monkeypatch.setattr(transactions, "compile_ptx", refuse)
+    (configuration,), _ = _send_all(_task(track_counted__OffsetCopy=PLACES[:1]))
+    assert configuration.skipped == skipped
+    assert re.fullmatch(failed, configuration.failed)
+    assert not configuration.numbers
 
 
 @pytest.mark.parametrize(
@@ -128,18 +137,23 @@ def test_none(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.
     ],
 )
 def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a kernel that does not compile, or that the compiler knows no architecture for, there is no number."""
+    """A kernel that does not compile, or whose architecture the compiler does not know, has no number."""
 
     def refuse(*_: Any) -> str:
         raise raises
 
-    monkeypatch.setattr(measure_counts, "cubin", refuse)
-    (one,), _ = _told(_task(track_compiled__Compiled=[0]))
-    assert (one.skipped, one.failed, one.numbers, one.machine_code) == (skipped, failed, {}, ())
+    monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
+    (configuration,), _ = _send_all(_task(track_compiled__Compiled=[0]))
+    assert (configuration.skipped, configuration.failed, configuration.numbers, configuration.machine_code) == (
+        skipped,
+        failed,
+        {},
+        (),
+    )
 
 
 @pytest.mark.parametrize(
-    ("now", "before", "expected"),
+    ("current", "stored", "expected"),
     [
         ({"a": 4.0, "b": 2.0}, {"a": 4.0}, 1.0),
         ({"a": 3.0}, {"a": 0.0}, 4.0),
@@ -149,28 +163,28 @@ def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch:
         ({"a": 1.0}, {}, 1.0),
     ],
 )
-def test_ratio(now: dict[str, float], before: dict[str, float], expected: float | None) -> None:
-    """The number that differs most; what was nothing and is something differs, and one that is missing is no ratio."""
-    assert measure_counts._ratio(now, before) == expected
+def test_ratio(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
+    """The number that differs most; a number that was zero differs, and a missing one has no ratio."""
+    assert measure_counts._worst_ratio(current, stored) == expected
 
 
 def test_what_is_found() -> None:
-    """Every class of a module, in its order, as asv finds them: none that it imports, hides or leaves without axes."""
+    """Every class of a module, in its order, as asv finds them, without imported, hidden or incomplete ones."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
-    two, one, hidden, other = (
+    second, first, hidden, foreign = (
         type(name, (kw.Counted,), {"__module__": where, **axes})
         for name, where in (("Two", "mine"), ("One", "mine"), ("_Hidden", "mine"), ("Other", "other"))
     )
-    vars(module).update(Two=two, Base=kw.Counted, _Hidden=hidden, Other=other, n=3, One=one)
-    assert list(base.found(module)) == [two, one]
+    vars(module).update(Two=second, Base=kw.Counted, _Hidden=hidden, Other=foreign, n=3, One=first)
+    assert list(base.iter_benchmarks(module)) == [second, first]
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
 def test_names_say_what_is_measured(kind: Any, module: str) -> None:
-    """In whatever file a class stands; records put a time, in whatever module, and its control together."""
-    one = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
+    """Names do not depend on the file of a class; records group a time, of whatever module, with its control."""
+    benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
-    assert getattr(one, method).benchmark_name == f"{module}.One.{method}"
+    assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
     assert record.measurement(f"{module}.One") == f"{module}.One"
     assert record.measurement("speed.One") == record.measurement(record.control("speed.One.time_x")) == "time.One"

@@ -1,4 +1,4 @@
-"""What asv finds in `benchmarks/`, with asv's own discovery."""
+"""Benchmarks that asv's own discovery finds in `benchmarks/`."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from asv_runner.discovery import disc_benchmarks
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import prebuild
-from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.store import commit_checkout
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
-#: What names begin with -> the version of their histories.
+#: Prefix of a name -> the version of its history.
 VERSIONS = {"time_copy.DeviceCopy": "4", "time_": "3", "track_control": "3", "track_": "1"}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    """Benchmarks by name, as asv's runner finds them."""
+def discovered() -> dict[str, Any]:
+    """Return benchmarks by name, as asv's runner finds them."""
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
-def test_all_and_no_others(found: dict[str, Any]) -> None:
+def test_all_and_no_others(discovered: dict[str, Any]) -> None:
     """Asv finds each benchmark of the suite with its axes, and nothing else."""
-    axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
+    axes = {
+        name: dict(zip(benchmark.param_names, benchmark.params, strict=True)) for name, benchmark in discovered.items()
+    }
     assert axes == {
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
-        for name, (_, sweep) in registry.current().benchmarks.items()
+        for name, (_, sweep) in registry.current_suite().benchmarks.items()
     }
 
 
-def test_each_says_what_it_is(found: dict[str, Any]) -> None:
-    """Each has its history's version, a name that a person can read, named axes, a unit, and long enough to compile.
+def test_each_says_what_it_is(discovered: dict[str, Any]) -> None:
+    """Each has its history's version, a readable name, named axes, a unit, and enough time to compile.
 
-    What is timed takes one replay a sample, in two processes, and in each as many samples as the reports assume.
+    A time takes one replay a sample, in two processes, and in each as many samples as the reports assume.
     """
-    for name, benchmark in found.items():
+    for name, benchmark in discovered.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
         assert benchmark.version == version, f"{name}: a new history begins; if it is to, change VERSIONS"
         assert ":" in benchmark.pretty_name, name
@@ -53,20 +55,20 @@ def test_each_says_what_it_is(found: dict[str, Any]) -> None:
         assert benchmark.unit != "unit", name
         assert benchmark.setup_cache_timeout == prebuild.TIMEOUT
         if benchmark.type == "time":
-            assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, FEWEST), name
-    assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
+            assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, MIN_SAMPLES), name
+    assert len({benchmark.pretty_name for benchmark in discovered.values()}) == len(discovered)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
 def test_old_commits_can_be_imported(path: Path) -> None:
-    """No module asks for anything of the commit's package as asv imports it: an old one may lack it."""
+    """No module imports the commit's package while asv imports it: an old commit may lack its names."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    asked = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    asked |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    assert not [name for name in asked if name.partition(".")[0] == "gpu_kernels"]
+    imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    assert not [name for name in imported if name.partition(".")[0] == "gpu_kernels"]
 
 
-#: Says what a process does that an import must not: start another, or load CUDA.
+#: Reports actions of a process that an import must not take: to start another, or to load CUDA.
 _WATCHED = """
 import sys
 def watch(event, args):
@@ -95,8 +97,8 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
     ],
 )
 def test_importing_starts_nothing(module: str) -> None:
-    """No process, no compiler, and no CUDA where there is no driver."""
-    code = _WATCHED.format(module=module, driver=nvcc_call.pycuda_importable())
+    """An import starts no process and no compiler, and loads no CUDA without a driver."""
+    code = _WATCHED.format(module=module, driver=nvcc_call.can_import_pycuda())
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -115,7 +117,7 @@ class Copy(kw.Watched):
 
 
 def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
-    """Rows are today's for all commits: one that has a suite of its own in its tree, with other sizes, is not asked."""
+    """The suite is the checkout's for all commits: a commit's own suite, with other sizes, is not imported."""
     for folder, size in (("checkout", 512), ("commit", 256)):
         (tmp_path / folder / "benchmarks").mkdir(parents=True)
         (tmp_path / folder / "asv.conf.json").write_text("{}")
@@ -126,6 +128,8 @@ def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
     done = subprocess.run(
         words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
-    found = msgspec.json.decode(done.stdout.splitlines()[0])["benchmarks"]
-    sizes = {tuple(each["params"][0]) for each in found if each["name"].startswith("track_counted.Copy")}
+    discovered = msgspec.json.decode(done.stdout.splitlines()[0])["benchmarks"]
+    sizes = {
+        tuple(benchmark["params"][0]) for benchmark in discovered if benchmark["name"].startswith("track_counted.Copy")
+    }
     assert sizes == {("512",)}

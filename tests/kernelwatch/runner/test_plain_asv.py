@@ -23,22 +23,26 @@ from tests.kernelwatch.strangers import STRANGERS, made
 __all__ = ["gpu"]
 
 
-def _described(results: Path) -> dict[str, dict[str, Any]]:
-    """What `benchmarks.json` says that results are found by."""
-    found = json.loads((results / "benchmarks.json").read_text())
+def _read_identities(results: Path) -> dict[str, dict[str, Any]]:
+    """Return the facts in `benchmarks.json` that identify results."""
+    document = json.loads((results / "benchmarks.json").read_text())
     fields = ("params", "param_names", "version", "unit", "type")
-    return {name: {each: one[each] for each in fields} for name, one in found.items() if isinstance(one, dict)}
+    return {
+        name: {field: benchmark[field] for field in fields}
+        for name, benchmark in document.items()
+        if isinstance(benchmark, dict)
+    }
 
 
 def _values(results: Path) -> str:
-    """All numbers, as a text: there NaN, which stands for what was skipped, equals NaN."""
+    """Return all numbers as a text, in which NaN, for skipped ones, equals NaN."""
     (path,) = results.glob("*/*-*.json")
-    found = json.loads(path.read_text())
-    return str(sorted((name, list(map(float, row[0]))) for name, row in found["results"].items()))
+    document = json.loads(path.read_text())
+    return str(sorted((name, list(map(float, row[0]))) for name, row in document["results"].items()))
 
 
 def test_the_same_of_a_stranger(tmp_path: Path) -> None:
-    """`check`, a quick look with this Python, and a run store what the runner stores."""
+    """`check`, a quick look with this Python, and a run store the same as the runner."""
     project, commits = made(STRANGERS["a project in C++"], tmp_path)
     bench = ("--bench", "Brighten", "--bench", "track_compiled")
     assert project.run("asv", "run", f"{commits[2]}^!", *bench).returncode == 0
@@ -48,43 +52,43 @@ def test_the_same_of_a_stranger(tmp_path: Path) -> None:
     lines = configuration.read_text(encoding="utf-8").splitlines(keepends=True)
     configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
     project.run("asv", "machine", "--yes")
-    for words in (
+    for arguments in (
         ("check", "--python=same"),
         ("run", "--python=same", "--quick", *bench),
         ("run", f"{commits[2]}^!", *bench),
     ):
-        done = project.run("asv", *words)
+        done = project.run("asv", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "failed" not in done.stdout
-    assert _described(plain) == _described(fast)
+    assert _read_identities(plain) == _read_identities(fast)
     assert _values(plain) == _values(fast)
 
 
 def test_names_are_those_that_are_stored() -> None:
-    """Of this suite, as its last results have them: results are found by these for ever. There may be new ones."""
+    """Names of this suite are those of its last results, which they identify for ever. There may be new ones."""
     from asv_runner.discovery import disc_benchmarks
 
-    found = {one.name: one for one in disc_benchmarks(str(ROOT / "benchmarks"))}
-    stored = _described(ROOT / "results")
+    discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
+    stored = _read_identities(ROOT / "results")
     fields = ("params", "param_names", "version", "unit", "type")
-    assert {name: {each: getattr(found.get(name), each, None) for each in fields} for name in stored} == stored
+    assert {name: {field: getattr(discovered.get(name), field, None) for field in fields} for name in stored} == stored
 
 
 def test_classes_do_without_asv() -> None:
     """In processes of asv 0.6.1 a module of asv's hides Python's `statistics`, which asv itself imports."""
-    found = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
-    code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({found})"
+    imported = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
+    code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({imported})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
 
 
 @pytest.fixture
-def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """The device, in this process."""
-    monkeypatch.setattr(machine, "nvml", lambda: None)
-    session._session.cache_clear()
+def own_gpu(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """Provide the device in this process."""
+    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
+    session._process_session.cache_clear()
     yield gpu
-    session._session.cache_clear()
+    session._process_session.cache_clear()
 
 
 class SmallRatios(kw.Control):
@@ -93,41 +97,43 @@ class SmallRatios(kw.Control):
     timed = Small
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("own_gpu")
 def test_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As asv's loop calls it: `setup` before each sample, two readings of the timer, and no more than there are."""
-    monkeypatch.setattr(stopping_rule, "FEWEST", stopping_rule.FEWEST + 2)  # the instrument says how many there are
-    one = Small()
+    """As in asv's loop: `setup` before each sample, two readings of the timer, and no more than there are."""
+    monkeypatch.setattr(
+        stopping_rule, "MIN_SAMPLES", stopping_rule.MIN_SAMPLES + 2
+    )  # the instrument says how many there are
+    benchmark = Small()
     samples = []
-    one.setup("right", 64)
-    for _ in range(one.repeat):
-        one.setup("right", 64)
-        one.timer()  # a sample that raises has no second reading: it is taken again
-        one.setup("right", 64)
-        begin = one.timer()
-        one.time_back_to_back("right", 64)
-        samples.append(one.timer() - begin)
-    assert samples == pytest.approx([on_fake_gpu.SECONDS] * one.repeat)
-    assert one.timer.is_used_up
+    benchmark.setup("right", 64)
+    for _ in range(benchmark.repeat):
+        benchmark.setup("right", 64)
+        benchmark.timer()  # a sample that raises has no second reading: it is taken again
+        benchmark.setup("right", 64)
+        begin = benchmark.timer()
+        benchmark.time_back_to_back("right", 64)
+        samples.append(benchmark.timer() - begin)
+    assert samples == pytest.approx([on_fake_gpu.SECONDS] * benchmark.repeat)
+    assert benchmark.timer.is_used_up
     ratios = SmallRatios()
     ratios.setup("right", 64)
-    found = ratios.track_copy_ratio("right", 64)
-    assert found["samples"] == pytest.approx([2.5] * one.repeat)
-    assert found["number"] == 1
-    named: Any = SmallRatios.track_copy_ratio
-    assert named.benchmark_name.endswith(".SmallRatios.track_copy_ratio")
+    ratio = ratios.track_copy_ratio("right", 64)
+    assert ratio["samples"] == pytest.approx([2.5] * benchmark.repeat)
+    assert ratio["number"] == 1
+    method: Any = SmallRatios.track_copy_ratio
+    assert method.benchmark_name.endswith(".SmallRatios.track_copy_ratio")
     for kernel, error in (("wrong", WrongOutputError), ("missing", NotImplementedError)):
         with pytest.raises(error, match=kernel):
             Small().setup(kernel, 64)
 
 
 def test_no_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is skipped, with a reason that says what is missing."""
+    """A benchmark without a device is skipped, with the reason."""
 
     def require() -> None:
         raise NotImplementedError("there is no CUDA driver")
 
-    monkeypatch.setattr(device, "context", require)
+    monkeypatch.setattr(device, "process_context", require)
     with pytest.raises(NotImplementedError, match="there is no CUDA driver"):
         Small().setup("right", 64)
     assert not gpu.launched

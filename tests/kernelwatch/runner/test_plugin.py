@@ -1,4 +1,4 @@
-"""The seam: two functions of asv are replaced where asv is as the runner needs it; else one line says the plain way."""
+"""The seam: one function of asv is replaced if asv is compatible; else one line reports the plain way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.runner import asv_plugin
 
-#: Lists what importing and setting up the plugin has changed in asv's own modules, and in asv_runner's.
+#: Lists the changes in asv's own modules, and in asv_runner's, by importing and setting up the plugin.
 CHANGED = """
 import importlib, inspect, pkgutil, sys, asv, asv_runner
 for package in (asv, asv_runner):
@@ -44,13 +44,13 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_one_function() -> None:
-    """And no others, however often asv imports it."""
+    """Only one function changes, however often asv imports the plugin."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
 
 @pytest.mark.parametrize(
-    ("where", "names", "said"),
+    ("where", "names", "problem"),
     [
         ("asv.runner:BenchmarkResult", "result samples", ""),
         ("asv.results:Results.add_result", "benchmark colour", "asv.results:Results.add_result does not take colour"),
@@ -58,24 +58,24 @@ def test_one_function() -> None:
         ("asv.no_such:Results", "", "there is no asv.no_such:Results"),
     ],
 )
-def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is replaced, and one line names what is missing."""
-    told: list[str] = []
+def test_another_release(where: str, names: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is replaced, and one line names the missing parameter."""
+    warnings_: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
-    monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(asv_plugin, "NEEDS", {where: names})
+    monkeypatch.setattr(log, "warning", warnings_.append)
+    monkeypatch.setattr(asv_plugin, "REQUIRED_PARAMETERS", {where: names})
     monkeypatch.setattr(asv_plugin, "Run", run)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
-    before = run.run
+    asv_run = run.run
     asv_plugin.setup()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
-    assert [line.partition("slower: ")[2] for line in told] == [said] * bool(said)
-    assert (run.run is before) == bool(said)
+    assert [line.partition("slower: ")[2] for line in warnings_] == [problem] * bool(problem)
+    assert (run.run is asv_run) == bool(problem)
 
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("options_of_asv", "reason"),
     [
         ({}, ""),
         ({"profile": True, "durations": "all"}, "--profile and --durations"),
@@ -86,19 +86,19 @@ def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.
         ({"environment_type": "existing"}, "an environment that asv has not made"),
     ],
 )
-def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile, and an environment that asv has not made, are asv's to do, which is said; the runner does the rest."""
+def test_what_only_asv_can(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv alone can profile, or use an environment that it has not made, and reports it; the runner does the rest."""
     from kernelwatch.runner import run
 
-    taken: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def runner(_: Any, options: dict[str, Any]) -> int:
-        taken.append(options)
+        calls.append(options)
         return 7
 
-    monkeypatch.setattr(run, "run", runner)
-    told: list[str] = []
-    monkeypatch.setattr(log, "info", told.append)
+    monkeypatch.setattr(run, "run_suite", runner)
+    messages: list[str] = []
+    monkeypatch.setattr(log, "info", messages.append)
 
     def plain(
         cls: type,
@@ -112,12 +112,12 @@ def test_what_only_asv_can(asked: dict[str, Any], why: str, monkeypatch: pytest.
         assert cls is SimpleNamespace
         return 3
 
-    replaced = asv_plugin.replaced(plain)
-    conf = SimpleNamespace(environment_type=asked.get("environment_type", "virtualenv"))
-    asked = {name: value for name, value in asked.items() if name != "environment_type"}
-    assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if why else 7)
-    assert taken == [{"range_spec": "HEAD^!", **asked}] * (not why)
-    assert told == [f"The plain way, which is slower: {why} is asv's own"] * bool(why)
+    replaced = asv_plugin.wrap_run(plain)
+    conf = SimpleNamespace(environment_type=options_of_asv.get("environment_type", "virtualenv"))
+    options_of_asv = {name: value for name, value in options_of_asv.items() if name != "environment_type"}
+    assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
+    assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
+    assert messages == [f"The plain way, which is slower: {reason} is asv's own"] * bool(reason)
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +127,6 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert site.main(()) == 2
     assert re.search("^kernelwatch.cli.site: git rev-parse .* not a git repository", capsys.readouterr().err)
     monkeypatch.setattr(project_root, "ROOT", tmp_path)
-    replaced = asv_plugin.replaced(lambda cls, conf: 3)
+    replaced = asv_plugin.wrap_run(lambda cls, conf: 3)
     with pytest.raises(UserError, match="not a git repository"):
         replaced(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))

@@ -1,4 +1,4 @@
-"""What a run says: how far it is, what became of each module, and what failed."""
+"""Progress messages of a run: its share, the outcomes of each module, and failures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from asv.console import log
 
 from kernelwatch.error_text import first_error
 from kernelwatch.runner.progress import Progress
-from kernelwatch.runner.protocol import Configuration
+from kernelwatch.runner.protocol import RunConfiguration
 
-#: A race in a file far away: both lines are told.
+#: A race in a file with a long path: both lines are shown.
 RACE = (
     f"SharedRaceError: {'folder/' * 20}k.cu:3 (PTX line 43): race in shared memory by block (0, 0, 0), thread "
     "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread number 63 of the block since the "
@@ -20,7 +20,7 @@ RACE = (
     f"{'folder/' * 20}k.cu:2 (PTX line 37)"
 )
 
-#: What is said of a failure -> its line.
+#: Text of a failure -> its line.
 ERRORS = {
     "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
     "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
@@ -33,35 +33,35 @@ ERRORS = {
 
 @pytest.mark.parametrize("text", ERRORS)
 def test_first_error(text: str) -> None:
-    """The compiler's, with file and line, or else the first line."""
+    """The compiler's first error with file and line, or else the first line."""
     assert first_error(text) == ERRORS[text]
 
 
-def _one(place: int, skipped: str = "", failed: str = "") -> Configuration:
-    return Configuration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
+def _configuration(place: int, skipped: str = "", failed: str = "") -> RunConfiguration:
+    return RunConfiguration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
 
 
 def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rounds count where they begin, all of a configuration's once it is through; time is left for the rest."""
-    told: list[str] = []
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    """Rounds count when they begin, all of a configuration's once it is done; the rest has an estimated time."""
+    messages: list[str] = []
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(log, "info", told.append)
-    monkeypatch.setattr(log, "error", told.append)
+    monkeypatch.setattr(log, "info", messages.append)
+    monkeypatch.setattr(log, "error", messages.append)
     names = ["time_a.A.time_x", "track_control.A.track_copy_ratio"]
-    seen = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
-    now[0] = 10
-    seen.begin("time_a.A", 0)
+    progress = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
+    clock[0] = 10
+    progress.begin_rounds("time_a.A", 0)
     for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
-        now[0] += 10
-        seen.note(_one(place, skipped, failed))
+        clock[0] += 10
+        progress.note_configuration(_configuration(place, skipped, failed))
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"
-    assert told == ["time_a.A(2) FAILED\nno: 0.5"]
-    seen.end()
-    assert told[1:] == [
+    assert messages == ["time_a.A(2) FAILED\nno: 0.5"]
+    progress.print_summary()
+    assert messages[1:] == [
         "time_a: 1 measured, 1 n/a, 2 FAILED",
         "track_control: 1 measured, 1 n/a, 2 FAILED",
         "2 n/a: why",

@@ -1,4 +1,4 @@
-"""Whole runs, without a GPU, of a repository of two kernels: what is typed, stored and said, and how it ends."""
+"""Whole runs of a repository of two kernels, without a GPU: arguments, results, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ setup(cmdclass={"build_py": Build})
 }
 
 
-def results(project: Project, commit: str) -> Mapping[str, Any]:
-    """Return what is stored of a commit: benchmark -> its row."""
+def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
+    """Return the stored rows of a commit, by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
-    found = json.loads(path.read_text())
-    return {name: dict(zip(found["result_columns"], row, strict=False)) for name, row in found["results"].items()}
+    document = json.loads(path.read_text())
+    return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
 
 
-def lines(project: Project, file: str = record.FILE) -> list[Any]:
+def read_record(project: Project, file: str = record.FILE) -> list[Any]:
     """Return a record of the machine."""
     return record.read(project.path / "results", MACHINE, file)
 
 
-def names(project: Project) -> set[str]:
-    """Return the names of the files of results."""
+def measured_commits(project: Project) -> set[str]:
+    """Return the abbreviated hashes of the commits with results."""
     return {path.name[:8] for path in (project.path / "results" / MACHINE).glob("*-*.json")}
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """Four commits, of which the third spoils coalescing, and a fifth whose kernel does not compile."""
+    """Make four commits, of which the third spoils coalescing, and a fifth whose kernel does not compile."""
     project, commits = made(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
@@ -66,7 +66,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """A copy, without results."""
+    """Copy the repository, without results."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
@@ -74,7 +74,7 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_golden(repository: tuple[Project, list[str]]) -> None:
-    """Numbers, skips, machine code and the record of a range; then nothing is measured again but a share."""
+    """Numbers, skips, machine code and the record of a range; a second run measures nothing but a share."""
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -94,42 +94,49 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
         "· track_counted: 28 measured",
         skipped,
     ]
-    before, after = results(project, commits[1]), results(project, commits[2])
-    assert [before[STORES]["result"], after[STORES]["result"]] == [[4.0], [32.0]]
-    assert before[REGISTERS]["params"] == [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
-    assert all(count > 0 for count in before[REGISTERS]["result"])
-    assert math.isnan(before[TIMES]["result"][0])
+    coalesced, spoiled = read_rows(project, commits[1]), read_rows(project, commits[2])
+    assert [coalesced[STORES]["result"], spoiled[STORES]["result"]] == [[4.0], [32.0]]
+    assert coalesced[REGISTERS]["params"] == [
+        ["'brighten'", "'darken'"],
+        ["'float32'"],
+        ["'-Xptxas -O3'"],
+        ["'sm_90'"],
+    ]
+    assert all(count > 0 for count in coalesced[REGISTERS]["result"])
+    assert math.isnan(coalesced[TIMES]["result"][0])
     (path,) = (project.path / "results" / MACHINE).glob(f"{commits[1][:8]}-*.json")
     document = json.loads(path.read_text())
     assert document["params"].items() >= {"machine": MACHINE, "python": document["python"]}.items()
-    runs = lines(project)
+    runs = read_record(project)
     assert {tuple(run["commits"]) for run in runs} == {(commit,) for commit in commits[1:3]}
     for run in runs:
-        assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {
-            (name, 1) for name in before if name.startswith(("time_", "track_control"))
+        assert {(skip["benchmark"], skip["configurations"]) for skip in run["skipped"]} == {
+            (name, 1) for name in coalesced if name.startswith(("time_", "track_control"))
         }
-        assert len({each["reason"] for each in run["skipped"]}) == 1
-    code = {each["commit"]: each["cubins"] for each in lines(project, record.CUBINS_FILE)}
+        assert len({skip["reason"] for skip in run["skipped"]}) == 1
+    code = {line["commit"]: line["cubins"] for line in read_record(project, record.CUBINS_FILE)}
     assert code[commits[1]].keys() == code[commits[2]].keys()
     assert code[commits[1]] != code[commits[2]]
-    blocks = [each["blocks"] for each in lines(project, record.CUBINS_FILE)]
+    blocks = [line["blocks"] for line in read_record(project, record.CUBINS_FILE)]
     assert blocks == [{"brighten float32": [256, 0], "darken float32": [256, 0]}] * 2
-    first, second = (each["fingerprints"] for each in lines(project, record.FINGERPRINTS_FILE))
+    first, second = (line["fingerprints"] for line in read_record(project, record.FINGERPRINTS_FILE))
     assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
-    assert len(lines(project, "lines.jsonl")) == 0, "neither is the checkout's commit"
+    assert len(read_record(project, "lines.jsonl")) == 0, "neither is the checkout's commit"
     again = project.run("asv", "run", f"{commits[0]}^!")
     assert again.returncode == 0, again.stderr
-    assert results(project, commits[0])[STORES]["result"] == [4.0]
-    (last,) = (line for line in lines(project, record.FINGERPRINTS_FILE) if line["commit"] == commits[0])
-    assert [len(each) for each in last["fingerprints"].values()] == [1, 1], "one of each class is measured all the same"
+    assert read_rows(project, commits[0])[STORES]["result"] == [4.0]
+    (last,) = (line for line in read_record(project, record.FINGERPRINTS_FILE) if line["commit"] == commits[0])
+    assert [len(fingerprints) for fingerprints in last["fingerprints"].values()] == [1, 1], (
+        "one of each class is measured all the same"
+    )
     assert project.run("git", "status", "--porcelain").stdout == "?? results/\n"
-    before = contents(project.path / "results")
+    contents_before = contents(project.path / "results")
     idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
     assert (idle.returncode, len(idle.stdout.splitlines())) == (0, 1), idle.stdout
-    assert contents(project.path / "results") == before
+    assert contents(project.path / "results") == contents_before
 
 
-#: What is typed -> exit code, commits by their places, and what is said.
+#: Arguments and standard input -> exit code, measured commits by number, and a message.
 TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "a range": (("C0..C2",), "", 0, {1, 2}, ""),
     "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
@@ -141,42 +148,42 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", TYPED)
-def test_typed(what: str, repository: tuple[Project, list[str]]) -> None:
-    """Each is as asv takes it; only what --bench asks for is counted."""
+@pytest.mark.parametrize("case", TYPED)
+def test_typed(case: str, repository: tuple[Project, list[str]]) -> None:
+    """Arguments have asv's meaning; only benchmarks that --bench selects are counted."""
     project, commits = repository
-    words, given, code, stored, said = TYPED[what]
+    words, standard_input, code, stored, message = TYPED[case]
 
-    def filled(text: str) -> str:
+    def fill_hashes(text: str) -> str:
         for place, commit in enumerate(commits):
             text = text.replace(f"C{place}", commit)
         return text
 
     bench = () if "--bench" in words else ("--bench", "Brighten.track_store_sectors")
-    done = project.ask(filled(given), "asv", "run", *map(filled, words), *bench)
+    done = project.ask(fill_hashes(standard_input), "asv", "run", *map(fill_hashes, words), *bench)
     assert done.returncode == code, done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    assert names(project) == {commits[place][:8] for place in stored}
+    assert measured_commits(project) == {commits[place][:8] for place in stored}
     for place in stored:
-        assert set(results(project, commits[place])) == {STORES}
-    counted = [set(each["fingerprints"]) for each in lines(project, record.FINGERPRINTS_FILE)]
-    assert all(each <= {"track_counted.Brighten"} for each in counted)
-    mine = project.path / "results" / "mine"
-    assert (mine / "machine.json").exists() == (what == "another machine")
+        assert set(read_rows(project, commits[place])) == {STORES}
+    counted = [set(line["fingerprints"]) for line in read_record(project, record.FINGERPRINTS_FILE)]
+    assert all(classes <= {"track_counted.Brighten"} for classes in counted)
+    other_machine = project.path / "results" / "mine"
+    assert (other_machine / "machine.json").exists() == (case == "another machine")
 
 
 def test_variables_of_an_environment(repository: tuple[Project, list[str]]) -> None:
-    """What asv's matrix sets reaches the compiler: with this, the last commit's kernel compiles."""
+    """Variables of asv's matrix reach the compiler: with this one, the last commit's kernel compiles."""
     project, commits = repository
     conf = json.loads((project.path / "asv.conf.json").read_text())
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
     done = project.run("asv", "run", "--bench", STORES, f"{commits[4]}^!")
-    assert (done.returncode, results(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
+    assert (done.returncode, read_rows(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
 
 
 def test_head(repository: tuple[Project, list[str]]) -> None:
-    """Without a range `kernelwatch run` measures HEAD, detached too, and says that the tree is dirty."""
+    """Without a range `kernelwatch run` measures HEAD, also detached, and reports a dirty tree."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -184,17 +191,17 @@ def test_head(repository: tuple[Project, list[str]]) -> None:
     project.environment = {**environment, "GIT_DIR": "/no/such/repository"}  # as in a hook of another
     done = project.run("kernelwatch", "run", "--bench", "Brighten.track_store", "--bench", "track_registers")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert names(project) == {commits[1][:8]}
-    assert results(project, commits[1])[STORES]["result"] == [4.0]
+    assert measured_commits(project) == {commits[1][:8]}
+    assert read_rows(project, commits[1])[STORES]["result"] == [4.0]
     assert "without what is not committed: imaging/brighten.cu" in done.stderr
-    (one,) = lines(project, "lines.jsonl")
-    assert one["launch"].startswith("brighten h=64 w=128")
+    (source_line,) = read_record(project, "lines.jsonl")
+    assert source_line["launch"].startswith("brighten h=64 w=128")
     assert project.run("kernelwatch", "run", "--bench", "Brighten.track_store").returncode == 0
-    assert lines(project, "lines.jsonl") == [one], "source lines that are known are not counted again"
+    assert read_record(project, "lines.jsonl") == [source_line], "source lines that are known are not counted again"
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "code", "said"),
+    ("file", "text", "code", "message"),
     [
         ("benchmarks/kernels.py", "\nnothing\n", 1, "benchmarks/kernels.py:24: NameError: name 'nothing'"),
         ("benchmarks/kernels.py", "\n)\n", 1, "benchmarks/kernels.py:24: SyntaxError: unmatched ')'"),
@@ -202,7 +209,7 @@ def test_head(repository: tuple[Project, list[str]]) -> None:
     ],
 )
 def test_what_cannot_be_imported(
-    file: str, text: str, code: int, said: str, repository: tuple[Project, list[str]]
+    file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]
 ) -> None:
     """One line has the file and the line; nothing is stored."""
     project, _ = repository
@@ -214,13 +221,13 @@ def test_what_cannot_be_imported(
     project.run("git", "branch", "--force", "main", commit)
     done = project.run("asv", "run", f"{commit}^!")
     assert done.returncode == code, done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    assert not names(project)
+    assert not measured_commits(project)
 
 
 def test_a_package_that_must_be_built(tmp_path: Path) -> None:
-    """It is installed into asv's environment, and its numbers are those of the commit."""
+    """Such a package is installed into asv's environment, and its numbers are those of the commit."""
     stranger = STRANGERS["a PyCUDA package"]
     files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
     benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
@@ -233,15 +240,15 @@ def test_a_package_that_must_be_built(tmp_path: Path) -> None:
     project.write("asv.conf.json", json.dumps(configuration))
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "track_counted.*store_sectors")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [results(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
+    assert [read_rows(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
 
 
 def test_benchmarks_that_are_no_kernels(repository: tuple[Project, list[str]]) -> None:
-    """Asv runs them in its own environment, beside those of kernels, into the same file."""
+    """Asv runs them in its own environment, and stores them in the same file as those of kernels."""
     project, _ = repository
     project.write("benchmarks/plain.py", "def track_seven():\n    return 7\n")
     commit = project.commit("a plain one")
     done = project.run("asv", "run", f"{commit}^!", "--bench", "seven", "--bench", "Darken.track_store")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert results(project, commit)["plain.track_seven"]["result"] == [7]
-    assert results(project, commit)[STORES.replace("Brighten", "Darken")]["result"] == [32.0]
+    assert read_rows(project, commit)["plain.track_seven"]["result"] == [7]
+    assert read_rows(project, commit)[STORES.replace("Brighten", "Darken")]["result"] == [32.0]

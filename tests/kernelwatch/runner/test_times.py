@@ -1,4 +1,4 @@
-"""The times of a commit, on a GPU that is none: rounds, ratios, what is reused, and what fails."""
+"""Times of a commit on a fake GPU: rounds, ratios, reuse, and failures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.protocol import Job, Outcome
+from kernelwatch.instrument.protocol import Job, JobOutcome
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.stopping_rule import FEWEST
+from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.runner import measure_counts, measure_times
-from kernelwatch.runner.protocol import Configuration, Difference, Entry, Step, Task
+from kernelwatch.runner.protocol import Difference, RoundStart, RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
@@ -67,88 +67,109 @@ class Compiled(kw.Compiled):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """The device, and a suite of these kernels."""
+    """Provide the device, and a suite of these kernels."""
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
-    monkeypatch.setattr(registry, "_handed", [small])
-    monkeypatch.setattr(machine, "gpu", lambda: None)  # nothing is compiled ahead
-    registry.current.cache_clear()
-    with on_fake_gpu.fake_gpu(monkeypatch) as found:
-        found.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
-        yield found
-    registry.current.cache_clear()
+    monkeypatch.setattr(registry, "_registered", [small])
+    monkeypatch.setattr(machine, "find_gpu", lambda: None)  # nothing is compiled ahead
+    registry.current_suite.cache_clear()
+    with on_fake_gpu.fake_gpu(monkeypatch) as fake:
+        fake.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
+        yield fake
+    registry.current_suite.cache_clear()
 
 
-Told = Callable[..., tuple[list[Configuration], list[Any]]]
+Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 
 @pytest.fixture
-def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
-    """What is said of configurations, and all else, where the measuring process is a thread."""
+def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """Return a function that measures with a measuring process in a thread: configurations and other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(
-        stored: dict[str, Entry] | None = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **more: Any
+        stored: dict[str, StoredNumbers] | None = None,
+        rounds: int = 2,
+        benchmarks: Any = (TIME, RATIO),
+        **task_fields: Any,
     ) -> Any:
         del gpu.launched[:]
-        places = more.get("places", [0, 1, 2, 3])
+        places = task_fields.get("places", [0, 1, 2, 3])
         task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, {GROUP: stored or {}}, "c1")
-        said: list[Any] = []
+        messages: list[Any] = []
         with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
-            measure_times.send_all(task, said.append, address)  # type: ignore[arg-type]
-        ones = sorted((one for one in said if isinstance(one, Configuration)), key=lambda one: one.place)
-        return ones, [one for one in said if not isinstance(one, Configuration)]
+            measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
+        configurations = sorted(
+            (message for message in messages if isinstance(message, RunConfiguration)),
+            key=lambda message: message.place,
+        )
+        return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
 
     return ask
 
 
-def test_rounds(told: Told) -> None:
+def test_rounds(measure: Measure) -> None:
     """Each configuration is measured in each round, and is told of once; a wrong output fails that one alone."""
-    ones, others = told()
-    right, also_right, wrong, missing = ones
-    for one in (right, also_right):
-        assert one.rounds == [FEWEST, FEWEST]
-        assert one.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * FEWEST)
-        assert one.numbers[RATIO] == pytest.approx([on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * FEWEST)
-        assert one.machine_code[1:] == (f"{one.params.partition(',')[0]} float32 -Xptxas -O3", "sm_90")
+    configurations, other_messages = measure()
+    right, also_right, wrong, missing = configurations
+    for configuration in (right, also_right):
+        assert configuration.rounds == [MIN_SAMPLES, MIN_SAMPLES]
+        assert configuration.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * MIN_SAMPLES)
+        assert configuration.numbers[RATIO] == pytest.approx(
+            [on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * MIN_SAMPLES
+        )
+        assert configuration.machine_code[1:] == (
+            f"{configuration.params.partition(',')[0]} float32 -Xptxas -O3",
+            "sm_90",
+        )
     assert right.fingerprint != also_right.fingerprint
     assert wrong.failed.startswith("WrongOutputError: wrong n=64")
     assert "kernel 'missing' is not known" in missing.skipped
     assert not wrong.numbers
     assert not missing.numbers
-    assert [type(each) for each in others] == [Step] * 5, "what failed is not tried again"
+    assert [type(message) for message in other_messages] == [RoundStart] * 5, "what failed is not tried again"
 
 
-@pytest.mark.parametrize("wanted", [TIME, RATIO])
-def test_only_what_is_wanted(wanted: str, told: Told) -> None:
+@pytest.mark.parametrize("selected", [TIME, RATIO])
+def test_only_what_is_wanted(selected: str, measure: Measure) -> None:
     """One round of one benchmark of one configuration."""
-    (one,), others = told(rounds=1, benchmarks=(wanted,), places=[1])
-    assert (set(one.numbers), one.rounds, one.place) == ({wanted}, [FEWEST], 1)
-    assert len(others) == 1
+    (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), places=[1])
+    assert (set(configuration.numbers), configuration.rounds, configuration.place) == ({selected}, [MIN_SAMPLES], 1)
+    assert len(other_messages) == 1
 
 
 @pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
-def test_reuse(looks: list[float], reused: int, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reuse(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two stored times one is measured all the same, twice if need be; if it differs or fails, none is reused."""
-    first, _ = told(places=[0, 1])
+    first, _ = measure(places=[0, 1])
     entries = {
-        one.fingerprint: Entry("c0", {TIME: [*one.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05) for one in first
+        configuration.fingerprint: StoredNumbers(
+            "c0", {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05
+        )
+        for configuration in first
     }
-    factors, measured = iter(looks), measure_times.Times._measured
+    factors, measured = iter(looks), measure_times.TimeMeasurement._ask_for_outcome
 
-    def look(*asked: Any) -> Any:
-        found, factor = measured(*asked), next(factors, 1.0)
+    def look(*arguments: Any) -> Any:
+        outcome, factor = measured(*arguments), next(factors, 1.0)
         if not factor:
             raise WrongOutputError("it is wrong now")
-        return msgspec.structs.replace(found, samples=tuple(each * factor for each in found.samples))
+        return msgspec.structs.replace(outcome, samples=tuple(sample * factor for sample in outcome.samples))
 
-    monkeypatch.setattr(measure_times.Times, "_measured", look)
-    again, others = told(entries, places=[0, 1])
-    differences = [each for each in others if isinstance(each, Difference)]
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", look)
+    configurations, other_messages = measure(entries, places=[0, 1])
+    differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
-    assert all(each.ratio is None or each.ratio == pytest.approx(looks[1]) for each in differences)
-    taken = [one for one in again if one.reused]
-    assert [(one.reused, one.rounds, len(one.numbers[TIME])) for one in taken] == [("c0", [6, 5], 11)] * reused
-    assert all(one.rounds == [FEWEST, FEWEST] for one in again if not one.reused)
+    assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
+    reused_configurations = [configuration for configuration in configurations if configuration.reused]
+    assert [
+        (configuration.reused, configuration.rounds, len(configuration.numbers[TIME]))
+        for configuration in reused_configurations
+    ] == [("c0", [6, 5], 11)] * reused
+    assert all(
+        configuration.rounds == [MIN_SAMPLES, MIN_SAMPLES]
+        for configuration in configurations
+        if not configuration.reused
+    )
 
 
 @pytest.mark.usefixtures("gpu")
@@ -156,34 +177,40 @@ def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, ratios and reasons of one round after those of another; what cannot be measured is tried once."""
     outcomes: Iterator[Any] = iter(
         [
-            Outcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+            JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
             NotImplementedError("no room"),
-            Outcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
+            JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
         ]
     )
 
-    def measured(*_: Any) -> Outcome:
-        found = next(outcomes)
-        if isinstance(found, Exception):
-            raise found
-        assert isinstance(found, Outcome)
-        return found
+    def measured(*_: Any) -> JobOutcome:
+        outcome_ = next(outcomes)
+        if isinstance(outcome_, Exception):
+            raise outcome_
+        assert isinstance(outcome_, JobOutcome)
+        return outcome_
 
-    monkeypatch.setattr(measure_times.Times, "_measured", measured)
-    monkeypatch.setattr(measure_times.Times, "_identify", lambda *_: None)
-    said: list[Any] = []
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", measured)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
+    messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
-    measuring = measure_times.Times(task, said.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
-    measuring.measure(measure_counts.configurations(task, registry.Kind.TIMED))
-    other, one = (each for each in said if isinstance(each, Configuration))
-    assert (other.place, other.skipped, other.numbers) == (1, "no room", {})
-    assert (one.held_back, one.rounds) == (["hot", "cap"], [1, 2])
-    assert one.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
+    measuring = measure_times.TimeMeasurement(task, messages.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
+    measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
+    skipped_configuration, measured_configuration = (
+        message for message in messages if isinstance(message, RunConfiguration)
+    )
+    assert (skipped_configuration.place, skipped_configuration.skipped, skipped_configuration.numbers) == (
+        1,
+        "no room",
+        {},
+    )
+    assert (measured_configuration.held_back, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
+    assert measured_configuration.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
 def test_no_device(gpu: FakeGpu) -> None:
     """Every time is skipped for one reason."""
-    said: list[Any] = []
+    messages: list[Any] = []
     gpu.contexts = 0
     task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
     with pytest.MonkeyPatch.context() as patch:
@@ -191,9 +218,11 @@ def test_no_device(gpu: FakeGpu) -> None:
         def require() -> None:
             raise NotImplementedError("there is no CUDA driver")
 
-        patch.setattr(device, "context", require)
-        measure_times.send_all(task, said.append, None)  # type: ignore[arg-type]
-    assert [(one.place, one.skipped) for one in said] == [(place, "there is no CUDA driver") for place in (0, 1)]
+        patch.setattr(device, "process_context", require)
+        measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
+    assert [(configuration.place, configuration.skipped) for configuration in messages] == [
+        (place, "there is no CUDA driver") for place in (0, 1)
+    ]
 
 
 @pytest.mark.usefixtures("gpu")
@@ -206,5 +235,5 @@ def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
         msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
     ]
     sweep = Small.sweep
-    expected = [kw.timed.described(sweep, sweep.launch(point)).job(ready) for point in list(sweep.points())[:3]]
+    expected = [kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready) for point in list(sweep.points())[:3]]
     assert jobs == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
-from tests.stored import BASE, COUNT, TIME, write
+from tests.commits import begin, commit
+from tests.stored import BASE, COUNT, TIME, Outcome, write
 from tests.stored import HEAD as HEAD_MADE
 
 HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
@@ -26,7 +28,10 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
     Each commit of a run is told its own, and what no commit will have in one line.
     """
-    history, never = History("nvidia-h200", ROOT), f"{skip_reasons.NEVER}addition has no int8; it has float32, float64"
+    history, never = (
+        History("nvidia-h200", ROOT),
+        f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
+    )
     told = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
     noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in told]
     text, head = git.text, [HEAD]
@@ -59,6 +64,45 @@ def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
     assert summary.verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
     )
+
+
+def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shallow clone has results of ancestors that git does not know: the summary says what to fetch."""
+    root = begin(tmp_path / "whole")
+    first, second = commit(root), commit(root)
+    clone = tmp_path / "clone"
+    git.text(tmp_path, "clone", "--quiet", "--depth=1", root.as_uri(), str(clone))
+    write(clone, {first: {COUNT: {"one": 2.0}}, second: {COUNT: {"one": 4.0}}})
+    monkeypatch.setattr(summary, "ROOT", clone)
+    assert summary.verdict(History("gpu", clone), second) == (
+        "Compared with nothing: gpu has results of no ancestor. "
+        "This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
+    )
+
+
+#: Absent configurations of head, and what the report says of them.
+ABSENT = {
+    "a configuration that a run left out": (
+        {COUNT: {"one": 2.0, "two": math.nan}}, "1 configurations are not measured in head, which was measured in part",
+    ),
+    "a benchmark that a run left out": (
+        {TIME: {"one": 2.0}}, "2 configurations are not measured in head, which was measured in part",
+    ),
+    "a value that its axis lost": ({COUNT: {"one": 2.0}}, "1 configurations are gone from head"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("suite", "said"), ABSENT.values(), ids=ABSENT)
+def test_configurations_without_a_value_in_head(
+    suite: dict[str, dict[str, Outcome]], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run in part leaves configurations out; only what the suite has lost is gone."""
+    write(
+        tmp_path,
+        {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
+    )
+    (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
+    assert said in " ".join(report.render(review_selection(found, tmp_path)).split())
 
 
 #: Benchmark -> its value before and after in 20 configurations; what the head of the review says.

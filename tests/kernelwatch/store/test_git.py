@@ -71,7 +71,7 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """`ptxcount check --changed`."""
     monkeypatch.chdir(repositories[0])
-    assert pins.since("HEAD^").launches == {"own": {}}
+    assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
@@ -83,8 +83,8 @@ def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
 
 def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A process within a process hands on what it got."""
-    once = git_environment.environment()
+    once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", once["GIT_CONFIG_PARAMETERS"])
-    assert git_environment.environment() == once
+    assert git_environment.make_environment() == once

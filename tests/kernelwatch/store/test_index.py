@@ -106,7 +106,7 @@ def _thresholds(root: Path) -> list[float]:
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept of two commits counts as long as no file that tells of them is written."""
     names = [f"case{number}" for number in range(FEWEST)]
-    monkeypatch.setattr("kernelwatch.suite.registry.code_name", lambda *_: "k float32 -O3")
+    monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     both = COMMITS[:2]
     seconds = dict(zip(both, (1e-3, 1.0012e-3), strict=True))
     times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in both}

@@ -22,7 +22,7 @@ from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
-    """An nvcc that answers --version like a real one, and otherwise does what `body` says."""
+    """Write an nvcc that answers --version like a real one, and otherwise runs `body`."""
     path = folder / "nvcc"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "release 13.0, {folder}" && exit\n{body}\n')
@@ -32,14 +32,14 @@ def fake_nvcc(folder: Path, body: str) -> Path:
 
 def test_cubin() -> None:
     """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
-    one, two = (KERNELS["transpose_read_write_coalesced"].cubin("float32", arch="sm_90") for _ in range(2))
-    assert one == two
-    assert one.sha256 == two.sha256
-    assert one.data.startswith(b"\x7fELF")
-    assert b"transpose_read_write_coalesced_unpadded" not in one.data
-    assert one.resources.shared_bytes == 32 * 33 * 4
-    assert 8 <= one.resources.registers <= 64
-    assert one.resources.spill_bytes == 0
+    first, second = (KERNELS["transpose_read_write_coalesced"].compile_cubin("float32", arch="sm_90") for _ in range(2))
+    assert first == second
+    assert first.sha256 == second.sha256
+    assert first.data.startswith(b"\x7fELF")
+    assert b"transpose_read_write_coalesced_unpadded" not in first.data
+    assert first.resources.shared_bytes == 32 * 33 * 4
+    assert 8 <= first.resources.registers <= 64
+    assert first.resources.spill_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,18 @@ def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], 
     """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
-        registry.kernel(kernel).cubin(*how, arch=arch)
+        registry.find_kernel(kernel).compile_cubin(*how, arch=arch)
 
 
 def test_requirement_is_the_pinned_one() -> None:
     """The error message and `requirements/nvcc.txt` name the same nvcc, which this environment has."""
     pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
-    assert "NVCC" in os.environ or nvcc.release(nvcc.find_nvcc()) == (13, 0)
+    assert "NVCC" in os.environ or nvcc.find_release(nvcc.find_nvcc()) == (13, 0)
 
 
 @pytest.mark.parametrize(
-    ("pycuda", "given", "command"),
+    ("pycuda", "input_pattern", "command"),
     [
         (False, "*.cu", "--ptx -DELEMENT=float"),
         (False, "*.ptx", "--cubin -Xptxas -O3"),
@@ -75,22 +75,24 @@ def test_requirement_is_the_pinned_one() -> None:
     ids=["front end", "ptxas", "PyCUDA"],
 )
 def test_failing_nvcc(
-    pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+    pycuda: bool, input_pattern: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
     """A failure carries the command line and nvcc's own text, and is not cached."""
-    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
-    said = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
-    body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
+    monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: pycuda)
+    failing_body = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
+    body = (
+        f'case "$*" in {input_pattern}) {failing_body};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
+    )
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing") as raised:
-        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
-    told = "gpu_kernels/kernels/offset_copy.cu(8): error: no such thing"
-    assert given != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [told, told]
-    assert len(list(empty_cache.rglob("*.json"))) == (given == "*.ptx")
+        KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
+    message = "gpu_kernels/kernels/offset_copy.cu(8): error: no such thing"
+    assert input_pattern != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [message, message]
+    assert len(list(empty_cache.rglob("*.json"))) == (input_pattern == "*.ptx")
 
 
 def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """What nvcc remarks beside its report becomes a Python warning, from the cache too."""
+    """Remarks of nvcc besides its report become a Python warning, from the cache too."""
     report = """ptxas info    : Compiling entry function 'offset_copy' for 'sm_90'
 ptxas info    : Function properties for offset_copy
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -101,13 +103,13 @@ ptxas info    : Used 12 registers, used 0 barriers"""
     )
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on .*offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
-            KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+            KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
 
 
 def test_report() -> None:
     """Spill stores and loads add up, of the right entry point. A report in other words is an error that shows it."""
     with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
-        resources.parse("hello", "offset_copy")
+        resources.parse_resources("hello", "offset_copy")
     text = """
 ptxas info    : Compiling entry function 'one' for 'sm_90'
 ptxas info    : Function properties for one
@@ -125,16 +127,16 @@ ptxas info    : Compile time = 52.061 ms
 ptxas info    : Function properties for _Z6spillyPKfi
     8 bytes stack frame, 348 bytes spill stores, 376 bytes spill loads
 """
-    assert resources.parse(text, "calls") == resources.Resources(32, 724, 0, 200)
-    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224, 24)
-    assert resources.parse(text, "two") == resources.Resources(8, 0, 0, 0)
-    assert resources.remarks(text) == ""
+    assert resources.parse_resources(text, "calls") == resources.Resources(32, 724, 0, 200)
+    assert resources.parse_resources(text, "one") == resources.Resources(32, 32, 4224, 24)
+    assert resources.parse_resources(text, "two") == resources.Resources(8, 0, 0, 0)
+    assert resources.extract_remarks(text) == ""
 
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
     """Building ahead yields what went wrong, in order, and caches what went right."""
     good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
-    errors = list(prebuild.compiled([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
+    errors = list(prebuild.compile_cubins([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
@@ -142,17 +144,17 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
 
 
 def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is counted of the kernels that the installed commit has, once; side by side what differs in its flags."""
+    """The cubins of the counted kernels that the installed commit has are listed once, in neighbourhoods by flags."""
     gone = next(reversed(KERNELS))  # the last, so that the others stay in order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
-    counted = [sweep.launch(point) for sweep in registry.current().counted for point in sweep.points()]
-    codes = {(each.kernel, each.dtype) for each in counted if each.kernel != gone}
-    flags = {each.flags for each in counted}
-    found = prebuild.configurations(["sm_80", "sm_90"])
-    assert {each[:2] for each in found} == codes
-    assert len(found) == len({*found}) == 2 * len(codes) * len(flags)
-    assert len([*itertools.groupby(found, lambda each: (*each[:2], each[3]))]) == 2 * len(codes)
+    counted = [sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()]
+    codes = {(launch.kernel, launch.dtype) for launch in counted if launch.kernel != gone}
+    flags = {launch.flags for launch in counted}
+    cubins = prebuild.list_cubins(["sm_80", "sm_90"])
+    assert {cubin_[:2] for cubin_ in cubins} == codes
+    assert len(cubins) == len({*cubins}) == 2 * len(codes) * len(flags)
+    assert len([*itertools.groupby(cubins, lambda cubin_: (*cubin_[:2], cubin_[3]))]) == 2 * len(codes)
 
 
 def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,34 +167,36 @@ def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kernel = Kernel("fill", [outputs("out", "n"), "n"], 32, over=("n",), file="fill.cu")
     for value in (1.0, 2.0):
         (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
-        assert (transactions.count(kernel, "float32", n=20).arrays["out"] == value).all()
+        assert (transactions.count_launch(kernel, "float32", n=20).arrays["out"] == value).all()
 
 
 @pytest.fixture(scope="module")
 def cubin() -> bytes:
-    """A copy, compiled for real."""
-    return KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
+    """Compile a copy."""
+    return KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
 
 
-def _place(cubin: bytes, section: str) -> int:
-    """Where a section's first byte lies in the file."""
-    found = next(each for each in ELFFile(io.BytesIO(cubin)).iter_sections() if each.name.startswith(section))
-    return int(found["sh_offset"])
+def _section_offset(cubin: bytes, section: str) -> int:
+    """Return the offset of a section's first byte in the file."""
+    first_match = next(
+        section_ for section_ in ELFFile(io.BytesIO(cubin)).iter_sections() if section_.name.startswith(section)
+    )
+    return int(first_match["sh_offset"])
 
 
 @pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
 def test_what_counts(section: str, cubin: bytes) -> None:
     """Another byte of instructions or constants is other machine code; one of a note, which names nvcc, is not."""
     changed = bytearray(cubin)
-    changed[_place(cubin, section)] ^= 1
-    assert (machine_code.sha256(cubin) != machine_code.sha256(bytes(changed))) == section.startswith(
-        (".text", ".nv.con")
-    )
+    changed[_section_offset(cubin, section)] ^= 1
+    assert (
+        machine_code.hash_machine_code(cubin) != machine_code.hash_machine_code(bytes(changed))
+    ) == section.startswith((".text", ".nv.con"))
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
 def test_what_is_no_machine_code(written: bytes) -> None:
     """One line says that nvcc wrote it, and what to do."""
-    said = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
-    with pytest.raises(ValueError, match=said):
-        machine_code.sha256(written)
+    message = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
+    with pytest.raises(ValueError, match=message):
+        machine_code.hash_machine_code(written)

@@ -17,7 +17,7 @@ from benchmarks.sweeps import FLAG_SETS, MOVED
 from gpu_kernels import KERNELS
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.kernel import load_function
-from kernelwatch.kernel.launch import words
+from kernelwatch.kernel.launch import split_flags
 from kernelwatch.toolchain import build, cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -33,19 +33,19 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
 def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
     """To the byte; the cubin's report too. PTX names the folder that it was made in."""
     kernel = KERNELS[name]
-    (tmp_path / "kernel.cu").write_text(kernel.at_commit("float32", "sm_90").text, encoding="utf-8")
+    (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 
-    def of_nvcc(target: str, *options: str) -> tuple[bytes, str]:
-        given = (*words(flags), *kernel.options(dtype), *options, "-arch", arch, "kernel.cu")
-        command = [str(nvcc.find_nvcc()), f"--{target}", *given]
+    def call_nvcc(target: str, *options: str) -> tuple[bytes, str]:
+        command_options = (*split_flags(flags), *kernel.nvcc_options(dtype), *options, "-arch", arch, "kernel.cu")
+        command = [str(nvcc.find_nvcc()), f"--{target}", *command_options]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         return (tmp_path / f"kernel.{target}").read_bytes(), done.stdout + done.stderr
 
-    made = kernel.cubin(dtype, flags, arch=arch)
-    data, said = of_nvcc("cubin", "-e", name, "-Xptxas", "-v")
-    assert made == build.Cubin(name, data, resources.parse(said, name))
-    one, other = kernel.ptx(dtype, flags, arch=arch), of_nvcc("ptx", "-lineinfo")[0].decode()
-    assert _anywhere(one) == _anywhere(other)
+    compiled = kernel.compile_cubin(dtype, flags, arch=arch)
+    data, messages = call_nvcc("cubin", "-e", name, "-Xptxas", "-v")
+    assert compiled == build.Cubin(name, data, resources.parse_resources(messages, name))
+    from_library, from_nvcc = kernel.compile_ptx(dtype, flags, arch=arch), call_nvcc("ptx", "-lineinfo")[0].decode()
+    assert _anywhere(from_library) == _anywhere(from_nvcc)
 
 
 def _anywhere(ptx: str) -> str:
@@ -60,31 +60,31 @@ def test_the_longer_step_is_shared(empty_cache: Path) -> None:
         ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_90"),
         ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_80"),
     ):
-        KERNELS[name].cubin(dtype, flags, arch=arch)
+        KERNELS[name].compile_cubin(dtype, flags, arch=arch)
     assert len([*empty_cache.rglob("*.json")]) == 3 + 4
 
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # of the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """What nvcc takes from the environment makes another entry of the cache, which no run without it finds."""
+    """Options of nvcc from the environment make another entry of the cache, which no run without them finds."""
     kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
-    plain = KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers
+    plain = KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
-    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
+    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
     monkeypatch.delenv(variable)
-    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == plain
+    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == plain
 
 
-def _changed(path: Path, **fields: object) -> None:
+def _changed_nvcc(path: Path, **fields: object) -> None:
     entry = json.loads(path.read_text())
     path.write_text(json.dumps({name: value for name, value in {**entry, **fields}.items() if value is not None}))
 
 
-def _of_another(path: Path) -> None:
-    other = cache.key("c")
-    cache.lookup(other, lambda: NvccOutput(b"other", "said"))
-    path.write_bytes((path.parents[1] / other[:2] / f"{other}.json").read_bytes())
+def _another_release(path: Path) -> None:
+    other_key = cache.make_key("c")
+    cache.lookup(other_key, lambda: NvccOutput(b"other", "said"))
+    path.write_bytes((path.parents[1] / other_key[:2] / f"{other_key}.json").read_bytes())
 
 
 def _pipe(path: Path) -> None:
@@ -99,11 +99,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "another type": lambda path: path.write_bytes(b"[]"),
     "not UTF-8": lambda path: path.write_bytes(b"\xff"),
     "nested": lambda path: path.write_bytes(b"[" * 200_000),
-    "messages": lambda path: _changed(path, messages="Used 18"),
-    "messages of another type": lambda path: _changed(path, messages=[["said"]]),
-    "data": lambda path: _changed(path, data="AAAA"),
-    "written by an older commit": lambda path: _changed(path, digest=None),
-    "of another kernel": _of_another,
+    "messages": lambda path: _changed_nvcc(path, messages="Used 18"),
+    "messages of another type": lambda path: _changed_nvcc(path, messages=[["said"]]),
+    "data": lambda path: _changed_nvcc(path, data="AAAA"),
+    "written by an older commit": lambda path: _changed_nvcc(path, digest=None),
+    "of another kernel": _another_release,
     "pipe": _pipe,
 }
 
@@ -111,35 +111,35 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cache: Path) -> None:
     """A damaged entry counts as missing."""
-    made: list[int] = []
+    calls: list[int] = []
 
     def make() -> NvccOutput:
-        made.append(1)
+        calls.append(1)
         return NvccOutput(b"code", "said")
 
-    name = cache.key("a", "b")
+    name = cache.make_key("a", "b")
     assert cache.lookup(name, make) == cache.lookup(name, make)
-    assert len(made) == 1
+    assert len(calls) == 1
     path = empty_cache / name[:2] / f"{name}.json"
     assert [*empty_cache.rglob("*.json")] == [path], "where a fleet looks for them"
     damage(path)
     assert cache.lookup(name, make) == NvccOutput(b"code", "said")
-    assert len(made) == 2
+    assert len(calls) == 2
     assert cache.lookup(name, make).data == b"code"
-    assert len(made) == 2
+    assert len(calls) == 2
 
 
 def test_keys_are_unambiguous() -> None:
     """Moving a character from one part to the next makes another key."""
-    assert cache.key("ab", "c") != cache.key("a", "bc")
+    assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
 #: What a front end is given for every kernel in every dtype that it has, moved ones in all, and with every flag set:
 #: text and options, and who shares them.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
-        kernel.at_commit("float32", "sm_90").text,
-        tuple(build.without_ptxas((*words(flags), *kernel.options(dtype)))),
+        kernel.load_source("float32", "sm_90").text,
+        tuple(build.drop_ptxas_options((*split_flags(flags), *kernel.nvcc_options(dtype)))),
     ): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
     for dtype, flags in itertools.product(kernel.dtypes or MOVED, FLAG_SETS)
@@ -151,23 +151,23 @@ GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
 def test_same_ptx_through_pycuda(text: str, options: tuple[str, ...]) -> None:
     """Through PyCUDA and directly, nvcc makes the same of a source, and remarks nothing."""
     arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
-    one, two = nvcc_call.through_pycuda(*arguments), nvcc_call.directly(*arguments)
-    assert one.data == two.data
-    assert resources.remarks(one.messages) == resources.remarks(two.messages) == ""
+    with_pycuda, with_nvcc = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
+    assert with_pycuda.data == with_nvcc.data
+    assert resources.extract_remarks(with_pycuda.messages) == resources.extract_remarks(with_nvcc.messages) == ""
 
 
 @pytest.mark.pycuda
 def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
-    """Where PyCUDA can be imported, no CUDA C++ is compiled around it."""
-    directly = nvcc_call.directly
+    """PyCUDA compiles all CUDA C++ wherever it can be imported."""
+    directly = nvcc_call.compile_with_nvcc
 
-    def assembled(nvcc: Path, target: str, *how: Any) -> NvccOutput:
+    def assemble(nvcc: Path, target: str, *how: Any) -> NvccOutput:
         assert target == "cubin"
         return directly(nvcc, target, *how)
 
-    monkeypatch.setattr(nvcc_call, "directly", assembled)
-    assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
-    assert KERNELS["offset_copy"].ptx("float32", arch="sm_90")
+    monkeypatch.setattr(nvcc_call, "compile_with_nvcc", assemble)
+    assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
+    assert KERNELS["offset_copy"].compile_ptx("float32", arch="sm_90")
 
 
 @pytest.mark.pycuda
@@ -179,6 +179,6 @@ def test_driver_without_a_device() -> None:
         cuda.init()
     except cuda.Error:
         with pytest.raises(NoDeviceError, match=r"the CUDA driver does not start: .*no CUDA-capable device"):
-            load_function.context()
+            load_function.current_context()
     else:
         pytest.skip("there is a device")

@@ -27,18 +27,18 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds another's compiler."""
     for name in (releases.VARIABLE, cache_dir.CACHE, "NVCC"):
         monkeypatch.setenv(name, "")
-    releases.found.cache_clear()
+    releases.installed_release.cache_clear()
 
 
 def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
-    releases.found.cache_clear()
+    releases.installed_release.cache_clear()
     monkeypatch.setattr(nvcc, "find_nvcc", lambda: Path("nvcc"))
-    monkeypatch.setattr(nvcc, "version", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
+    monkeypatch.setattr(nvcc, "version_text", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
 
 
 def test_own() -> None:
     """A machine that ever used the default has that, however seldom; another the one that measured most."""
-    assert [releases.own(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
+    assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
 
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
@@ -52,22 +52,26 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
         _is_found(monkeypatch, version)
         conf = Config.load(str(ROOT / "asv.conf.json"))
         conf.matrix = {**matrix, **watched}
-        compiler.choose(conf)
-        (found,) = environment.get_environments(conf, [])
-        assert found.env_vars == ({releases.VARIABLE: name} if name else {})
-        more = "-numpy2" if matrix else ""
-        assert found.name == f"virtualenv-py3{more}" + (f"-{releases.VARIABLE}{name}" if name else "")
-        folders.add(found.dir_name)
+        compiler.choose_compiler(conf)
+        (environment_,) = environment.get_environments(conf, [])
+        assert environment_.env_vars == ({releases.VARIABLE: name} if name else {})
+        suffix = "-numpy2" if matrix else ""
+        assert environment_.name == f"virtualenv-py3{suffix}" + (f"-{releases.VARIABLE}{name}" if name else "")
+        folders.add(environment_.dir_name)
     assert len(folders) == 1
 
 
-@pytest.mark.parametrize("use", [releases.use, lambda: compiler.choose(None)], ids=["by itself", "a run"])
-@pytest.mark.parametrize("given", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_what_is_no_release(use: Callable[[], object], given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "use", [releases.use_requested_release, lambda: compiler.choose_compiler(None)], ids=["by itself", "a run"]
+)
+@pytest.mark.parametrize("release_text", ["13", "new", "13.5.0; x", "../13.5.0"])
+def test_what_is_no_release(use: Callable[[], object], release_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused wherever kernels are compiled, before pip sees it."""
-    monkeypatch.setenv(releases.VARIABLE, given)
-    monkeypatch.setattr(releases, "_install", pytest.fail)
-    with pytest.raises(UserError, match=re.escape(f"CUDA_TOOLKIT={given} is no release of CUDA, such as 13.0.2; ")):
+    monkeypatch.setenv(releases.VARIABLE, release_text)
+    monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
+    with pytest.raises(
+        UserError, match=re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
+    ):
         use()
 
 
@@ -76,8 +80,8 @@ def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     for release, version in (("13.0.2", V130), ("13.5.0", V135)):
         _is_found(monkeypatch, version)
         monkeypatch.setenv(releases.VARIABLE, release)
-        monkeypatch.setattr(releases, "fetched", pytest.fail)
-        releases.use()
+        monkeypatch.setattr(releases, "install_nvcc", pytest.fail)
+        releases.use_requested_release()
         assert not os.environ["NVCC"]
 
 
@@ -103,12 +107,12 @@ def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "kept"))
     if cicc:
-        found = releases.fetched("1.2.0")
-        assert found == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
-        assert (found.parents[1] / "nvvm/bin/cicc").exists()
-        monkeypatch.setattr(releases, "_install", pytest.fail)
-        assert releases.fetched("1.2.0") == found
+        installed = releases.install_nvcc("1.2.0")
+        assert installed == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
+        assert (installed.parents[1] / "nvvm/bin/cicc").exists()
+        monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
+        assert releases.install_nvcc("1.2.0") == installed
     else:
         with pytest.raises(UserError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"):
-            releases.fetched("1.2.0")
+            releases.install_nvcc("1.2.0")
         assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()

@@ -14,7 +14,7 @@ import pytest
 
 from ptxcount.counting import transactions
 from ptxcount.engine import execute, schedule
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes import symbolic_values
 from ptxcount.machine.block_memory import SharedMemory
 from tests.ptxcount.fuzz import grammar
@@ -74,7 +74,7 @@ def executor(ptx: str, seed: int) -> Memory:
     """Run a kernel in the executor."""
     given = memory(seed)
     grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
-    run(ptx, grammar.name(seed), grid, block, [*given.arrays(), np.int32(STORES)])
+    execute_kernel(ptx, grammar.name(seed), grid, block, [*given.arrays(), np.int32(STORES)])
     return given
 
 
@@ -144,10 +144,10 @@ def differences(one: Memory, two: Memory) -> list[str]:
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks, many chunks."""
     for module in (symbolic_values, transactions):
-        monkeypatch.setattr(module, "parts", lambda value, size: None)
-    monkeypatch.setattr(schedule, "_PARTINGS", 0)
+        monkeypatch.setattr(module, "split_sum", lambda value, size: None)
+    monkeypatch.setattr(schedule, "_MAX_PARTINGS", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
-    touch = SharedMemory._touch
+    touch = SharedMemory._check_access
     monkeypatch.setattr(
-        SharedMemory, "_touch", lambda self, *args, **more: touch(self, *args, **more | {"whole": True})
+        SharedMemory, "_check_access", lambda self, *args, **more: touch(self, *args, **more | {"is_exact": True})
     )

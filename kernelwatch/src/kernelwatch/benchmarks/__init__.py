@@ -1,6 +1,6 @@
 """The base classes of benchmarks of kernels. They run under plain asv as they are; the runner executes them faster.
 
-`import kernelwatch.benchmarks as kw`, and not the classes themselves: asv would take what a module imports for its own.
+`import kernelwatch.benchmarks as kw`, not the classes themselves: asv takes imported classes for the module's own.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
-from kernelwatch.benchmarks.base import Benchmark, found
+from kernelwatch.benchmarks.base import Benchmark, iter_benchmarks
 from kernelwatch.benchmarks.compiled import Compiled
 from kernelwatch.benchmarks.counted import Counted, CountedWithShared
 from kernelwatch.benchmarks.timed import BackToBack, Control, Isolated, Timed
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def suite_of(kernels: Callable[[], Mapping[str, Kernel]], *modules: ModuleType) -> Suite:
-    """Return the suite that the classes of some modules make, in their order.
+    """Return the suite of the benchmark classes of some modules, in their order.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def suite_of(kernels: Callable[[], Mapping[str, Kernel]], *modules: ModuleType) 
     *modules : module
         Modules with classes of benchmarks. One class is derived from `Compiled`; one may time the library's own copy.
     """
-    classes = [one for module in modules for one in found(module)]
-    timed = [one.sweep for one in classes if issubclass(one, Timed)]
-    (compiled,) = (one.sweep for one in classes if issubclass(one, Compiled))
+    classes = [benchmark for module in modules for benchmark in iter_benchmarks(module)]
+    timed = [benchmark.sweep for benchmark in classes if issubclass(benchmark, Timed)]
+    (compiled,) = (benchmark.sweep for benchmark in classes if issubclass(benchmark, Compiled))
     return Suite(
         kernels=kernels,
         timed=tuple(sweep for sweep in timed if sweep.kernel != matrix_copy.NAME),
         copy=next((sweep for sweep in timed if sweep.kernel == matrix_copy.NAME), None),
-        counted=tuple(one.sweep for one in classes if issubclass(one, Counted)),
+        counted=tuple(benchmark.sweep for benchmark in classes if issubclass(benchmark, Counted)),
         compiled=compiled,
     )

@@ -1,4 +1,4 @@
-"""What all benchmarks of kernels share: a class is a sweep, which asv finds by the names that results have for ever."""
+"""The base of all benchmarks of kernels: a class is a sweep, which asv finds by the permanent names of results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kernelwatch.suite.sweep import Sweep
 
 F = TypeVar("F", bound=Any)
 
-#: asv's names of what it measures.
-_MEASURED = re.compile(r"(time|track)_.+")
+#: Names of the methods that asv measures.
+_MEASURED_NAME = re.compile(r"(time|track)_.+")
 
 
 class Benchmark:
-    """Launches of one or several kernels, over axes. A subclass that has `params` is one of asv's benchmarks.
+    """Launches of one or several kernels, over axes. A subclass that has `params` is a benchmark of asv.
 
-    Its docstring begins with the title that people read. Everything else is a class attribute.
+    Its docstring begins with its title. Everything else is a class attribute.
 
     Parameters
     ----------
@@ -29,21 +29,21 @@ class Benchmark:
         argument. asv finds stored values by these: append and reorder as you like, but another axis or another name
         begins a new history.
     kernel : str
-        The kernel where it is no axis.
+        The kernel, if it is no axis.
     fixed : dict of str to int
         Arguments that are no axis.
     shown : dict
-        The value that summaries show, for some axes. For all others it is the first.
+        The value in summaries, for some axes; for others it is the first.
     note : str
-        What readers of its numbers should know.
+        A remark for readers of the numbers.
     module : str
-        The module in the names of stored results. Of times, it is the one that the class stands in if not given.
+        The module in the names of stored results. For times, the default is the class's own module.
     title : str
-        In place of the docstring's first line.
+        Replaces the docstring's first line.
     in_l2, isolated : bool
-        Of what is timed: whether launches find their data in the L2 cache, and whether each runs by itself.
+        For times: whether launches find their data in the L2 cache, and whether each runs by itself.
     shared : bool
-        Of what is counted: whether kernels use shared memory, which has metrics of its own.
+        For counts: whether kernels use shared memory, which has metrics of its own.
     """
 
     params: ClassVar[Sequence[Sequence[Any]]] = ()
@@ -57,60 +57,65 @@ class Benchmark:
     sweep: ClassVar[Sweep]
 
     def __init_subclass__(cls) -> None:
-        """Make the sweep, and name what asv measures."""
+        """Make the sweep, and name the methods that asv measures."""
         super().__init_subclass__()
         if not cls.params:
             return
         cls.title = cls.title or str(cls.__doc__).partition("\n")[0].rstrip(".")
         cls.module = cls.module or cls.__module__.rpartition(".")[2]
-        cls.sweep = cls.made_sweep()
+        cls.sweep = cls.make_sweep()
         for name, method in inspect.getmembers(cls, inspect.isfunction):
-            if _MEASURED.fullmatch(name):
-                setattr(cls, name, cls._named(name, method))
+            if _MEASURED_NAME.fullmatch(name):
+                setattr(cls, name, cls._copy_method(name, method))
 
     @classmethod
-    def made_sweep(cls) -> Sweep:
+    def make_sweep(cls) -> Sweep:
         """Return the launches that the class's attributes describe."""
-        told = {each.name: getattr(cls, each.name) for each in fields(Sweep) if hasattr(cls, each.name)}
+        attributes = {field.name: getattr(cls, field.name) for field in fields(Sweep) if hasattr(cls, field.name)}
         axes = {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
-        return Sweep(**{**told, "name": cls.__name__, "axes": axes})
+        return Sweep(**{**attributes, "name": cls.__name__, "axes": axes})
 
     @classmethod
-    def _named(cls, name: str, method: Any) -> FunctionType:
-        """Return a copy of a method that asv calls by its name in this class, and people by its title."""
-        made = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
-        made.__dict__.update(method.__dict__)
-        made.__doc__, made.__module__, made.__qualname__ = method.__doc__, cls.__module__, f"{cls.__name__}.{name}"
-        made.benchmark_name = f"{cls.module}.{cls.__name__}.{name}"  # type: ignore[attr-defined]
-        made.pretty_name = cls.pretty(method)  # type: ignore[attr-defined]
-        return made
+    def _copy_method(cls, name: str, method: Any) -> FunctionType:
+        """Return a copy of a method, with its name in asv and its title for people in this class."""
+        copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+        copy.__dict__.update(method.__dict__)
+        copy.__doc__, copy.__module__, copy.__qualname__ = method.__doc__, cls.__module__, f"{cls.__name__}.{name}"
+        copy.benchmark_name = f"{cls.module}.{cls.__name__}.{name}"  # type: ignore[attr-defined]
+        copy.pretty_name = cls.format_title(method)  # type: ignore[attr-defined]
+        return copy
 
     @classmethod
-    def pretty(cls, method: Any) -> str:
-        """Return what a person calls the numbers of a method."""
-        return f"{cls.title}: {method._what}"
+    def format_title(cls, method: Any) -> str:
+        """Return the title of a method's numbers."""
+        return f"{cls.title}: {method._title}"
 
-    def point(self, params: Sequence[Any]) -> dict[str, Any]:
-        """Return a configuration's parameters by their names."""
+    def name_params(self, params: Sequence[Any]) -> dict[str, Any]:
+        """Return a configuration's parameters by name."""
         return dict(zip(self.param_names, params, strict=True))
 
 
-def measures(what: str, unit: str = "") -> Callable[[F], F]:
-    """Say of a method of asv's what its numbers are, and their unit."""
+def measures(title: str, unit: str = "") -> Callable[[F], F]:
+    """Set the title and the unit of the numbers of a method."""
 
-    def decorated(method: F) -> F:
-        method._what = what  # asv would keep it without the underscore
+    def decorate(method: F) -> F:
+        method._title = title  # asv would keep it without the underscore
         if unit:
             method.unit = unit
         return method
 
-    return decorated
+    return decorate
 
 
-def found(module: Any) -> Iterator[type[Benchmark]]:
+def iter_benchmarks(module: Any) -> Iterator[type[Benchmark]]:
     """Yield the benchmarks that a module defines, in its order, as asv finds them."""
-    for name, one in vars(module).items():
+    for name, benchmark in vars(module).items():
         if name.startswith("_"):
             continue
-        if isinstance(one, type) and issubclass(one, Benchmark) and one.params and one.__module__ == module.__name__:
-            yield one
+        if (
+            isinstance(benchmark, type)
+            and issubclass(benchmark, Benchmark)
+            and benchmark.params
+            and benchmark.__module__ == module.__name__
+        ):
+            yield benchmark

@@ -1,4 +1,4 @@
-"""What the compiler made of the kernels: registers, spills and shared memory, on any machine."""
+"""Resources that the compiler assigns to the kernels: registers, spills and shared memory, on any machine."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Compiled(Benchmark):
 
     def setup_cache(self) -> None:
         """Compile everything once, in parallel."""
-        prebuild.everywhere(list(map(str, self.sweep.axes["arch"])))
+        prebuild.compile_for_archs(list(map(str, self.sweep.axes["arch"])))
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
-        """Read what the compiler reported; skip what the commit or the compiler lacks."""
-        self.resources = cubin(kernel, dtype, flags, arch).resources
+        """Read the compiler's report; skip a configuration that the commit or the compiler lacks."""
+        self.resources = compile_cubin(kernel, dtype, flags, arch).resources
 
 
-def _tracked(resource: str) -> Any:
+def _make_track_method(resource: str) -> Any:
     """Return the method that reports a resource."""
     unit, title = registry.RESOURCES[resource]
 
@@ -44,10 +44,10 @@ def _tracked(resource: str) -> Any:
 
 
 for _name in registry.RESOURCES:
-    setattr(Compiled, f"track_{_name}", _tracked(_name))
+    setattr(Compiled, f"track_{_name}", _make_track_method(_name))
 
 
-def cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
-    """Return what the compiler made; raise NotImplementedError where the commit or the compiler lacks something."""
-    with skip_reasons.of_unknown_names(kernel, dtype), skip_reasons.of_unknown_archs():
-        return registry.kernel(kernel).cubin(dtype, flags, arch=arch)
+def compile_cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
+    """Compile a configuration; raise NotImplementedError if the commit or the compiler lacks something."""
+    with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
+        return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

@@ -1,4 +1,4 @@
-"""Benchmarks whose memory transactions are counted, by executing their PTX: exact, on any machine."""
+"""Benchmarks that count memory transactions by executing PTX: exact, on any machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Counted(Benchmark):
-    """What one launch does to global memory: a `track_` method for each row of METRICS."""
+    """Memory transactions of one launch: a `track_` method for each row of METRICS."""
 
     module = record.COUNTED
     version = "1"
@@ -31,32 +31,34 @@ class Counted(Benchmark):
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of the suite once, in parallel; asv shares the result among the classes."""
-        return outcomes(sweep.launch(point) for sweep in registry.current().counted for point in sweep.points())
+        return count_in_processes(
+            sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()
+        )
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
-    def setup(self, counted: dict[str, CountOutcome], *params: Any) -> None:
-        """Find a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
-        outcome = counted[str(self.sweep.launch(self.point(params)))]
+    def setup(self, outcomes: dict[str, CountOutcome], *params: Any) -> None:
+        """Look up a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
+        outcome = outcomes[str(self.sweep.launch(self.name_params(params)))]
         if outcome.missing:
-            raise NotImplementedError(skip_reasons.because(outcome.missing))
+            raise NotImplementedError(skip_reasons.format_missing(outcome.missing))
         if outcome.failure:
             raise RuntimeError(outcome.failure)
         self.metrics = outcome.metrics
 
     @classmethod
-    def pretty(cls, method: Any) -> str:
-        """Return what a person calls the numbers of a method."""
-        return f"{cls.title}, counted: {method._what}"
+    def format_title(cls, method: Any) -> str:
+        """Return the title of a method's numbers."""
+        return f"{cls.title}, counted: {method._title}"
 
 
 class CountedWithShared(Counted):
-    """The same of kernels that use shared memory, which has a metric of its own."""
+    """Memory transactions of a kernel that uses shared memory, which has metrics of its own."""
 
     shared = True
 
 
-def _tracked(name: str, metric: Metric) -> Any:
+def _make_track_method(name: str, metric: Metric) -> Any:
     """Return the method that reports a metric."""
 
     @measures(metric.title, metric.unit)
@@ -67,21 +69,21 @@ def _tracked(name: str, metric: Metric) -> Any:
 
 
 for _name, _metric in METRICS.items():
-    setattr(CountedWithShared if _metric.shared else Counted, f"track_{_name}", _tracked(_name, _metric))
+    setattr(CountedWithShared if _metric.shared else Counted, f"track_{_name}", _make_track_method(_name, _metric))
 
 
-def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Count launches in parallel; return what became of each by its text."""
-    from kernelwatch.counting import transactions  # noqa: PLC0415 -- with all that executes PTX
+def count_in_processes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
+    """Count launches in parallel; return each outcome by the launch's text."""
+    from kernelwatch.counting import transactions  # noqa: PLC0415 -- imports everything that executes PTX
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        return in_groups(pool, transactions.outcomes, launches)
+        return map_groups(pool, transactions.count_launches, launches)
 
 
-def in_groups(
+def map_groups(
     pool: ProcessPoolExecutor, function: Callable[[Sequence[Launch]], dict[str, T]], launches: Iterable[Launch]
 ) -> dict[str, T]:
-    """Apply a function to launches by texts, in processes that each have what shares its PTX."""
+    """Apply a function to launches, in processes that each have the launches with the same PTX; results are by text."""
     groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         groups[launch.kernel, launch.dtype].append(launch)

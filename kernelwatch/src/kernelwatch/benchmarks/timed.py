@@ -1,11 +1,11 @@
 """Benchmarks that are timed on a GPU, and their controls.
 
-The runner asks the run's measuring process for the samples. Under plain asv, `setup` measures in asv's own process:
-it builds, takes the samples with CUDA events and verifies the output; then `timer` hands over a sample at a time.
+The runner gets the samples from the run's measuring process. Under plain asv, `setup` measures in asv's own process:
+it builds, takes the samples with CUDA events and verifies the output; then `timer` returns one sample at a time.
 
 A control holds the same times as multiples of a plain copy of the same useful bytes, which is timed in turns with the
-kernel. The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
-temperature. Lower is better; 1 is as fast as a copy.
+kernel. The ratio cancels influences on all times, such as another GPU of the same kind or another day's temperature.
+Lower is better; 1 is as fast as a copy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import client, prebuild, stopping_rule
-from kernelwatch.instrument.clock import Readings
-from kernelwatch.instrument.protocol import Outcome
+from kernelwatch.instrument.clock import SampleClock
+from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
 from kernelwatch.suite.sweep import Sweep
@@ -24,7 +24,7 @@ from kernelwatch.suite.sweep import Sweep
 if TYPE_CHECKING:
     from kernelwatch.instrument import build_job
 
-#: Digits of a ratio behind the point: two runs agree in three (docs/evidence/agreement.md); asv prints all there are.
+#: Decimal places of a ratio: two runs agree in three (docs/evidence/agreement.md); asv prints all of them.
 DIGITS = 5
 
 
@@ -33,30 +33,30 @@ class Timed(Benchmark):
 
     version = "3"
 
-    # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. Nothing warms up
-    # here: the instrument does, and it says how many samples there are.
+    # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. The instrument
+    # warms up, and determines the number of samples.
     number = 1
     rounds = 2
-    repeat = stopping_rule.FEWEST
+    repeat = stopping_rule.MIN_SAMPLES
     warmup_time = 0.0
-    timeout = 2 * (client.LIMIT + client.BEGIN)
+    timeout = 2 * (client.JOB_LIMIT + client.START_LIMIT)
 
     in_l2: ClassVar[bool] = False
     isolated: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.timer = Readings()
+        self.timer = SampleClock()
 
     def setup_cache(self) -> None:
         """Compile everything that is timed, in parallel."""
-        prebuild.for_device()
+        prebuild.compile_for_device()
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, *params: Any) -> None:
         """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            samples = _outcome(self.sweep, self.point(params)).samples
+            samples = _measure(self.sweep, self.name_params(params)).samples
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
@@ -67,7 +67,7 @@ class BackToBack(Timed):
 
     @measures("time a launch, back to back")
     def time_back_to_back(self, *params: Any) -> None:
-        """Do nothing: `setup` has launched, and `timer` returns what the GPU's events read."""
+        """Do nothing: `setup` has launched, and `timer` returns the times of the GPU's events."""
 
 
 class Isolated(Timed):
@@ -77,7 +77,7 @@ class Isolated(Timed):
 
     @measures("time of one launch, isolated")
     def time_isolated(self, *params: Any) -> None:
-        """Do nothing: `setup` has launched, and `timer` returns what the GPU's timer read."""
+        """Do nothing: `setup` has launched, and `timer` returns the times of the GPU's timer."""
 
 
 class Control(Benchmark):
@@ -89,7 +89,7 @@ class Control(Benchmark):
     timed: ClassVar[type[Timed]]
 
     def __init_subclass__(cls) -> None:
-        """Take the axes of what it is the control of."""
+        """Take the axes of the timed class."""
         cls.params, cls.param_names = cls.timed.params, cls.timed.param_names
         cls.title = f"{cls.timed.title}, isolated" if cls.timed.isolated else cls.timed.title
         super().__init_subclass__()
@@ -97,13 +97,13 @@ class Control(Benchmark):
     setup_cache = Timed.setup_cache
 
     @classmethod
-    def made_sweep(cls) -> Sweep:
-        """Return the launches of what it is the control of."""
+    def make_sweep(cls) -> Sweep:
+        """Return the launches of the timed class."""
         return cls.timed.sweep
 
     def setup(self, *params: Any) -> None:
         """Time the launch and the copy in turns."""
-        self.ratios = ratios(_outcome(self.sweep, self.point(params)))
+        self.ratios = copy_ratios(_measure(self.sweep, self.name_params(params)))
 
     @measures("time in copies of the same bytes", "copies")
     def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
@@ -111,27 +111,27 @@ class Control(Benchmark):
         return {"samples": self.ratios, "number": 1}
 
 
-def ratios(*outcomes: Outcome) -> list[float]:
-    """Return the samples of some measurements, each over the copy just before."""
-    pairs = (pair for each in outcomes for pair in zip(each.samples, each.copies, strict=True))
+def copy_ratios(*outcomes: JobOutcome) -> list[float]:
+    """Return the samples of outcomes, each over the copy just before."""
+    pairs = (pair for outcome in outcomes for pair in zip(outcome.samples, outcome.copies, strict=True))
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
-def _outcome(sweep: Sweep, params: Mapping[str, Any]) -> Outcome:
-    """Measure in this process, as plain asv's have to."""
-    from kernelwatch.instrument import session  # noqa: PLC0415 -- who counts and compiles does without
+def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
+    """Measure in this process, as plain asv does."""
+    from kernelwatch.instrument import session  # noqa: PLC0415 -- counting and compiling do without it
 
-    return session.outcome(described(sweep, sweep.launch(params)))
+    return session.measure_description(describe_job(sweep, sweep.launch(params)))
 
 
-def described(sweep: Sweep, launch: Launch) -> build_job.Description:
-    """Return the description of a sweep's launch for the measuring process. Raises as `jobs.of`."""
+def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
+    """Describe a sweep's launch for the measuring process. Raises as `build_job.describe_launch`."""
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
-    how = {
-        "samples": stopping_rule.FEWEST,
-        "most": stopping_rule.MOST,
+    job_fields = {
+        "samples": stopping_rule.MIN_SAMPLES,
+        "most": stopping_rule.MAX_SAMPLES,
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
-    return build_job.of(launch, **how)
+    return build_job.describe_launch(launch, **job_fields)

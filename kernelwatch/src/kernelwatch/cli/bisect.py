@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.bisect import render_json, render_text
 from kernelwatch.store import git
@@ -49,13 +49,13 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     options = parser.parse_args(words)
     try:
         wanted = matching(options.metric)
-        releases.use()
+        releases.use_requested_release()
         good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
         with numbers(wanted, options.machine, root) as known:
             found = search(options.metric, wanted, good, bad, known)
             sys.stdout.write(render_json(found) if options.json else render_text(found, root))
     except (CannotCompareError, git.GitError) as error:
-        return cannot("search", error)
+        return report_failure("search", error)
     return found.exit_code
 
 
@@ -86,9 +86,9 @@ exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 st
         with numbers([wanted], options.machine, root) as known:
             value = known.value(at, wanted)
     except git.GitError as error:
-        return cannot("judge", f"{error}; begin with git bisect start --no-checkout")
+        return report_failure("judge", f"{error}; begin with git bisect start --no-checkout")
     except CannotCompareError as error:
-        return cannot("judge", error)
+        return report_failure("judge", error)
     if value is None:
         print(f"skip: {at[:8]} has no number")
         return 125

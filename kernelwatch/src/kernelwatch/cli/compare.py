@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.compare import Review
@@ -65,7 +65,7 @@ docs/review.md of kernelwatch has the rules.
     listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
     add("--at-least", type=_share, default=AT_LEAST, metavar="PERCENT", help=listed)
     traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
-    add("--trade", choices=TRADES, default=settings.trade(), help=traded)
+    add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)
     options = parser.parse_args(words)
     name, *others = options.machine or [None]
     if others:  # none of them wins silently
@@ -79,7 +79,7 @@ docs/review.md of kernelwatch has the rules.
             selections = select_commits(options.base, options.head, name, root)
         reviews = [replace(review_selection(each, root), trade=options.trade) for each in selections]
     except CannotCompareError as error:
-        return cannot("compare", error)
+        return report_failure("compare", error)
     reviews.sort(key=Review.badness)
     sys.stdout.write(FORMATS[options.format](reviews, 0.0 if options.all else options.at_least, options.all))
     return reviews[0].exit_code

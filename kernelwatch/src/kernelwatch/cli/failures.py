@@ -1,4 +1,4 @@
-"""How a command ends after an unexpected error: with one line, and an exit code that means nothing else."""
+"""The end of a command after an unexpected error: one line, and an exit code that means nothing else."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kernelwatch.error_text import one_line
 P = ParamSpec("P")
 
 #: The exit code after an unexpected error. A traceback would give 1, which some commands use as a verdict.
-UNFORESEEN = 2
+UNEXPECTED = 2
 
 
-def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
+def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
     """Make a command end with one line on standard error and exit code 2 instead of a traceback.
 
     Parameters
@@ -27,33 +27,33 @@ def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
     Returns
     -------
     callable
-        The same, which raises no Exception but BrokenPipeError: nobody reads on.
+        The wrapped command. It only raises BrokenPipeError, after which its output has no reader.
     """
 
     @functools.wraps(main)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> int:
+    def run_guarded(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             return main(*args, **kwargs)
         except BrokenPipeError:
             raise
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is no verdict
-            print(f"{main.__module__.removesuffix('.__main__')}: {_told(error)}", file=sys.stderr)
-            return UNFORESEEN
+        except Exception as error:  # noqa: BLE001 -- no error is a verdict
+            print(f"{main.__module__.removesuffix('.__main__')}: {_format_error(error)}", file=sys.stderr)
+            return UNEXPECTED
 
-    return guarded
+    return run_guarded
 
 
-def _told(error: Exception) -> str:
-    """The error and where it was raised, in one line that a terminal can show; what is raised on purpose says all."""
+def _format_error(error: Exception) -> str:
+    """Return the error and its place in one line for a terminal; expected errors need no place."""
     from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- with all of ptxcount
 
     if isinstance(error, ERRORS):
         return one_line(error)
     *_, place = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__}: {one_line(error)} (unforeseen, at {place.filename}:{place.lineno})"
+    return f"{type(error).__name__}: {one_line(error)} (unexpected, at {place.filename}:{place.lineno})"
 
 
-def cannot(do: str, error: object) -> int:
-    """Say that something cannot be done, and why; return the exit code."""
-    print(f"cannot {do}: {error}", file=sys.stderr)
-    return UNFORESEEN
+def report_failure(action: str, error: object) -> int:
+    """Print a failed action and its reason; return the exit code."""
+    print(f"cannot {action}: {error}", file=sys.stderr)
+    return UNEXPECTED

@@ -14,52 +14,52 @@ from kernelwatch.fleet import INSTALL
 from kernelwatch.store import git
 
 
-def revisions(words: Sequence[str]) -> list[str]:
+def list_revisions(words: Sequence[str]) -> list[str]:
     """Return the hashes of commits and ranges, oldest first."""
-    # A range takes no notice of --no-walk.
+    # --no-walk does not affect ranges.
     return git.text(ROOT, "rev-list", "--reverse", "--no-walk", "--end-of-options", *words, "--").splitlines()
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Measure; return 0, or 1 if something is left."""
+def measure_commits(words: Sequence[str] | None = None) -> int:
+    """Measure commits on a fleet; return 0, or 1 if some are not measured."""
     parser = argparse.ArgumentParser(description="Measure commits on many GPUs.")
     parser.add_argument("commits", nargs="+", metavar="COMMIT", help="revisions or ranges of git")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler; without it, this host's GPUs")
     parser.add_argument("--bench", default="", metavar="REGEX", help="only benchmarks in whose names it is found")
-    _add_shared(parser, os.cpu_count() or 1)
+    _add_shared_options(parser, os.cpu_count() or 1)
     options = parser.parse_args(words)
-    commits, workers = revisions(options.commits), _workers(parser)
+    commits, workers = list_revisions(options.commits), _import_workers(parser)
     from kernelwatch.fleet import engine  # noqa: PLC0415 -- help needs no Dask
 
-    reached = (
-        workers.connected(options.scheduler, options.tls)
+    connection = (
+        workers.connect(options.scheduler, options.tls)
         if options.scheduler
-        else workers.embedded(options.work, options.without_gpu)
+        else workers.run_local_cluster(options.work, options.without_gpu)
     )
-    with reached as client:
-        say = lambda line: print("".join(each for each in line if each.isprintable()), flush=True)  # noqa: E731
+    with connection as client:
+        say = lambda line: print("".join(character for character in line if character.isprintable()), flush=True)  # noqa: E731
         return 0 if engine.backfill(client, ROOT, commits, options.bench, say) else 1
 
 
-def serve(words: Sequence[str] | None = None) -> None:
+def run_workers(words: Sequence[str] | None = None) -> None:
     """Run the workers of this host for a scheduler on another."""
     parser = argparse.ArgumentParser(description="Start a worker a GPU here.")
     parser.add_argument("scheduler", help="address, such as tls://host:8786")
     parser.add_argument("--name", default=os.uname().nodename, help="what workers' names begin with without a GPU")
-    _add_shared(parser, 1)
+    _add_shared_options(parser, 1)
     options = parser.parse_args(words)
     names = [f"{options.name}-{number}" for number in range(options.without_gpu)]
-    asyncio.run(_workers(parser).serve(options.scheduler, options.tls, options.work, names))
+    asyncio.run(_import_workers(parser).serve(options.scheduler, options.tls, options.work, names))
 
 
-def _add_shared(parser: argparse.ArgumentParser, without_gpu: int) -> None:
+def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> None:
     parser.add_argument("--work", type=Path, default=ROOT / ".asv" / "fleet", help="folder for clones of this host")
     parser.add_argument("--without-gpu", type=int, default=without_gpu, metavar="N", help="workers, if no GPU")
     parser.add_argument("--tls", type=Path, metavar="FOLDER", help="of the certificate that all hosts share")
 
 
-def _workers(parser: argparse.ArgumentParser) -> Any:
-    """Return the module that needs Dask."""
+def _import_workers(parser: argparse.ArgumentParser) -> Any:
+    """Import the module that needs Dask."""
     try:
         from kernelwatch.fleet import workers  # noqa: PLC0415 -- help needs no Dask
     except ModuleNotFoundError as error:

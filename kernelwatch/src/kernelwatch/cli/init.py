@@ -159,7 +159,7 @@ def provide(words: Sequence[str] | None = None) -> int:
     if folder is None:
         parser.error(f"{options.environment} has no lib/python3*/site-packages; give the folder of an environment")
     own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
-    lines = dict.fromkeys([*project_root.libraries(), *own])
+    lines = dict.fromkeys([*project_root.list_libraries(), *own])
     (folder / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if options.commit is None or not any((options.commit / name).is_file() for name in ("pyproject.toml", "setup.py")):
         return 0

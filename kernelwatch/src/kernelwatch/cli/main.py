@@ -1,4 +1,4 @@
-"""The one command, `kernelwatch SUBCOMMAND`: what there is to call, and how it ends after an unexpected error."""
+"""The one command, `kernelwatch SUBCOMMAND`: its subcommands, and its end after an unexpected error."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import UNFORESEEN, without_traceback
-from ptxcount.cli.ending import ended, importing, scratch_folder
+from kernelwatch.cli.failures import UNEXPECTED, catch_errors
+from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
-#: The subcommands: the function of each, which is imported when it is called, and what it does.
+#: Subcommand -> its function, which is imported when it is called, and its summary.
 COMMANDS = {
     "init": ("kernelwatch.cli.init:main", "begins to watch the kernels of a git repository"),
     "provide": ("kernelwatch.cli.init:provide", "lets an environment of asv import this library"),
@@ -23,50 +23,54 @@ COMMANDS = {
     "judge": ("kernelwatch.cli.bisect:judge", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.cli.regressions:main", "lists the stored regressions that stand, and drifts"),
     "count": ("kernelwatch.cli.count:main", "counts the memory transactions of a kernel of the suite"),
-    "fleet": ("kernelwatch.cli.fleet:main", "measures commits on many GPUs"),
-    "fleet-workers": ("kernelwatch.cli.fleet:serve", "starts a worker for each GPU of a host"),
-    "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
+    "fleet": ("kernelwatch.cli.fleet:measure_commits", "measures commits on many GPUs"),
+    "fleet-workers": ("kernelwatch.cli.fleet:run_workers", "starts a worker for each GPU of a host"),
+    "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install_pycuda", "installs PyCUDA, built once from source"),
 }
 
-#: What ends `git bisect run`: of its judge, any other code up to 127 would be a verdict.
-STOP = 128
+#: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
+STOP_BISECT = 128
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a subcommand; return its exit code, or 2 where there is none of that name."""
-    given = list(sys.argv[1:] if words is None else words)
-    if not given or given[0] not in COMMANDS:
-        return ended("kernelwatch", lambda: _help(*given), UNFORESEEN)
-    return ended(f"kernelwatch {given[0]}", lambda: _run(*given), STOP if given[0] == "judge" else UNFORESEEN)
+    """Run a subcommand; return its exit code, or 2 for an unknown one."""
+    arguments = list(sys.argv[1:] if words is None else words)
+    if not arguments or arguments[0] not in COMMANDS:
+        return run_command("kernelwatch", lambda: _print_help(*arguments), UNEXPECTED)
+    return run_command(
+        f"kernelwatch {arguments[0]}",
+        lambda: _run_subcommand(*arguments),
+        STOP_BISECT if arguments[0] == "judge" else UNEXPECTED,
+    )
 
 
-def _help(first: str = "", *_: str) -> int:
-    is_asked = first in ("-h", "--help")
-    print(_usage(), file=sys.stdout if is_asked else sys.stderr)
-    return 0 if is_asked else 2
+def _print_help(first: str = "", *_: str) -> int:
+    is_requested = first in ("-h", "--help")
+    print(_format_usage(), file=sys.stdout if is_requested else sys.stderr)
+    return 0 if is_requested else 2
 
 
-def _run(name: str, *words: str) -> int:
-    if str(here := Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(here))  # the suite is a package of the folder, as with `python -m`
-    sys.argv = [f"kernelwatch {name}", *words]  # what argparse calls the command in its usage
+def _run_subcommand(name: str, *words: str) -> int:
+    if str(folder := Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
+    sys.argv = [f"kernelwatch {name}", *words]  # the command's name in argparse's usage
 
     def command() -> int:
         module, function = COMMANDS[name][0].split(":")
-        with importing(f"kernelwatch {name}"):
+        with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):
             return main() or 0
 
-    command.__module__ = sys.argv[0]  # what an unexpected error's line begins with
+    command.__module__ = sys.argv[0]  # the prefix of an unexpected error's line
     try:
-        code = without_traceback(command)()
+        code = catch_errors(command)()
     except SystemExit as error:  # argparse
         code = int(error.code or 0)
-    return STOP if (name, code) == ("judge", UNFORESEEN) else code
+    return STOP_BISECT if (name, code) == ("judge", UNEXPECTED) else code
 
 
-def _usage() -> str:
+def _format_usage() -> str:
     lines = [f"  {name:{max(map(len, COMMANDS))}}  {summary}" for name, (_, summary) in COMMANDS.items()]
     return "\n".join(
         ["usage: kernelwatch SUBCOMMAND [ARGUMENT...]", "", *lines, "", "Each prints its own with --help."]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import cannot
+from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.show.regressions import render_json, render_text
@@ -39,7 +39,7 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
         histories = load_histories(options.machine, root)
         every = [regression for history in histories for regression in find_regressions(history, root)]
     except (CannotCompareError, OSError, ValueError) as error:
-        return cannot("tell regressions", one_line(error))
+        return report_failure("tell regressions", one_line(error))
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = few(sorted(unknown))

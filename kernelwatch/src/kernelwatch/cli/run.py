@@ -1,4 +1,4 @@
-"""`kernelwatch run` and `measure`: asv's own commands, with what belongs to them here."""
+"""`kernelwatch run` and `measure`: asv's own commands, and the steps that follow them here."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ from asv.commands.run import Run
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
-from ptxcount.cli.ending import ended
+from ptxcount.cli.ending import run_command
 
-#: The range that has one commit.
-HEAD = "HEAD^!"
+#: Range of one commit.
+HEAD_ONLY = "HEAD^!"
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Measure, write the pages, print the summary; return the exit code of `asv run`, or of what failed after it.
+    """Measure, write the pages, print the summary; return the exit code of `asv run`, or of a later step that failed.
 
     Parameters
     ----------
     words : sequence of str, optional
-        Arguments of `asv run`; those of the command line if not given. Without a range, HEAD is measured.
+        Arguments of `asv run`, by default those of the command line. Without a range, HEAD is measured.
     """
-    given = list(sys.argv[1:] if words is None else words)
-    if not {"-h", "--help"}.isdisjoint(given):
-        return _asv("run", *given)
+    arguments = list(sys.argv[1:] if words is None else words)
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        return _run_asv("run", *arguments)
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
-    asked = parser.parse_args(["run", *given])
-    if asked.range is None and not any("existing" in each or each == ":same" for each in asked.env_spec):
-        given = [HEAD, *given]
-        if changed := _changed():
+    parsed = parser.parse_args(["run", *arguments])
+    if parsed.range is None and not any(
+        "existing" in environment or environment == ":same" for environment in parsed.env_spec
+    ):
+        arguments = [HEAD_ONLY, *arguments]
+        if changed := _list_changed_files():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
-    if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
+    if (status := _run_asv("run", "--record-samples", *arguments)) not in (
+        0,
+        2,
+    ):  # nothing was measured, or the run was interrupted
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
@@ -48,33 +53,33 @@ def run(words: Sequence[str] | None = None) -> int:
     return unpublished or failed or status
 
 
-def _changed() -> list[str]:
-    """The files that git tracks and that differ from HEAD, but for benchmarks and libraries, which run as they lie."""
-    running = (each for each in settings.code() if each != settings.package())
-    paths = (".", *(f":(exclude){each}" for each in running))
+def _list_changed_files() -> list[str]:
+    """Return the tracked files that differ from HEAD, without benchmarks and libraries, which run as they are."""
+    imported_folders = (folder for folder in settings.code_folders() if folder != settings.package_name())
+    paths = (".", *(f":(exclude){folder}" for folder in imported_folders))
     return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
 
 
 def measure(words: Sequence[str] | None = None) -> int:
     """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
     parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD [OPTION OF asv run ...]")
-    rest = parser.parse_known_args(words)[1]
-    revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), rest))
+    remaining = parser.parse_known_args(words)[1]
+    revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))
     if len(revisions) != 2:
         parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
     with tempfile.NamedTemporaryFile("w") as file:
-        file.writelines(f"{each}\n" for each in revisions)
+        file.writelines(f"{revision}\n" for revision in revisions)
         file.flush()
-        return _asv("run", "--interleave-rounds", "--record-samples", *rest[2:], f"HASHFILE:{file.name}")
+        return _run_asv("run", "--interleave-rounds", "--record-samples", *remaining[2:], f"HASHFILE:{file.name}")
 
 
-def _asv(*words: str) -> int:
+def _run_asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
-    return ended("asv", lambda: _call(*words), 1)
+    return run_command("asv", lambda: _call_asv(*words), 1)
 
 
-def _call(*words: str) -> int:
+def _call_asv(*words: str) -> int:
     with mock.patch.object(sys, "argv", ["asv", *words]):
         try:
             main.main()

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from asv.config import Config
 from asv.repo import get_repo
 
-from kernelwatch.cli.failures import without_traceback
+from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import publisher
 from kernelwatch.store import git
 
 
-@without_traceback
+@catch_errors
 def main(words: Sequence[str] | None = None) -> int:
     """Write the project's pages alone, without asv's, and say where they are."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)

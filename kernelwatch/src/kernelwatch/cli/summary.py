@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.skip_reasons import reason_of
+from kernelwatch.instrument.skip_reasons import generalize_reason
 from kernelwatch.review.compare import Review
 from kernelwatch.show import report
 from kernelwatch.store import git
@@ -24,7 +24,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
         if entry["commit"] == results.commit_hash:
-            skipped[reason_of(entry["reason"])] += entry["configurations"]
+            skipped[generalize_reason(entry["reason"])] += entry["configurations"]
     yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
@@ -38,7 +38,9 @@ def verdict(history: History, head: str) -> str:
     if base is None:
         failed = ", ".join(list_failing(history, head))
         failures = f" FAILED: {failed}" if failed else ""
-        return f"Compared with nothing: {history.machine} has results of no ancestor.{failures}"
+        shallow = git.asked(ROOT, "rev-parse", "--is-shallow-repository") == "true"
+        missing = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow" if shallow else ""
+        return f"Compared with nothing: {history.machine} has results of no ancestor.{missing}{failures}"
     try:
         reviews = [review_selection(each, ROOT) for each in select_commits(base, head, history.machine, ROOT)]
         outcome = report.headline(min(reviews, key=Review.badness))
@@ -50,7 +52,7 @@ def verdict(history: History, head: str) -> str:
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(machine.default_name(machine.gpu()), ROOT)
+    history = History(machine.default_name(machine.find_gpu()), ROOT)
     results = history.commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The user's own files. A container's user may have no home folder, or one that cannot be written."""
+"""The user's folders for caches. A container's user may have no home folder, or one that cannot be written."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from filelock import FileLock
 #: The environment variable that names the folder of caches.
 CACHE = "KERNELWATCH_CACHE"
 
-#: Written to try a folder. It is as long as a cubin: on a full disk, an empty file could still be made.
-_TRIAL = bytes(1 << 16)
+#: Content of a trial file, as long as a cubin: a full disk still holds an empty file.
+_TRIAL_BYTES = bytes(1 << 16)
 
 
-def is_there() -> bool:
-    """Whether the user has a home folder, in HOME or by the system's list of users."""
+def has_home() -> bool:
+    """Return whether the user has a home folder, in HOME or by the system's list of users."""
     return os.path.isabs(os.path.expanduser("~"))  # noqa: PTH111, PTH117 -- Path.home raises where there is none
 
 
-def cache(name: str) -> Path:
-    """Return a folder of what can be made again: below the one of KERNELWATCH_CACHE, else below the user's.
+def cache_folder(name: str) -> Path:
+    """Return a folder for files that can be made again: below KERNELWATCH_CACHE, else below the user's caches.
 
-    Without a home folder it is a path at which nothing can be.
+    Without a home folder it is a path that cannot exist.
     """
-    if named := os.environ.get(CACHE):
-        return Path(named, name)
-    users = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if is_there() else "")
-    return Path(users, "coalescing-watch", name) if users else Path(os.devnull, "no home folder", name)
+    if folder := os.environ.get(CACHE):
+        return Path(folder, name)
+    user_folder = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if has_home() else "")
+    return Path(user_folder, "coalescing-watch", name) if user_folder else Path(os.devnull, "no home folder", name)
 
 
-def problem(folder: Path) -> str | None:
-    """Return why files cannot be written into a folder, which is made if need be; None if they can."""
+def find_problem(folder: Path) -> str | None:
+    """Return why files cannot be written into a folder, which is created if need be; None if they can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(_TRIAL)
+            file.write(_TRIAL_BYTES)
     except OSError as error:
         return f"{folder} cannot be written: {error}"
     return None
 
 
-def file_lock(path: Path) -> FileLock:
-    """Return a lock that ends with its process; a file's existence, which would outlive that, is none."""
+def make_file_lock(path: Path) -> FileLock:
+    """Return a lock that ends with its process, unlike a lock by the existence of a file."""
     return FileLock(path, fallback_to_soft=False)
 
 
-def acquire(lock: FileLock, *, blocking: bool = True) -> bool:
+def acquire_lock(lock: FileLock, *, blocking: bool = True) -> bool:
     """Acquire a lock; return whether the file system has locks. Raises as `FileLock.acquire`."""
     try:
         lock.acquire(blocking=blocking)

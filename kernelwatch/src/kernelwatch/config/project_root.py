@@ -1,4 +1,4 @@
-"""The folder of the project that is watched."""
+"""The folder of the watched project."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
-#: The variable that names it.
+#: Environment variable with that folder.
 VARIABLE = "KERNELWATCH_ROOT"
 
-#: The variable by which asv tells it the processes of its environments, also where it runs without the plugin.
-OF_ASV = "ASV_CONF_DIR"
+#: Variable with that folder in the processes of asv's environments, also without the plugin.
+ASV_VARIABLE = "ASV_CONF_DIR"
 
-#: The variable with the folder of the commit that is measured; asv says it by one of its own.
+#: Variable with the folder of the measured commit; asv has one of its own.
 CHECKOUT = "KERNELWATCH_CHECKOUT"
 
-#: The variable by which a run tells its own processes where its libraries are.
+#: Variable with the folders of the libraries, for the processes of a run.
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 
-#: The file that it has; asv's copies of it, of the commits that it measures, lie in a folder of that name.
-_FILE, _COPIES = "asv.conf.json", ".asv"
+#: File that marks the project, and the folder in which asv keeps copies of the commits that it measures.
+_CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 
-def find(start: Path) -> Path:
-    """Return the project's folder: what KERNELWATCH_ROOT or asv names, else the nearest upward that asv is set up in.
+def find_root(start: Path) -> Path:
+    """Return the project's folder: KERNELWATCH_ROOT, or asv's, or the nearest one upward with asv's configuration.
 
-    Where there is none, as with `asv run --python=same`, it is that of the code that imports this library, or else of
-    the library's own checkout, or `start`.
+    Otherwise, as with `asv run --python=same`, it is that of the code that imports this library, or of the library's
+    own checkout, or `start`.
     """
-    named = os.environ.get(VARIABLE) or os.environ.get(OF_ASV)
-    if named:
-        return Path(named).resolve()
+    configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
+    if configured:
+        return Path(configured).resolve()
     start = start.resolve()
-    importers = (folder for file in _importers() for folder in file.parents)
+    importers = (folder for file in _iter_importers() for folder in file.parents)
     for folder in (start, *start.parents, *importers, *Path(__file__).resolve().parents):
-        if (folder / _FILE).is_file() and _COPIES not in folder.parts:
+        if (folder / _CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts:
             return folder
     return start
 
 
-def _importers() -> Iterator[Path]:
-    """Yield the files whose code imports this library, the nearest first, but for its own."""
+def _iter_importers() -> Iterator[Path]:
+    """Yield the files whose code imports this library, the nearest first, without its own files."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -52,12 +52,12 @@ def _importers() -> Iterator[Path]:
         frame = frame.f_back
 
 
-ROOT = find(Path.cwd())
+ROOT = find_root(Path.cwd())
 
 
-def libraries() -> list[str]:
-    """Return the folders that this library and ptxcount are imported from: of the run under way, or else here."""
-    if told := os.environ.get(LIBRARIES):
-        return told.split(os.pathsep)
+def list_libraries() -> list[str]:
+    """Return the folders that this library and ptxcount are imported from, in the run under way or here."""
+    if paths := os.environ.get(LIBRARIES):
+        return paths.split(os.pathsep)
     origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]
     return list(dict.fromkeys(str(Path(origin).parents[1]) for origin in origins if origin))

@@ -1,4 +1,4 @@
-"""What a project's pyproject.toml says in `[tool.kernelwatch]`; see docs/settings.md."""
+"""Settings of a project: `[tool.kernelwatch]` in its pyproject.toml; see docs/settings.md."""
 
 from __future__ import annotations
 
@@ -11,61 +11,62 @@ from kernelwatch.config.project_root import ROOT
 
 
 @cache
-def _project() -> dict[str, Any]:
+def _load_settings() -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 -- not before 3.11
     else:
         import tomli as tomllib  # noqa: PLC0415
     path = ROOT / "pyproject.toml"
-    found = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    own: dict[str, Any] = found.get("tool", {}).get("kernelwatch", {})
-    return own
+    document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    own_settings: dict[str, Any] = document.get("tool", {}).get("kernelwatch", {})
+    return own_settings
 
 
-def suite() -> str:
-    """Return where the project's suite is: a module and a name in it.
+def suite_name() -> str:
+    """Return the place of the project's suite: a module and a name in it.
 
-    If the project does not say, benchmarks.kernels where there is such a file, as `kernelwatch init` writes it, else
-    benchmarks.suite.
+    The default is benchmarks.kernels if there is such a file, as `kernelwatch init` writes it, else benchmarks.suite.
     """
     module = "kernels" if (ROOT / "benchmarks" / "kernels.py").is_file() else "suite"
-    return str(_project().get("suite", f"benchmarks.{module}:SUITE"))
+    return str(_load_settings().get("suite", f"benchmarks.{module}:SUITE"))
 
 
 def suite_folder() -> str:
-    """Return the folder of the suite, which asv takes for the benchmarks'."""
-    return suite().partition(":")[0].partition(".")[0]
+    """Return the folder of the suite, which asv uses for the benchmarks."""
+    return suite_name().partition(":")[0].partition(".")[0]
 
 
-def trade() -> str:
-    """Return what may become worse in a TRADE that passes, one of `kernelwatch.review.conclusion.TRADES`."""
-    return str(_project().get("trade", "numbers"))
+def trade_policy() -> str:
+    """Return the kinds of numbers that may become worse in a TRADE, one of `kernelwatch.review.conclusion.TRADES`."""
+    return str(_load_settings().get("trade", "numbers"))
 
 
-def limits() -> dict[str, float]:
-    """Return how far evidence may rise without times: ratios of head to base, by the names that the review prints.
+def evidence_limits() -> dict[str, float]:
+    """Return the limits on evidence without times: ratios of head to base, by the names that the review prints.
 
     Raises
     ------
     ValueError
-        One is no finite number of at least 1.
+        A limit is no finite number of at least 1.
     """
-    found: dict[str, Any] = _project().get("limits", {})
-    for name, ratio in found.items():
+    limits: dict[str, Any] = _load_settings().get("limits", {})
+    for name, ratio in limits.items():
         if type(ratio) not in (int, float) or not 1 <= ratio < math.inf:
             raise ValueError(
                 f"the limit of {name} in pyproject.toml is {ratio!r}; allowed is a finite ratio of head to base "
                 "from 1 on, such as 1.25"
             )
-    return found
+    return limits
 
 
-def package() -> str:
-    """Return the name of the package that asv installs at each commit, the code that is measured; empty if not said."""
-    return str(_project().get("package", ""))
+def package_name() -> str:
+    """Return the name of the package that asv installs at each commit, the measured code; empty if it is not set."""
+    return str(_load_settings().get("package", ""))
 
 
-def code() -> tuple[str, ...]:
+def code_folders() -> tuple[str, ...]:
     """Return the project's folders whose code a number may depend on."""
     libraries = ("ptxcount/src", "kernelwatch/src")
-    return tuple(each for each in (suite_folder(), package(), *libraries) if each and (ROOT / each).is_dir())
+    return tuple(
+        folder for folder in (suite_folder(), package_name(), *libraries) if folder and (ROOT / folder).is_dir()
+    )

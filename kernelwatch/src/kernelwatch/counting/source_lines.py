@@ -1,4 +1,4 @@
-"""What each source line of the kernels costs, beside a machine's results.
+"""Costs of the kernels' source lines, stored with a machine's results.
 
 A run that counts the checkout's commit adds the kernels that are not there yet; publishing only reads them.
 """
@@ -16,98 +16,100 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
-from kernelwatch.kernel.sources import Source
+from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import Lines
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
-from ptxcount.report.picture import Grid, picture
+from ptxcount.report.picture import Grid, draw_access
 
-#: A listing's line of source by its mark, number and text; and by mark and words what an access of it costs.
+#: A listing's line of source: mark, number and text; a line of an access's cost: mark and words.
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
 
-#: What stands for the lines of a kernel that has none.
-NONE = "no source line accesses memory"
+#: Text in place of the lines of a kernel without accesses.
+NO_ACCESSES = "no source line accesses memory"
 
 
-def launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return each kernel's counted launch that tells most, in the suite's order; if so asked, of some classes alone."""
-    found = {}
-    for sweep in registry.current().counted:
+def select_launches(classes: Container[str] | None = None) -> list[Launch]:
+    """Return the most informative counted launch of each kernel, in the suite's order, or of some classes."""
+    by_kernel = {}
+    for sweep in registry.current_suite().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-            found[kernel] = sweep.name, sweep.launch({**sweep.chosen(), "kernel": kernel})
-    every = (found[name] for name in registry.current().kernels() if name in found)
-    return [launch for name, launch in every if classes is None or name in classes]
+            by_kernel[kernel] = sweep.name, sweep.launch({**sweep.summary_point(), "kernel": kernel})
+    in_order = (by_kernel[name] for name in registry.current_suite().kernels() if name in by_kernel)
+    return [launch for name, launch in in_order if classes is None or name in classes]
 
 
-def key(launch: Launch) -> str:
-    """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
-    kernel = registry.kernel(launch.kernel)
-    shape = kernel.geometry(launch.dtype, **launch.arguments)
-    return fingerprint.of(source(kernel, launch.dtype).whole(), str(launch), shape.grid, shape.block)
+def launch_key(launch: Launch) -> str:
+    """Return the hash of a launch's source and geometry, on which its lines depend, besides the counter."""
+    kernel = registry.find_kernel(launch.kernel)
+    shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
+    return fingerprint.hash_facts(load_source(kernel, launch.dtype).full_text(), str(launch), shape.grid, shape.block)
 
 
-def source(kernel: Kernel, dtype: str) -> Source:
-    """Return what a kernel's machine code comes from, as it is now."""
-    return kernel.at_commit(dtype, metrics.ARCH)
+def load_source(kernel: Kernel, dtype: str) -> KernelSource:
+    """Return the current source of a kernel."""
+    return kernel.load_source(dtype, metrics.ARCH)
 
 
-def read(results: Path) -> dict[str, Lines]:
-    """Return the lines that any machine stored, by `key`: today's counter's, or else those that came last.
+def read_lines(results: Path) -> dict[str, Lines]:
+    """Return the lines that any machine stored, by `launch_key`: the current counter's, or else the last ones.
 
-    Of two that one counter told of one key, the first counts, or the first with accesses if they say the same: a later
-    one that says otherwise is not to be believed.
+    Of two with the same counter and key, the first counts, or the first with accesses if their texts are equal. A later
+    one with another text is not trusted.
     """
-    found: dict[tuple[str, str], Lines] = {}
-    for line in (line for path in reading.listed(results, "*") for line in _stored(path)):
-        first = found.setdefault((line.counter, line.key), line)
+    by_key: dict[tuple[str, str], Lines] = {}
+    for line in (line for path in reading.listed(results, "*") for line in _iter_stored(path)):
+        first = by_key.setdefault((line.counter, line.key), line)
         if line.text == first.text and line.accesses and not first.accesses:
-            found[line.counter, line.key] = line
-    # Today's last; else those with accesses, in their order.
-    by_age = sorted(found.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
+            by_key[line.counter, line.key] = line
+    # The current counter's last; else those with accesses, in their order.
+    by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
     return {line.key: line for line in by_age}
 
 
-def _stored(folder: Path) -> Iterator[Lines]:
-    """Yield what a machine's folder has."""
+def _iter_stored(folder: Path) -> Iterator[Lines]:
+    """Yield the lines in a machine's folder."""
     for path in record.paths(folder, record.LINES_FILE):
         yield from (line for _, line in reading.lines(path, Lines))
 
 
-def missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Count, and yield as they are recorded, the kernels of `launches` that a machine's folder lacks.
+def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Count, and yield as records, the kernels of `select_launches` that a machine's folder lacks.
 
-    A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
+    A kernel that cannot be counted, or whose output is wrong, is omitted: the run has reported it.
     """
-    known = {(line.key, line.counter) for line in _stored(folder) if line.accesses or line.text == NONE}
-    for launch in launches(classes):
+    stored = {(line.key, line.counter) for line in _iter_stored(folder) if line.accesses or line.text == NO_ACCESSES}
+    for launch in select_launches(classes):
         with suppress(*ERRORS, MemoryError):
-            if (key(launch), fingerprint.VERSION) not in known and (told := _counted(launch)):
-                yield {"key": key(launch), "counter": fingerprint.VERSION, "launch": str(launch), **told}
+            if (launch_key(launch), fingerprint.VERSION) not in stored and (costs := _count_lines(launch)):
+                yield {"key": launch_key(launch), "counter": fingerprint.VERSION, "launch": str(launch), **costs}
 
 
-def _counted(launch: Launch) -> dict[str, Any]:
-    """The source with what each line costs; empty where the kernel's output is wrong."""
-    result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+def _count_lines(launch: Launch) -> dict[str, Any]:
+    """Return the source with the cost of each line; empty if the kernel's output is wrong."""
+    result = transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
-    found = source(registry.kernel(launch.kernel), launch.dtype).lines_of()
-    lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
-    return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_accesses(result.counters))}
+    read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
+    lines = listing.format_listing(result.counters, read_source).splitlines()[1:] or [
+        NO_ACCESSES
+    ]  # the first names the file
+    return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
 
 
-def _accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
-    """What each access of a source line costs, in the order of files and lines."""
-    places = {(file, line): each for (file, line), each in counters.by_line().items() if file and line}
+def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
+    """Yield the cost of each access of a source line, in the order of files and lines."""
+    places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}
     files = sorted({file for file, _ in places})
-    for (file, line), each in sorted(places.items()):
-        for access in each:
+    for (file, line), accesses in sorted(places.items()):
+        for access in accesses:
             unit = "wavefronts" if access.space == "shared" else "sectors"
-            made = picture(access)
-            drawn = {"now": _bits(made.now), "best": _bits(made.best)} if made else {}
-            yield {"file": files.index(file), "line": line, "unit": unit, "amount": getattr(access, unit), **drawn}
+            pattern = draw_access(access)
+            grids = {"now": _row_bits(pattern.now), "best": _row_bits(pattern.best)} if pattern else {}
+            yield {"file": files.index(file), "line": line, "unit": unit, "amount": getattr(access, unit), **grids}
 
 
-def _bits(rows: Grid) -> list[int]:
+def _row_bits(rows: Grid) -> list[int]:
     return [sum(1 << int(column) for column in row.nonzero()[0]) for row in rows]

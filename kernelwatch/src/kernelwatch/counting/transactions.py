@@ -1,4 +1,4 @@
-"""Executes kernels on the CPU: their arrays are made, verified, and their memory transactions counted."""
+"""Executes kernels on the CPU, verifies their output, and counts their memory transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
-from kernelwatch.instrument.tolerance import Near
+from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import Array, ArrayArgument
 from kernelwatch.kernel.geometry import Geometry
@@ -23,15 +23,15 @@ from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import ARCH, METRICS
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import run
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
 
 @dataclass(frozen=True)
 class CountedLaunch:
-    """The counters of a launch, its geometry, its arrays afterwards by name, and what is wrong with them.
+    """The counters of a launch, its geometry, its arrays afterwards by name, and its wrong element.
 
-    `problem` is the first element that is not what the reference expects; None if all are, or nothing is expected.
+    `problem` describes the first element that differs from the reference; None if none does, or without a reference.
     """
 
     counters: LaunchCounters
@@ -41,24 +41,24 @@ class CountedLaunch:
 
 
 @lru_cache(maxsize=64)
-def ptx(kernel: str, dtype: str, flags: str) -> str:
-    """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.ptx`."""
-    return registry.kernel(kernel).ptx(dtype, flags, arch=ARCH)
+def compile_ptx(kernel: str, dtype: str, flags: str) -> str:
+    """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.compile_ptx`."""
+    return registry.find_kernel(kernel).compile_ptx(dtype, flags, arch=ARCH)
 
 
-def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
-    """Compile a kernel, execute it for its whole grid, verify and count.
+def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
+    """Compile a kernel, execute its whole grid, verify its output, and count.
 
     Parameters
     ----------
     kernel : str or Kernel
-        A name of the suite's, or a Kernel.
+        A kernel, or the name of one of the suite's.
     dtype : dtype
-        The swept one.
+        The swept dtype.
     flags : str
         nvcc's flags, as typed.
     **arguments : int or float
-        The kernel's own, such as ``rows`` and ``columns``.
+        Arguments of the kernel, such as ``rows`` and ``columns``.
 
     Raises
     ------
@@ -69,73 +69,100 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     MemoryError
         The arrays are larger than this machine's memory.
     """
-    spec = registry.kernel(kernel) if isinstance(kernel, str) else kernel
-    element = spec.element(dtype)
-    named = [each for each in spec.bound(element, **arguments) if isinstance(each, ArrayArgument)]
-    shape = spec.geometry(element, **arguments)
-    # What is written thrice: before the launch, after it, and as the reference has it.
-    host_memory.require(sum(each.nbytes * (3 if each.is_written else 1) for each in named))
-    before = {each.name: inputs.content(each) for each in named}
-    for array in before.values():
-        array.flags.writeable = False  # a kernel that writes to an input fails, and so does a reference
-    arrays, held = (
-        {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
+    spec = registry.find_kernel(kernel) if isinstance(kernel, str) else kernel
+    element = spec.check_dtype(dtype)
+    array_arguments = [
+        argument for argument in spec.bind_arguments(element, **arguments) if isinstance(argument, ArrayArgument)
+    ]
+    shape = spec.compute_geometry(element, **arguments)
+    # Written arrays exist three times: before the launch, after it, and as the reference's.
+    host_memory.require(sum(argument.nbytes * (3 if argument.is_written else 1) for argument in array_arguments))
+    initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
+    for array in initial_arrays.values():
+        array.flags.writeable = False  # a kernel or a reference that writes to an input fails
+    arrays, reference_arrays = (
+        {
+            argument.name: initial_arrays[argument.name].copy()
+            if argument.is_written
+            else initial_arrays[argument.name]
+            for argument in array_arguments
+        }
         for _ in ("afterwards", "as the reference has them")
     )
-    counters = _run(spec, element, flags, arrays, arguments)
+    counters = _execute(spec, element, flags, arrays, arguments)
     problem = None
     if isinstance(spec.reference, Kernel):
-        _run(spec.reference, element, flags, held, arguments)
-        problem = _problem(named, arrays, before, [held[each.name] for each in named if each.is_written])
+        _execute(spec.reference, element, flags, reference_arrays, arguments)
+        problem = _find_problem(
+            array_arguments,
+            arrays,
+            initial_arrays,
+            [reference_arrays[argument.name] for argument in array_arguments if argument.is_written],
+        )
     elif spec.reference is not None:
-        is_near = any(each.ulp is not None for each in named)  # then expected in float64
-        problem = _problem(named, arrays, before, spec.expected(held, arguments, is_near=is_near))
+        is_near = any(argument.ulp is not None for argument in array_arguments)  # expected in float64
+        problem = _find_problem(
+            array_arguments, arrays, initial_arrays, spec.compute_expected(reference_arrays, arguments, is_near=is_near)
+        )
     return CountedLaunch(counters, shape, arrays, problem)
 
 
-def _run(
+def _execute(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
-    module, shape = kernel.module(dtype, flags, arch=ARCH, lines=True), kernel.geometry(dtype, **arguments)
-    bound, taken = kernel.bound(dtype, **arguments), module.parameters()
-    if len(taken) != len(bound):
-        raise ArgumentError(f"{kernel.name}: the entry point takes {len(taken)} arguments; declared are {len(bound)}")
-    return run(
+    module, shape = (
+        kernel.compile_module(dtype, flags, arch=ARCH, lines=True),
+        kernel.compute_geometry(dtype, **arguments),
+    )
+    bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
+    if len(layout) != len(bound):
+        raise ArgumentError(f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}")
+    return execute_kernel(
         module.ptx,
         module.entry,
         shape.grid,
         shape.block,
         [
-            arrays[one.name] if isinstance(one, ArrayArgument) else one.typed(kind)
-            for one, (_, _, kind) in zip(bound, taken, strict=True)
+            arrays[argument.name] if isinstance(argument, ArrayArgument) else argument.to_numpy(parameter_dtype)
+            for argument, (_, _, parameter_dtype) in zip(bound, layout, strict=True)
         ],
         dynamic_shared=shape.dynamic_shared,
         races="error",
         unwritten="error",
-        variables=kernel.values_of_variables(arguments),
+        variables=kernel.variable_values(arguments),
     )
 
 
-def _problem(
-    named: Sequence[ArrayArgument], arrays: Mapping[str, Array], before: Mapping[str, Array], wanted: list[Array]
+def _find_problem(
+    array_arguments: Sequence[ArrayArgument],
+    arrays: Mapping[str, Array],
+    initial_arrays: Mapping[str, Array],
+    expected_arrays: list[Array],
 ) -> str | None:
-    for one, expects in zip((each for each in named if each.is_written), wanted, strict=True):
-        found, known = arrays[one.name], expects
-        if one.ulp is None:
-            known = known.astype(one.dtype, copy=False)
-            wrong = (_bytes(found) != _bytes(known)).any(axis=1)
+    for argument, expected in zip(
+        (argument for argument in array_arguments if argument.is_written), expected_arrays, strict=True
+    ):
+        actual, reference = arrays[argument.name], expected
+        if argument.ulp is None:
+            reference = reference.astype(argument.dtype, copy=False)
+            wrong = (_element_bytes(actual) != _element_bytes(reference)).any(axis=1)
         else:
-            wrong = ~Near(one.dtype.name, one.ulp).holds(found, known.astype(np.float64)).reshape(-1)
+            wrong = ~UlpTolerance(argument.dtype.name, argument.ulp).is_near(
+                actual, reference.astype(np.float64)
+            ).reshape(-1)
         if wrong.any():
             first = int(wrong.argmax())
-            place = tuple(int(n) for n in np.unravel_index(first, one.shape))
-            if one.direction == "out" and (_bytes(found)[first] == _bytes(before[one.name])[first]).all():
-                return f"element {list(place)} of {one.name} was never written"
-            return f"element {list(place)} of {one.name} is {found[place]}, not {known[place]}"
+            place = tuple(int(axis_index) for axis_index in np.unravel_index(first, argument.shape))
+            if (
+                argument.direction == "out"
+                and (_element_bytes(actual)[first] == _element_bytes(initial_arrays[argument.name])[first]).all()
+            ):
+                return f"element {list(place)} of {argument.name} was never written"
+            return f"element {list(place)} of {argument.name} is {actual[place]}, not {reference[place]}"
     return None
 
 
-def _bytes(array: Array) -> Array:
+def _element_bytes(array: Array) -> Array:
     return np.ascontiguousarray(array).view(np.uint8).reshape(-1, array.itemsize)
 
 
@@ -148,62 +175,73 @@ class CountOutcome:
     failure: str = ""
 
 
-def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
-    """Return the fingerprint of each launch's metrics by its text, without executing it; none where it cannot be.
+def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
+    """Return the fingerprint of each launch's metrics by its text, without execution; omit launches that fail.
 
-    Kernels with the same PTX have the same, whatever their flags are.
+    Kernels with the same PTX have the same fingerprint, whatever their flags are.
     """
-    found: dict[str, str] = {}
-    for one in launches:
-        with suppress(*ERRORS, *skip_reasons.UNKNOWN):
-            found[str(one)] = _fingerprint(registry.kernel(one.kernel), one)
-    return found
+    by_text: dict[str, str] = {}
+    for launch in launches:
+        with suppress(*ERRORS, *skip_reasons.UNKNOWN_NAME_ERRORS):
+            by_text[str(launch)] = _hash_launch(registry.find_kernel(launch.kernel), launch)
+    return by_text
 
 
-def _fingerprint(kernel: Kernel, one: Launch) -> str:
-    element = kernel.element(one.dtype)
-    shape, reference = kernel.geometry(element, **one.arguments), kernel.reference
-    text = ptx(one.kernel, element, one.flags)
-    entry = kernel.module(element, one.flags, arch=ARCH, lines=True).entry
-    return fingerprint.of(
-        fingerprint.ptx(text, entry),
+def _hash_launch(kernel: Kernel, launch: Launch) -> str:
+    element = kernel.check_dtype(launch.dtype)
+    shape, reference = kernel.compute_geometry(element, **launch.arguments), kernel.reference
+    text = compile_ptx(launch.kernel, element, launch.flags)
+    entry = kernel.compile_module(element, launch.flags, arch=ARCH, lines=True).entry
+    return fingerprint.hash_facts(
+        fingerprint.hash_ptx(text, entry),
         fingerprint.VERSION,
-        [fingerprint.function(each) for each in kernel.functions()],
-        reference.module(element, one.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
+        [fingerprint.hash_function(function) for function in kernel.user_functions()],
+        reference.compile_module(element, launch.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
         [shape.grid, shape.block, shape.dynamic_shared],
-        [element, dict(one.arguments)],
-        [_facts(each) for each in kernel.bound(element, **one.arguments) if isinstance(each, ArrayArgument)],
+        [element, dict(launch.arguments)],
+        [
+            _array_facts(argument)
+            for argument in kernel.bind_arguments(element, **launch.arguments)
+            if isinstance(argument, ArrayArgument)
+        ],
     )
 
 
-def _facts(array: ArrayArgument) -> list[Any]:
-    """What an array holds and how it is compared, but for a function that makes it."""
+def _array_facts(array: ArrayArgument) -> list[Any]:
+    """Return an array's content and comparison, without a function that makes the content."""
     values = "" if callable(array.values) else array.values
     kind = [str(array.dtype), array.direction]
     return [array.name, array.shape, *kind, values, array.limit, array.seed, array.ulp]
 
 
-def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Execute launches, once for each different PTX. Return each result by the launch's text."""
-    done: dict[str, CountOutcome] = {}
+def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
+    """Execute launches, once for each different PTX. Return each outcome by the launch's text."""
+    by_launch: dict[str, CountOutcome] = {}
     by_text: dict[Any, CountOutcome] = {}
-    for one in launches:
+    for launch in launches:
         try:
-            element = registry.kernel(one.kernel).element(one.dtype)
-            key = (ptx(one.kernel, element, one.flags), one.kernel, one.dtype, *one.arguments.items())
+            element = registry.find_kernel(launch.kernel).check_dtype(launch.dtype)
+            key = (
+                compile_ptx(launch.kernel, element, launch.flags),
+                launch.kernel,
+                launch.dtype,
+                *launch.arguments.items(),
+            )
             if key not in by_text:
-                result = count(one.kernel, one.dtype, one.flags, **one.arguments)
+                result = count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
                 if result.problem:
-                    by_text[key] = CountOutcome({}, failure=f"{one.kernel}: {result.problem}")
+                    by_text[key] = CountOutcome({}, failure=f"{launch.kernel}: {result.problem}")
                 else:
-                    by_text[key] = CountOutcome({name: each.value(result.counters) for name, each in METRICS.items()})
-            done[str(one)] = by_text[key]
-        except skip_reasons.UNKNOWN as error:
-            done[str(one)] = CountOutcome({}, missing=str(error))
+                    by_text[key] = CountOutcome(
+                        {name: metric.value(result.counters) for name, metric in METRICS.items()}
+                    )
+            by_launch[str(launch)] = by_text[key]
+        except skip_reasons.UNKNOWN_NAME_ERRORS as error:
+            by_launch[str(launch)] = CountOutcome({}, missing=str(error))
         except ERRORS as error:
-            # nvcc was given another file than the kernel's own.
-            source = registry.kernel(one.kernel).source
+            # nvcc's file is another than the kernel's own.
+            source = registry.find_kernel(launch.kernel).source
             name = source.name if source.is_absolute() else str(source)
             text = re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', name.replace("\\", r"\\"), str(error))
-            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")
-    return done
+            by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")
+    return by_launch

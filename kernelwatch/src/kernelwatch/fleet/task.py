@@ -1,4 +1,4 @@
-"""What a worker does for a commit: it runs asv in a clone of its own, and returns the files that are new.
+"""The task of a worker for a commit: run asv in a clone of its own, and return the new files.
 
 The worker does not use CUDA. asv's measuring process does, on the GPU that CUDA_VISIBLE_DEVICES names.
 """
@@ -22,38 +22,38 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 
-#: The environment variables that tell a worker its folder, and the cores that its runs may use.
-WORK, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
+#: Environment variables with a worker's folder, and the cores of its runs.
+WORK_FOLDER, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
 #: Files of results/ that belong to no commit.
 SHARED = ("benchmarks.json", "machine.json")
 
 #: Seconds after which the run of a commit counts as hung.
-LONGEST = 3600.0
+RUN_LIMIT = 3600.0
 
 
-class Outcome(msgspec.Struct):
-    """What a worker has measured: the new files of results/ by name, and the seconds that it took."""
+class MeasuredFiles(msgspec.Struct):
+    """New files of results/ by name, from a worker, and the seconds that they took."""
 
     worker: str
     files: dict[str, bytes]
     seconds: float
 
 
-def bundled(repository: Path) -> bytes:
+def bundle_repository(repository: Path) -> bytes:
     """Pack a repository, with all its branches and tags, and its HEAD."""
-    # Not origin/HEAD: a bundle has a symbolic one under the name that it stands for, and git takes no name twice.
-    every = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
+    # Not origin/HEAD: a bundle lists a symbolic ref under its target's name, and git accepts no name twice.
+    refs = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "repository.bundle")
-        git.text(repository, "bundle", "create", "--quiet", str(path), "HEAD", *every)
+        git.text(repository, "bundle", "create", "--quiet", str(path), "HEAD", *refs)
         return path.read_bytes()
 
 
-def clone(bundle: bytes, folder: Path) -> Path:
-    """Return a clone in a folder, at the bundle's HEAD; what is in it stays if it is of this bundle, and asv's always.
+def clone_bundle(bundle: bytes, folder: Path) -> Path:
+    """Return a clone in a folder, at the bundle's HEAD. A clone of this bundle stays as it is, asv's files always.
 
-    Of the branches, asv asks for "main" by name; all other commits are found by their hashes.
+    Of the branches, asv looks up "main" by name; it finds all other commits by their hashes.
     """
     mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
     if mark.exists():
@@ -72,54 +72,54 @@ def clone(bundle: bytes, folder: Path) -> Path:
     return folder
 
 
-def measure(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Measure a commit of a repository that was `bundled`, or its benchmarks in whose names `bench` is found.
+def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
+    """Measure a commit of a bundled repository, or only the benchmarks whose names match `bench`.
 
     Returns
     -------
     bytes
-        An Outcome, as MessagePack: the driver need not import what this worker has.
+        MeasuredFiles, as MessagePack: the driver need not import the worker's packages.
 
     Raises
     ------
     RuntimeError
-        asv failed; with its last lines.
+        asv failed; the message has its last lines.
     NVMLError
-        The GPU is gone. The worker closes.
+        The GPU is lost. The worker closes.
     """
     from distributed import get_worker  # noqa: PLC0415 -- help needs no Dask
 
     worker = get_worker()
     try:
-        machine.nvml()
+        machine.nvml_handle()
     except pynvml.NVMLError:
         worker.loop.add_callback(worker.close, reason="the GPU is gone")
         raise
-    began = time.monotonic()
-    checkout = clone(bundle, Path(os.environ[WORK], str(worker.name).replace("/", "-"), "clone"))
-    run(commit, checkout, bench)
+    started = time.monotonic()
+    checkout = clone_bundle(bundle, Path(os.environ[WORK_FOLDER], str(worker.name).replace("/", "-"), "clone"))
+    run_asv(commit, checkout, bench)
     results = checkout / "results"
-    new = [results / name for name in git.text(results, "ls-files", "-z", "--others").split("\0") if name]
-    own = [path for path in new if path.name in SHARED or path.name.startswith(commit[:8])]
-    files = {str(path.relative_to(results)): path.read_bytes() for path in own}
-    return msgspec.msgpack.encode(Outcome(str(worker.name), files, time.monotonic() - began))
+    new_files = [results / name for name in git.text(results, "ls-files", "-z", "--others").split("\0") if name]
+    commit_files = [path for path in new_files if path.name in SHARED or path.name.startswith(commit[:8])]
+    files = {str(path.relative_to(results)): path.read_bytes() for path in commit_files}
+    return msgspec.msgpack.encode(MeasuredFiles(str(worker.name), files, time.monotonic() - started))
 
 
-def run(commit: str, checkout: Path, bench: str) -> None:
+def run_asv(commit: str, checkout: Path, bench: str) -> None:
     """Run asv over a commit. Raises RuntimeError with its last lines."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
-    # mortal.RUN: it ends with this worker, even if that is killed.
-    told = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
-    environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
+    # parent_death.RUN: the run ends with this worker, even if that is killed.
+    variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
+    environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
     environment.pop(RESULTS, None)  # of the driver
     cores = os.environ.get(CORES)
-    limited = ["taskset", "--cpu-list", cores] if cores else []
+    taskset = ["taskset", "--cpu-list", cores] if cores else []
     try:
         done = subprocess.run(
-            [*limited, sys.executable, "-m", *words], cwd=checkout, env=environment, input=commit, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONGEST, check=False, errors="replace",
+            [*taskset, sys.executable, "-m", *words], cwd=checkout, env=environment, input=commit, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=RUN_LIMIT, check=False, errors="replace",
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"asv took longer than {LONGEST:g} s") from None
+        raise RuntimeError(f"asv took longer than {RUN_LIMIT:g} s") from None
     if done.returncode not in (0, 2):  # 2: some configurations failed, which is their result
         raise RuntimeError(f"asv ended with {done.returncode}: {one_line(done.stdout[-300:])}")

@@ -1,1 +1,1 @@
-"""The timing and counting instruments: clock, replay, buffers, verification, machine facts."""
+"""The timing instrument: clock, graph replays, buffers, verification, machine facts."""

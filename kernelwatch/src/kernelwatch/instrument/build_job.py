@@ -1,4 +1,4 @@
-"""Makes a job for the measuring process from a launch of the installed commit's kernels, with the expected output."""
+"""Builds jobs for the measuring process from launches of the installed commit's kernels, with the expected output."""
 
 from __future__ import annotations
 
@@ -15,163 +15,188 @@ from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.protocol import DeviceArray, Job, Ready
 from kernelwatch.instrument.reference_memory import Reference
 from kernelwatch.kernel import Launch, matrix_copy
-from kernelwatch.kernel.arguments import Array, ArrayArgument, laid_out
+from kernelwatch.kernel.arguments import Array, ArrayArgument, pack_arguments
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import registry
 
 
-class Description(NamedTuple):
-    """A launch: its job for the device that is ready, and what its output must hold."""
+class JobDescription(NamedTuple):
+    """A launch: its job, once the device is ready, and the reference of its output."""
 
-    job: Callable[[Ready], Job]
+    make_job: Callable[[Ready], Job]
     reference: Reference
 
 
 @cache
 def package_digest() -> str:
     """Return the SHA-256 of the installed package: its modules and its sources."""
-    folder, digest = registry.folder(), hashlib.sha256()
+    folder, digest = registry.find_measured_folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):
             digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def of(launch: Launch, **how: Any) -> Description:
+def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
     """Describe a launch of a kernel of the installed commit, or of the instrument's copy.
 
-    `how` are the fields of `Job` that say how it is measured. Raises NotImplementedError where the commit knows no such
-    kernel, dtype or flag set.
+    `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit lacks the kernel, dtype or flags.
     """
-    return _copy(launch, how) if launch.kernel == matrix_copy.NAME else _kernel(launch, how)
+    return (
+        _describe_copy(launch, job_fields)
+        if launch.kernel == matrix_copy.NAME
+        else _describe_kernel(launch, job_fields)
+    )
 
 
-def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
-    with skip_reasons.of_unknown_names():
-        kernel = registry.kernel(launch.kernel)
-        kernel.element(launch.dtype)
+def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
+    with skip_reasons.skip_unknown_names():
+        kernel = registry.find_kernel(launch.kernel)
+        kernel.check_dtype(launch.dtype)
     arguments, oracle = dict(launch.arguments), kernel.reference
-    named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
-    arrays, is_verified = tuple(map(_array, named)), callable(oracle)
-    expected, given, length = buffers.stretches(arrays, is_verified=is_verified)
+    array_arguments = [
+        argument for argument in kernel.bind_arguments(launch.dtype, **arguments) if isinstance(argument, ArrayArgument)
+    ]
+    arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
+    expected, prefilled, length = buffers.lay_out_reference(arrays, is_verified=is_verified)
 
-    def job(ready: Ready) -> Job:
+    def make_job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_called(kernel, launch, ready),
+            **_call_fields(kernel, launch, ready),
             arrays=arrays,
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
-            reference=f"{package_digest()} {_expectation(kernel, named)} {arguments}",
+            reference=f"{package_digest()} {_reference_name(kernel, array_arguments)} {arguments}",
             is_verified=is_verified,
-            oracle=_oracle(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
-            **how,
+            oracle=_make_oracle_job(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
+            **job_fields,
         )
 
-    def fill(into: Bytes) -> None:
-        parallel_copy.copy(np.broadcast_to(np.uint8(POISON), len(into)), into)
-        held = {one.name: _held(one, array) for one, array in zip(named, arrays, strict=True)}
-        for array, start, length in given:
-            into[start : start + length] = held[array.name].reshape(-1).view(np.uint8)
+    def fill_reference(memory: Bytes) -> None:
+        parallel_copy.copy_array(np.broadcast_to(np.uint8(POISON), len(memory)), memory)
+        contents = {
+            argument.name: _content_before_launch(argument, array)
+            for argument, array in zip(array_arguments, arrays, strict=True)
+        }
+        for array, start, length in prefilled:
+            memory[start : start + length] = contents[array.name].reshape(-1).view(np.uint8)
         for array, start, length in expected:
-            if array.ulp is None:  # the reference may write into it, which saves a copy
-                view = into[start : start + length].view(held[array.name].dtype).reshape(array.shape)
-                if array.is_given:
-                    view[...] = held[array.name]
-                held[array.name] = view
+            if array.ulp is None:  # the reference may be written in place, which saves a copy
+                view = memory[start : start + length].view(contents[array.name].dtype).reshape(array.shape)
+                if array.is_prefilled:
+                    view[...] = contents[array.name]
+                contents[array.name] = view
         is_near = any(array.ulp is not None for array in arrays)
-        found = kernel.expected(held, arguments, is_near=is_near) if is_verified else []
-        for stretch, says in zip(expected, found, strict=True):
-            dtype = held[stretch.array.name].dtype if stretch.array.ulp is None else np.dtype(np.float64)
-            _lay_out(says.astype(dtype, copy=False), stretch.of(into))
+        outputs = kernel.compute_expected(contents, arguments, is_near=is_near) if is_verified else []
+        for part, output in zip(expected, outputs, strict=True):
+            dtype = contents[part.array.name].dtype if part.array.ulp is None else np.dtype(np.float64)
+            _write_part(output.astype(dtype, copy=False), part.view_in(memory))
 
-    return Description(job, Reference(length, fill))
+    return JobDescription(make_job, Reference(length, fill_reference))
 
 
-def _called(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
-    """Return the fields of a job that say what is launched."""
+def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
+    """Return the fields of a job that describe its call."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
-    with skip_reasons.of_unknown_names():
-        cubin = kernel.cubin(dtype, flags, arch=ready.arch)
-        taken = kernel.taken(dtype, flags, arch=ready.arch)
-        variables = kernel.variables(dtype, flags, arch=ready.arch, **arguments)
-    packed, places = laid_out(kernel.bound(dtype, **arguments), taken)
+    with skip_reasons.skip_unknown_names():
+        cubin = kernel.compile_cubin(dtype, flags, arch=ready.arch)
+        parameter_layout = kernel.parameter_layout(dtype, flags, arch=ready.arch)
+        variables = kernel.variable_bytes(dtype, flags, arch=ready.arch, **arguments)
+    packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
     return {
-        **vars(kernel.geometry(dtype, ready.multiprocessors, **arguments)),
+        **vars(kernel.compute_geometry(dtype, ready.multiprocessors, **arguments)),
         "cubin": cubin.data,
         "entry": cubin.entry,
         "parameters": packed,
-        "addresses": places,
+        "addresses": address_offsets,
         "variables": tuple(variables.items()),
     }
 
 
-def _oracle(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
-    called = _called(kernel, replace(launch, kernel=kernel.name), ready)
+def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
+    """Return the job of a kernel that computes another's expected output; its texts do not depend on the commit."""
+    call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
-    return Job(**texts, **called, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
+    return Job(**texts, **call_fields, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
 
 
-def _array(one: ArrayArgument) -> DeviceArray:
-    values = one.values if isinstance(one.values, str) else f"a function, {fingerprint.function(one.values)}"
-    if one.has_own_content:
-        values = f"{values}, seed {one.seed}, below {one.limit}, {dict(one.extents or {})}"
+def _device_array(argument: ArrayArgument) -> DeviceArray:
+    values = (
+        argument.values
+        if isinstance(argument.values, str)
+        else f"a function, {fingerprint.hash_function(argument.values)}"
+    )
+    if argument.has_own_content:
+        values = f"{values}, seed {argument.seed}, below {argument.limit}, {dict(argument.extents or {})}"
     return DeviceArray(
-        name=one.name,
-        dtype=one.dtype.name if one.dtype.names is None else f"V{one.dtype.itemsize}",
-        shape=one.shape,
-        direction=one.direction,
-        values=values if one.direction != "out" else "",
-        ordinal=one.ordinal,
-        ulp=one.ulp,
+        name=argument.name,
+        dtype=argument.dtype.name if argument.dtype.names is None else f"V{argument.dtype.itemsize}",
+        shape=argument.shape,
+        direction=argument.direction,
+        values=values if argument.direction != "out" else "",
+        ordinal=argument.ordinal,
+        ulp=argument.ulp,
     )
 
 
-def _held(one: ArrayArgument, array: DeviceArray) -> Array:
-    """Return what an array holds before a launch; nothing of an output that is compared bit for bit."""
+def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
+    """Return an array's content before a launch; empty for an output that is compared bit for bit."""
     if array.direction == "out" and array.ulp is None:
-        return np.empty(0, one.dtype)
-    if array.is_given or array.is_written:
-        return inputs.content(one)
-    return array.repeated(array.nbytes).view(one.dtype).reshape(one.shape)
+        return np.empty(0, argument.dtype)
+    if array.is_prefilled or array.is_written:
+        return inputs.make_content(argument)
+    return array.repeat_block(array.nbytes).view(argument.dtype).reshape(argument.shape)
 
 
-def _expectation(kernel: Kernel, named: Sequence[ArrayArgument]) -> str:
-    """Return a name for what a kernel must write: the first kernel's that shares its reference, and the arrays."""
-    shared = kernel.reference is not None and not any(callable(each.values) for each in named)
-    known = registry.current().kernels().items() if shared else ()
-    facts = [(each.name, each.shape, str(each.dtype), each.values, each.seed, each.limit, each.ulp) for each in named]
-    return f"{next((name for name, each in known if each.reference is kernel.reference), kernel.name)} {facts}"
+def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
+    """Return a name of the expected output: the first kernel that shares the reference, and the arrays."""
+    shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
+    kernels = registry.current_suite().kernels().items() if shared else ()
+    facts = [
+        (
+            argument.name,
+            argument.shape,
+            str(argument.dtype),
+            argument.values,
+            argument.seed,
+            argument.limit,
+            argument.ulp,
+        )
+        for argument in arguments
+    ]
+    return (
+        f"{next((name for name, candidate in kernels if candidate.reference is kernel.reference), kernel.name)} {facts}"
+    )
 
 
-def _copy(launch: Launch, how: dict[str, Any]) -> Description:
+def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
     """Describe the instrument's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
     output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
-    read = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
-    copy = replace(launch, dtype=helper_kernels.DTYPE, arguments=helper_kernels.copied(output.nbytes))
+    input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
+    copy = replace(launch, dtype=helper_kernels.DTYPE, arguments=helper_kernels.copy_arguments(output.nbytes))
 
-    def job(ready: Ready) -> Job:
+    def make_job(ready: Ready) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_called(helper_kernels.DEVICE_COPY, copy, ready),
-            arrays=(output, read),
+            **_call_fields(helper_kernels.DEVICE_COPY, copy, ready),
+            arrays=(output, input_array),
             useful_bytes=2 * output.nbytes,
             reference=f"{launch.kernel} {output.nbytes}",
-            **how,
+            **job_fields,
         )
 
-    def fill(into: Bytes) -> None:
-        _lay_out(read.repeated(output.nbytes), into)
+    def fill_reference(memory: Bytes) -> None:
+        _write_part(input_array.repeat_block(output.nbytes), memory)
 
-    return Description(job, Reference(buffers.pitch(output.nbytes), fill))
+    return JobDescription(make_job, Reference(buffers.pad_length(output.nbytes), fill_reference))
 
 
-def _lay_out(expected: Array, into: Bytes) -> None:
-    """Copy an array's bytes to the beginning of memory unless they lie there, and poison the rest, on all cores."""
-    out = into[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
-    if expected.__array_interface__ != out.__array_interface__:
-        parallel_copy.copy(expected.copy() if np.may_share_memory(expected, into) else expected, out)
-    into[expected.nbytes :] = POISON
+def _write_part(expected: Array, memory: Bytes) -> None:
+    """Copy an array to the beginning of memory unless it is there, and poison the rest, on all cores."""
+    target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
+    if expected.__array_interface__ != target.__array_interface__:
+        parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)
+    memory[expected.nbytes :] = POISON

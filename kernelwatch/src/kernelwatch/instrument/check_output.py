@@ -1,7 +1,6 @@
-"""Compares outputs with their references on the device, and inputs with what was uploaded, bit for bit.
+"""Compares outputs with their references on the device, and inputs with the uploaded bytes, with their guards.
 
-Both with the guards behind them. A changed input is found after any number of launches, unless each launch undoes what
-the one before it wrote.
+A changed input is found after any number of launches, unless each launch undoes what the one before it wrote.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelwatch.instrument import buffers, device, helper_kernels, tolerance
-from kernelwatch.instrument.buffers import Rotation, Stretch
-from kernelwatch.instrument.graph_replay import once
+from kernelwatch.instrument.buffers import ReferencePart, Rotation
+from kernelwatch.instrument.graph_replay import run_once
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.protocol import DeviceArray, Job
-from kernelwatch.instrument.tolerance import Near, WrongOutputError
+from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 
-#: Bytes that are uploaded and compared at a time where a reference is not kept on the device.
-_PIECE = 64 << 20
+#: Bytes that are uploaded and compared at a time, if the device does not keep the reference.
+_PIECE_BYTES = 64 << 20
 
-_NONE = np.uint64(2**64 - 1)
+_NO_DIFFERENCE = np.uint64(2**64 - 1)
 
 
-class _Piece(NamedTuple):
-    """What memory must hold from its byte `start` on, at a device address; `times`, from each to the next `pitch`."""
+class _ExpectedPiece(NamedTuple):
+    """Expected memory from byte `start` on: `length` bytes at a device address, `times` over, `pitch` bytes apart."""
 
     start: int
     length: int
@@ -36,51 +35,51 @@ class _Piece(NamedTuple):
     pitch: int
 
 
-def check(
+def check_job_output(
     job: Job,
     rotation: Rotation,
     expected: Callable[[], Bytes] | None,
     on_device: Callable[[], int | None] = lambda: None,
 ) -> None:
-    """Compare every input of a rotation with what was uploaded, and every output with the reference.
+    """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
-    The job was launched on each set. The reference holds, where an output must be equal, its bytes and the guard's;
-    where it need only be near, its elements as float64. Without a reference, only guards are looked at.
+    The job was launched on each set. The reference holds an output's bytes and its guard's, or the elements as float64
+    of an output with a tolerance. Without a reference, only guards are checked.
 
     Parameters
     ----------
     job : Job
-        What was launched.
+        The launched job.
     rotation : Rotation
         Its buffers.
     expected : callable or None
-        Returns what outputs must hold, as `stretches` lays it out, on the host.
+        Returns the expected outputs on the host, in the layout of `lay_out_reference`.
     on_device : callable
-        Returns its address on the device, or None if it is not kept there.
+        Returns the reference's address on the device, or None if it is not kept there.
 
     Raises
     ------
     WrongOutputError
-        At the first element that differs, with its index, the value found and the value expected.
+        At the first element that differs, with its index, its value and the expected value.
     """
-    outputs, _, _ = buffers.stretches(job.arrays, is_verified=True)
+    outputs, _, _ = buffers.lay_out_reference(job.arrays, is_verified=True)
     (result,) = device.allocate(helper_kernels.WIDTH)
     try:
-        comparison = _Comparison(job, rotation, result)
-        comparison.inputs()
-        for stretch in outputs:
+        comparison = _OutputComparison(job, rotation, result)
+        comparison.check_inputs()
+        for part in outputs:
             if expected is None:
-                comparison.guards(stretch.array)
-            elif stretch.array.ulp is not None:
-                comparison.near(stretch.array, expected()[stretch.start :][: stretch.length])
+                comparison.check_guards(part.array)
+            elif part.array.ulp is not None:
+                comparison.check_near(part.array, expected()[part.start :][: part.length])
             else:
-                comparison.output(stretch, expected, on_device())
+                comparison.check_output(part, expected, on_device())
     finally:
         result.free()
 
 
 @contextmanager
-def _uploaded(content: Bytes) -> Iterator[int]:
+def _upload_temporarily(content: Bytes) -> Iterator[int]:
     (uploaded,) = device.allocate(len(content))
     try:
         device.cuda.memcpy_htod(uploaded, content)
@@ -89,110 +88,117 @@ def _uploaded(content: Bytes) -> Iterator[int]:
         uploaded.free()
 
 
-class _Comparison:
-    """Compares arrays of a job that was launched on each set of a rotation; `result` is memory for one element."""
+class _OutputComparison:
+    """Compares arrays of a job that was launched on each set; `result` is device memory for one element."""
 
     def __init__(self, job: Job, rotation: Rotation, result: Any) -> None:
         self._job, self._rotation, self._result = job, rotation, result
 
-    def inputs(self) -> None:
-        """Compare every input with its content, or the block that it repeats, of which what is needed is uploaded."""
-        read = [each for each in self._job.arrays if not each.is_written]
-        for dtype in dict.fromkeys(each.exact_dtype for each in read if not each.is_given):
-            mine = [each for each in read if not each.is_given and each.exact_dtype == dtype]
-            ends = (each.begin + buffers.pitch(each.nbytes) for each in mine)
-            block = buffers.pinned_block(dtype)[: max(ends)]
-            with _uploaded(block) as address:
-                for array in mine:
-                    for piece in self._repeats(array, address, len(block)):
-                        self._compare(array, piece)
-        for array in read:
-            if array.is_given:
-                given = self._rotation.given[array.name]
-                with _uploaded(given) as address:
-                    self._compare(array, self._in_all_sets(array, 0, len(given), address))
+    def check_inputs(self) -> None:
+        """Compare every input with its content, or with the part of the block that it repeats."""
+        input_arrays = [array for array in self._job.arrays if not array.is_written]
+        for dtype in dict.fromkeys(array.exact_dtype for array in input_arrays if not array.is_prefilled):
+            same_block = [array for array in input_arrays if not array.is_prefilled and array.exact_dtype == dtype]
+            ends = (array.block_offset + buffers.pad_length(array.nbytes) for array in same_block)
+            block = buffers.pin_block(dtype)[: max(ends)]
+            with _upload_temporarily(block) as address:
+                for array in same_block:
+                    for piece in self._iter_block_pieces(array, address, len(block)):
+                        self._check_piece(array, piece)
+        for array in input_arrays:
+            if array.is_prefilled:
+                content = self._rotation.contents[array.name]
+                with _upload_temporarily(content) as address:
+                    self._check_piece(array, self._piece_in_all_sets(array, 0, len(content), address))
 
-    def output(self, stretch: Stretch, expected: Callable[[], Bytes], on_device: int | None) -> None:
-        """Compare an output with a reference: whole if it is kept on the device, else a part at a time."""
+    def check_output(self, part: ReferencePart, expected: Callable[[], Bytes], on_device: int | None) -> None:
+        """Compare an output with a reference: whole if the device keeps it, else a piece at a time."""
         if on_device is not None:
-            length = buffers.pitch(stretch.length)
-            self._compare(stretch.array, self._in_all_sets(stretch.array, 0, length, on_device + stretch.start))
+            length = buffers.pad_length(part.length)
+            self._check_piece(part.array, self._piece_in_all_sets(part.array, 0, length, on_device + part.start))
             return
-        held = stretch.of(expected())
-        for start in range(0, len(held), _PIECE):
-            part = held[start : start + _PIECE]
-            with _uploaded(part) as address:
-                self._compare(stretch.array, self._in_all_sets(stretch.array, start, len(part), address))
+        reference = part.view_in(expected())
+        for start in range(0, len(reference), _PIECE_BYTES):
+            piece = reference[start : start + _PIECE_BYTES]
+            with _upload_temporarily(piece) as address:
+                self._check_piece(part.array, self._piece_in_all_sets(part.array, start, len(piece), address))
 
-    def guards(self, array: DeviceArray) -> None:
-        """Read what lies behind an output in all sets, of which nothing else is known."""
+    def check_guards(self, array: DeviceArray) -> None:
+        """Check the guards of an output without a reference, in all sets."""
         for index in range(self._rotation.sets):
-            read = partial(self._rotation.read, array, index)
-            guard = buffers.pitch(array.nbytes) - array.nbytes
-            tolerance.check_guard(self._named(index, array), array.nbytes, guard, read)
+            read_bytes = partial(self._rotation.read_array, array, index)
+            guard = buffers.pad_length(array.nbytes) - array.nbytes
+            tolerance.check_guard(self._describe_array(index, array), array.nbytes, guard, read_bytes)
 
-    def near(self, array: DeviceArray, reference: Bytes) -> None:
-        """Read an output back from all sets, and compare it within its bound."""
+    def check_near(self, array: DeviceArray, reference: Bytes) -> None:
+        """Read an output back from all sets, and compare it within its tolerance."""
         expected = reference.view(np.float64).reshape(array.shape)
         for index in range(self._rotation.sets):
-            read = partial(self._rotation.read, array, index)
-            guard, near = buffers.pitch(array.nbytes) - array.nbytes, Near(array.dtype, array.ulp or 0.0)
-            tolerance.check_near(self._named(index, array), expected, guard, read, near)
+            read_bytes = partial(self._rotation.read_array, array, index)
+            guard, ulp_tolerance = (
+                buffers.pad_length(array.nbytes) - array.nbytes,
+                UlpTolerance(array.dtype, array.ulp or 0.0),
+            )
+            tolerance.check_within_tolerance(
+                self._describe_array(index, array), expected, guard, read_bytes, ulp_tolerance
+            )
 
-    def _in_all_sets(self, array: DeviceArray, start: int, length: int, address: int) -> _Piece:
-        return _Piece(start, length, address, self._rotation.sets, self._rotation.pitch(array))
+    def _piece_in_all_sets(self, array: DeviceArray, start: int, length: int, address: int) -> _ExpectedPiece:
+        return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
 
-    def _repeats(self, array: DeviceArray, block: int, period: int) -> Iterator[_Piece]:
-        """Yield what an input holds: a part of the block, or in each set its end, it some times, and its beginning."""
-        begin, length, pitch = array.begin, buffers.pitch(array.nbytes), self._rotation.pitch(array)
-        if begin + length <= period:
-            yield self._in_all_sets(array, 0, length, block + begin)
+    def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
+        """Yield the pieces of an input: a part of the block, or for each set its end, all of it and its beginning."""
+        offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
+        if offset + length <= period:
+            yield self._piece_in_all_sets(array, 0, length, block + offset)
             return
         for start in range(0, self._rotation.sets * pitch, pitch):
-            head = period - begin
-            times, rest = divmod(length - head, period)
-            yield _Piece(start, head, block + begin, 1, head)
-            if times:
-                yield _Piece(start + head, period, block, times, period)
-            if rest:
-                yield _Piece(start + length - rest, rest, block, 1, rest)
+            head = period - offset
+            repetitions, remainder = divmod(length - head, period)
+            yield _ExpectedPiece(start, head, block + offset, 1, head)
+            if repetitions:
+                yield _ExpectedPiece(start + head, period, block, repetitions, period)
+            if remainder:
+                yield _ExpectedPiece(start + length - remainder, remainder, block, 1, remainder)
 
-    def _compare(self, array: DeviceArray, piece: _Piece) -> None:
-        """Compare the memory from an array of the first set on with what it must hold."""
-        device.cuda.memcpy_htod(self._result, np.array([_NONE]))
+    def _check_piece(self, array: DeviceArray, piece: _ExpectedPiece) -> None:
+        """Compare the memory from an array of the first set on with a piece."""
+        device.cuda.memcpy_htod(self._result, np.array([_NO_DIFFERENCE]))
         size, pitch = piece.length // helper_kernels.WIDTH, piece.pitch // helper_kernels.WIDTH
-        compare = helper_kernels.load(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
+        compare = helper_kernels.load_tool(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
         stream, first = device.cuda.Stream(), self._rotation.address(array, 0) + piece.start
-        given = compare.given(int(self._result), first, piece.address)
-        once(lambda: compare(stream, given), stream)
-        place = np.empty(1, np.uint64)
-        device.cuda.memcpy_dtoh(place, self._result)
-        if place[0] == _NONE:
+        arguments = compare.pack_addresses(int(self._result), first, piece.address)
+        run_once(lambda: compare(stream, arguments), stream)
+        first_difference = np.empty(1, np.uint64)
+        device.cuda.memcpy_dtoh(first_difference, self._result)
+        if first_difference[0] == _NO_DIFFERENCE:
             return
-        at = int(place[0]) * helper_kernels.WIDTH
-        found, wanted = (np.empty(helper_kernels.WIDTH, np.uint8) for _ in range(2))
-        device.cuda.memcpy_dtoh(found, first + at)
-        device.cuda.memcpy_dtoh(wanted, piece.address + at % piece.pitch)
-        byte, itemsize = int(np.flatnonzero(found != wanted)[0]), np.dtype(array.dtype).itemsize
+        byte_offset = int(first_difference[0]) * helper_kernels.WIDTH
+        actual, expected = (np.empty(helper_kernels.WIDTH, np.uint8) for _ in range(2))
+        device.cuda.memcpy_dtoh(actual, first + byte_offset)
+        device.cuda.memcpy_dtoh(expected, piece.address + byte_offset % piece.pitch)
+        byte, itemsize = int(np.flatnonzero(actual != expected)[0]), np.dtype(array.dtype).itemsize
         element = slice(byte // itemsize * itemsize, (byte // itemsize + 1) * itemsize)
-        raise self._wrong(array, piece.start + at + byte, found[element].tobytes(), wanted[element].tobytes())
+        raise self._make_error(
+            array, piece.start + byte_offset + byte, actual[element].tobytes(), expected[element].tobytes()
+        )
 
-    def _named(self, index: int, array: DeviceArray) -> str:
-        """Return the name of an array in messages: which of several outputs, too."""
-        which = f", {array.name}" if sum(each.is_written for each in self._job.arrays) > 1 else ""
-        return f"{self._job.name}, buffer {index}{which}"
+    def _describe_array(self, index: int, array: DeviceArray) -> str:
+        """Return the name of an array in messages; with several outputs, it names the output."""
+        suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
+        return f"{self._job.name}, buffer {index}{suffix}"
 
-    def _wrong(self, array: DeviceArray, byte: int, found: bytes, wanted: bytes) -> WrongOutputError:
-        """Say what an array holds in the element of a byte of all sets, and must hold there."""
-        index, byte = divmod(byte, self._rotation.pitch(array))
-        name, behind = self._named(index, array), byte - array.nbytes
-        if array.is_written and behind >= 0:
-            return WrongOutputError(tolerance.behind_the_end(name, behind))
-        written = f"{self._job.name}, buffer {index}: wrote to {array.name}"
-        if behind >= 0:
-            return WrongOutputError(f"{written}, first {behind} bytes behind its end")
-        where = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
+    def _make_error(self, array: DeviceArray, byte: int, actual: bytes, expected: bytes) -> WrongOutputError:
+        """Return the error for a byte, counted over all sets, with the actual and the expected element."""
+        index, byte = divmod(byte, self._rotation.set_pitch(array))
+        name, distance = self._describe_array(index, array), byte - array.nbytes
+        if array.is_written and distance >= 0:
+            return WrongOutputError(tolerance.format_overrun(name, distance))
+        message = f"{self._job.name}, buffer {index}: wrote to {array.name}"
+        if distance >= 0:
+            return WrongOutputError(f"{message}, first {distance} bytes behind its end")
+        index_in_array = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
         if array.is_written:
-            return WrongOutputError(tolerance.differs(name, where, found, wanted))
-        values = f"{found.hex()}, it was {wanted.hex()} (bytes in memory order)"
-        return WrongOutputError(f"{written}, which no kernel may: its element {where} is {values}")
+            return WrongOutputError(tolerance.format_difference(name, index_in_array, actual, expected))
+        values = f"{actual.hex()}, it was {expected.hex()} (bytes in memory order)"
+        return WrongOutputError(f"{message}, which no kernel may: its element {index_in_array} is {values}")

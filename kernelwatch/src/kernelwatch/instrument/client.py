@@ -1,4 +1,4 @@
-"""The connection between a commit's process and the measuring process: messages of `job` over a Unix socket."""
+"""The connection between a commit's process and the measuring process: messages of `protocol` over a Unix socket."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ import msgspec
 
 from kernelwatch.instrument import parallel_copy
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.protocol import Answer, Job, Message, Outcome, Problem, Ready, ReferenceRequest
-from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, mapped
+from kernelwatch.instrument.protocol import Answer, Job, JobOutcome, JobProblem, Message, Ready, ReferenceRequest
+from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, map_memory
 from kernelwatch.instrument.tolerance import WrongOutputError
 
 #: The environment variable with the path of the measuring process's Unix socket.
 ADDRESS = "KERNELWATCH_MEASURING"
 
-#: Seconds that the measuring process may take for a job, and to start.
-LIMIT, BEGIN = 60.0, 30.0
+#: Seconds that the measuring process may take for a job; seconds that it may take to start.
+JOB_LIMIT, START_LIMIT = 60.0, 30.0
 
-_LARGEST = 128 << 20
+_MAX_MESSAGE_BYTES = 128 << 20
 
-#: As many memories of other processes as stay mapped: an agent's.
-_MAPPED = 3
+#: Number of other processes' memories that stay mapped.
+_MAX_MAPPED = 3
 
-#: Made before a commit's process forks, not in each of those: it takes 2 ms.
+#: Built before a commit's process forks, once for all its children: it takes 2 ms.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 
@@ -40,75 +40,79 @@ class MeasuringError(RuntimeError):
     """The measuring process returned no outcome."""
 
 
-#: What a problem is raised as.
+#: Kind of a problem -> its exception.
 _ERRORS = {"skipped": NotImplementedError, "wrong": WrongOutputError, "failed": MeasuringError}
 
-#: The memory of this process, for who has no other.
+#: Reference memory of this process, if the caller has none.
 _own_memory = cache(ReferenceMemory)
 
 
-class Line:
-    """One end of a connection, which is a Unix socket."""
+class Channel:
+    """One end of a connection over a Unix socket."""
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
-        #: Held by the thread that writes.
-        self._writing = threading.Lock()
+        #: Held by the sending thread.
+        self._send_lock = threading.Lock()
 
     def send(self, message: Message, *, waits: bool = True) -> None:
-        """Send a message. If another thread is sending, wait for it; or send nothing, if this one may not wait."""
-        if self._writing.acquire(blocking=waits):
+        """Send a message. While another thread is sending, wait for it, or send nothing if `waits` is False."""
+        if self._send_lock.acquire(blocking=waits):
             try:
                 self._connection.send_bytes(msgspec.json.encode(message))
             finally:
-                self._writing.release()
+                self._send_lock.release()
 
     def receive(self, kind: Any, seconds: float) -> Any:
-        """Return the next message, of that type. Raises MeasuringError if none arrives in time, or it has another."""
-        self._wait(seconds)
+        """Return the next message, of type `kind`. Raises MeasuringError if none of that type arrives in time."""
+        self._wait_for_data(seconds)
         try:
-            return _DECODERS[kind].decode(self._connection.recv_bytes(_LARGEST))
+            return _DECODERS[kind].decode(self._connection.recv_bytes(_MAX_MESSAGE_BYTES))
         except msgspec.MsgspecError as error:
             raise MeasuringError(f"not a message: {error}") from None
 
-    def _wait(self, seconds: float) -> None:
+    def _wait_for_data(self, seconds: float) -> None:
         if not self._connection.poll(max(0.0, seconds)):
             raise MeasuringError(f"no answer within {seconds:.0f} s")
 
-    def write(self, handle: int) -> None:
-        """Give the other end the handle of memory that holds what it asked for."""
+    def send_handle(self, handle: int) -> None:
+        """Send the handle of memory that holds the requested reference."""
         reduction.send_handle(self._connection, handle, None)
 
-    def written(self, length: int, seconds: float, known: dict[int, Bytes]) -> Callable[[int, Bytes], None]:
-        """Return what reads from the `length` bytes that the other end wrote, until the next are asked for.
+    def receive_reference(
+        self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
+    ) -> Callable[[int, Bytes], None]:
+        """Return a reader of the `length` bytes that the other end wrote; it is valid until the next request.
 
-        `known` is the memory of other processes that is mapped here, by its inode: to map it anew takes as long as to
-        read it. Raises MeasuringError if there are not so many bytes, or they take longer than so many seconds.
+        `mapped_memory` holds the mapped memory of other processes, by inode: mapping it again takes as long as reading
+        it. Raises MeasuringError if there are fewer bytes, or if they take longer than `seconds`.
         """
-        self._wait(seconds)
+        self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
         try:
-            memory = os.fstat(handle)
-            held = known.pop(memory.st_ino, None)
-            held = known[memory.st_ino] = held if held is not None and len(held) >= length else mapped(handle, 0)
+            status = os.fstat(handle)
+            memory = mapped_memory.pop(status.st_ino, None)
+            memory = mapped_memory[status.st_ino] = (
+                memory if memory is not None and len(memory) >= length else map_memory(handle, 0)
+            )
         finally:
             os.close(handle)
-        if len(known) > _MAPPED:
-            del known[next(iter(known))]
-        if len(held) < length:
-            raise MeasuringError(f"{len(held)} bytes were written of {length}")
-        return lambda start, into: parallel_copy.copy(held[start : start + len(into)], into)
+        if len(mapped_memory) > _MAX_MAPPED:
+            del mapped_memory[next(iter(mapped_memory))]
+        if len(memory) < length:
+            raise MeasuringError(f"the reference has {len(memory)} bytes, not {length}")
+        return lambda start, into: parallel_copy.copy_array(memory[start : start + len(into)], into)
 
 
-def ask(
+def request_outcome(
     address: str,
-    describe: Callable[[Ready], Job],
+    make_job: Callable[[Ready], Job],
     reference: Reference,
-    write: Callable[[Reference], int] | None = None,
-) -> Outcome:
-    """Have a job measured, which `describe` makes for the device that is ready, by the process at an address.
+    write_reference: Callable[[Reference], int] | None = None,
+) -> JobOutcome:
+    """Have the process at an address measure a job, which `make_job` builds for its device.
 
-    The reference is written only if that process does not have it: by `write`, or as `ReferenceMemory.write`.
+    The reference is written only on request: by `write_reference`, or else by `ReferenceMemory.write`.
 
     Raises
     ------
@@ -119,47 +123,49 @@ def ask(
     MeasuringError
         There is no measuring process, or it stopped.
     """
-    until = time.monotonic() + BEGIN
+    deadline = time.monotonic() + START_LIMIT
     while True:
-        with closing(connected(address, until)) as connection:
-            line = Line(connection)
+        with closing(connect(address, deadline)) as connection:
+            channel = Channel(connection)
             try:
-                answer = line.receive(Answer, BEGIN)
-            except (EOFError, ConnectionError):  # it was about to end
+                answer = channel.receive(Answer, START_LIMIT)
+            except (EOFError, ConnectionError):  # the process was about to end
                 continue
             if isinstance(answer, Ready):
-                line.send(describe(answer))
-                answer = _next(line)
+                channel.send(make_job(answer))
+                answer = _receive_answer(channel)
             while isinstance(answer, ReferenceRequest):
                 if answer.length != reference.length:
-                    raise MeasuringError(f"{reference.length} bytes are expected of outputs of {answer.length}")
-                with suppress(ConnectionError):  # it has answered meanwhile, without
-                    line.write((write or _own_memory().write)(reference))
-                answer = _next(line)
-        if isinstance(answer, Outcome):
+                    raise MeasuringError(
+                        f"the reference has {reference.length} bytes, the job's outputs need {answer.length}"
+                    )
+                with suppress(ConnectionError):  # it has answered meanwhile, without the reference
+                    channel.send_handle((write_reference or _own_memory().write)(reference))
+                answer = _receive_answer(channel)
+        if isinstance(answer, JobOutcome):
             return answer
-        if isinstance(answer, Problem):
+        if isinstance(answer, JobProblem):
             raise _ERRORS[answer.kind](answer.text)
 
 
-def _next(line: Line) -> Answer:
+def _receive_answer(channel: Channel) -> Answer:
     try:
-        answer: Answer = line.receive(Answer, LIMIT + BEGIN)
+        answer: Answer = channel.receive(Answer, JOB_LIMIT + START_LIMIT)
     except (EOFError, ConnectionError):
         raise MeasuringError("the measuring process stopped; its output says why") from None
     return answer
 
 
-def ready(address: str) -> Ready | None:
-    """Return what the measuring process says of its device; None if it cannot measure. Raises MeasuringError."""
-    with closing(connected(address, time.monotonic() + BEGIN)) as connection:
-        answer = Line(connection).receive(Answer, BEGIN)
+def query_device(address: str) -> Ready | None:
+    """Return the measuring process's device; None if it cannot measure. Raises MeasuringError."""
+    with closing(connect(address, time.monotonic() + START_LIMIT)) as connection:
+        answer = Channel(connection).receive(Answer, START_LIMIT)
     return answer if isinstance(answer, Ready) else None
 
 
-def connected(address: str, until: float) -> Connection[Any, Any]:
-    """Connect; wait if the process is still starting. Raises MeasuringError if none starts."""
-    while time.monotonic() < until and Path(address).parent.exists():
+def connect(address: str, deadline: float) -> Connection[Any, Any]:
+    """Connect; wait while the process is starting. Raises MeasuringError if none starts."""
+    while time.monotonic() < deadline and Path(address).parent.exists():
         with suppress(FileNotFoundError, ConnectionRefusedError):
             return Client(address, "AF_UNIX")
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The device that the timing instruments use, or the reason why there is none.
+"""The device of the timing instruments, or the reason why there is none.
 
 Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
 """
@@ -16,84 +16,84 @@ from numpy.typing import NDArray
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument.protocol import Call, Ready
 from kernelwatch.kernel import load_function
-from kernelwatch.kernel.arguments import filled
+from kernelwatch.kernel.arguments import insert_addresses
 from kernelwatch.toolchain import nvcc_call
 
 
-def _interfaces() -> tuple[Any, Any]:
-    if not nvcc_call.pycuda_importable():
+def _import_drivers() -> tuple[Any, Any]:
+    if not nvcc_call.can_import_pycuda():
         return None, None
-    import pycuda.driver  # noqa: PLC0415 -- only where it can be
+    import pycuda.driver  # noqa: PLC0415 -- only where it can be imported
 
     try:
         from cuda.bindings import driver  # noqa: PLC0415
-    except ImportError:  # cuda-bindings is not installed: `context` says so
+    except ImportError:  # cuda-bindings is not installed: `process_context` reports it
         return pycuda.driver, None
     return pycuda.driver, driver
 
 
-#: PyCUDA's and cuda-bindings' driver interfaces, or None; neither is typed.
-cuda, driver = _interfaces()
+#: Driver interfaces of PyCUDA and cuda-bindings, or None; neither is typed.
+cuda, driver = _import_drivers()
 
 
 @cache
-def context() -> Any:
-    """Return the context that lives as long as this process, current from now on.
+def process_context() -> Any:
+    """Return the context of this process, and make it current.
 
     Raises
     ------
     NotImplementedError
-        There is no usable device; asv skips the benchmark and shows the reason.
+        No device is usable; asv skips the benchmark and shows the reason.
     """
     try:
-        found = load_function.context()
+        context = load_function.current_context()
     except NoDeviceError as error:
         raise NotImplementedError(str(error)) from None
     if driver is None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
-    return found
+    return context
 
 
 @cache
-def arch() -> str:
+def device_arch() -> str:
     """Return the device's architecture, for example "sm_90"."""
-    context()
+    process_context()
     return load_function.current_arch()
 
 
-def multiprocessors() -> int:
-    """Return how many multiprocessors the device has."""
+def count_multiprocessors() -> int:
+    """Return the number of multiprocessors of the device."""
     return int(cuda.Context.get_device().multiprocessor_count)
 
 
-def ready(conditions: str = "") -> Ready:
-    """Return what jobs are made for: this device, and its fingerprint."""
-    return Ready(arch=arch(), multiprocessors=multiprocessors(), conditions=conditions)
+def describe_device(conditions: str = "") -> Ready:
+    """Return the device and its fingerprint, which jobs are built for."""
+    return Ready(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
 
 
-def new_context() -> Any:
+def make_context() -> Any:
     """Return another context of the device, which is not current."""
-    context()
-    made = cuda.Device(0).make_context()
+    process_context()
+    new_context = cuda.Device(0).make_context()
     cuda.Context.pop()
-    return made
+    return new_context
 
 
 @contextmanager
-def within(made: Any) -> Iterator[None]:
+def use_context(context: Any) -> Iterator[None]:
     """Make a context current within a `with` block."""
-    made.push()
+    context.push()
     try:
         yield
     finally:
         cuda.Context.pop()
 
 
-def page_locked(length: int) -> NDArray[np.uint8]:
-    """Return host memory that the device reads and writes at the full speed of the bus, from whichever context."""
-    with within(context()):
-        found: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
-    return found
+def allocate_page_locked(length: int) -> NDArray[np.uint8]:
+    """Return host memory that the device accesses at the full speed of the bus, from every context."""
+    with use_context(process_context()):
+        memory: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
+    return memory
 
 
 def allocate(*sizes: int) -> list[Any]:
@@ -108,41 +108,43 @@ def allocate(*sizes: int) -> list[Any]:
 
 
 def l2_bytes() -> int:
-    """Size of the device's L2 cache in bytes."""
+    """Return the size of the device's L2 cache in bytes."""
     return int(cuda.Context.get_device().get_attribute(cuda.device_attribute.L2_CACHE_SIZE))
 
 
-def check(result: tuple[Any, ...]) -> Any:
-    """Return what a call of cuda-bindings gave beside its status. Raises RuntimeError unless that is success."""
+def check_status(result: tuple[Any, ...]) -> Any:
+    """Return the values of a cuda-bindings call. Raises RuntimeError unless its status is success."""
     status, *values = result
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"the CUDA driver answered {status.name}")
+        raise RuntimeError(f"the CUDA driver returned {status.name}")
     return values[0] if values else None
 
 
 class BoundKernel:
-    """A call in the current context, which takes addresses; all other arguments stay the same."""
+    """A call in the current context that takes addresses; all other arguments are fixed."""
 
     def __init__(self, call: Call) -> None:
-        taken = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
-        self._function, self._call = load_function.prepared(cuda, call.cubin, *taken), call
+        arguments = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
+        self._function, self._call = load_function.prepare_function(cuda, call.cubin, *arguments), call
 
-    def given(self, *addresses: int) -> bytes:
-        """Return what the entry point takes, with addresses in their places."""
-        return filled(self._call.parameters, self._call.addresses, addresses)
+    def pack_addresses(self, *addresses: int) -> bytes:
+        """Return the packed arguments of the entry point, with these addresses."""
+        return insert_addresses(self._call.parameters, self._call.addresses, addresses)
 
-    def __call__(self, stream: Any, given: bytes) -> None:
-        """Launch on a stream; does not wait.
+    def __call__(self, stream: Any, packed: bytes) -> None:
+        """Launch on a stream, without waiting.
 
-        By what PyCUDA's own calls end in: a graph holds thousands of launches, and to pack each anew takes longer than
-        the driver.
+        The launch bypasses PyCUDA's argument handling: a graph holds thousands of launches, and packing each takes
+        longer than the driver's part.
         """
-        self._function._launch_kernel(self._call.grid, self._call.block, given, self._call.dynamic_shared, stream)
+        self._function._launch_kernel(self._call.grid, self._call.block, packed, self._call.dynamic_shared, stream)
 
 
-def fits_at_once(call: Call) -> bool:
-    """Whether all blocks of a grid can run at the same time, as far as threads limit them."""
-    attribute, ask = cuda.device_attribute, cuda.Context.get_device().get_attribute
+def fits_in_one_wave(call: Call) -> bool:
+    """Return whether all blocks of a grid can run at the same time, as far as threads limit them."""
+    attribute, get_attribute = cuda.device_attribute, cuda.Context.get_device().get_attribute
     (x, y, z), (i, j, k) = call.grid, call.block
-    together = ask(attribute.MULTIPROCESSOR_COUNT) * (ask(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (i * j * k))
-    return bool(x * y * z <= together)
+    blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * (
+        get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (i * j * k)
+    )
+    return bool(x * y * z <= blocks_at_once)

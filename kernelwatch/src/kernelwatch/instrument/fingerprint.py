@@ -1,4 +1,4 @@
-"""Fingerprints of measurements: all that a number depends on, as a short text. Equal fingerprints, equal measurements.
+"""Fingerprints of measurements: a short hash of everything that a number depends on.
 
 A fingerprint holds the machine code, the launch, the reference, the conditions on a GPU, and the instrument's version.
 """
@@ -19,20 +19,20 @@ import msgspec
 from kernelwatch.config import settings
 from kernelwatch.instrument.protocol import Job
 from kernelwatch.suite import registry
-from ptxcount.ptx.parser import essence
+from ptxcount.ptx.parser import list_essential_tokens
 
-#: The instrument's version. Raise it with each change of kernelwatch or ptxcount after which a number may be another:
-#: of how kernels are compiled, executed, counted, timed or verified. Then no number of before is taken over.
+#: Version of the instrument. Raise it with each change of kernelwatch or ptxcount that may change a number: in
+#: compiling, executing, counting, timing or verifying kernels. Earlier numbers are then not reused.
 VERSION = "1"
 
-#: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
+#: Number of hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
 DIGITS = 16
 
-#: Fields of a job that no sample depends on: texts for messages, and who asks.
-_TEXTS = ("name", "package_digest", "reference")
+#: Fields of a job that samples do not depend on: texts for messages, and the package.
+_TEXT_FIELDS = ("name", "package_digest", "reference")
 
-#: Facts of a GPU, of `machine.volatile`, that its times depend on and that are the same at any moment of a run.
-_OF_GPU = (
+#: Facts of `machine.volatile_facts` that times depend on and that are constant during a run.
+_GPU_FACTS = (
     "uuid",
     "driver",
     "cuda",
@@ -46,80 +46,83 @@ _OF_GPU = (
 )
 
 
-def of(*parts: object) -> str:
+def hash_facts(*parts: object) -> str:
     """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
 
 
 @cache
-def function(one: Callable[..., Any]) -> str:
-    """Return the fingerprint of a function's module, and of all that this imports of its package and the suite's.
+def hash_function(function: Callable[..., Any]) -> str:
+    """Return the fingerprint of a function's module, and of everything that it imports of its package and the suite's.
 
-    Where the source does not say what that is, all of the installed package counts.
+    If the source does not tell its imports, the fingerprint covers the whole installed package.
     """
-    found, package = sources(one), registry.folder()
-    if found is None:
-        found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    return of({module: path.read_bytes() for module, path in found.items()})
+    files, package = find_sources(function), registry.find_measured_folder()
+    if files is None:
+        files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    return hash_facts({module: path.read_bytes() for module, path in files.items()})
 
 
-def sources(one: object) -> dict[str, Path] | None:
+def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that a function's result can depend on, by their modules without the package's name.
 
-    None if the source does not say: of what is no function of a module, and of a function that has variables of another
-    one.
+    None if the source does not tell: for anything but a function of a module, and for a closure.
     """
-    name = one.__globals__.get("__name__", "") if isinstance(one, FunctionType) and not one.__closure__ else ""
-    if _file(name) is None:
+    name = (
+        function.__globals__.get("__name__", "")
+        if isinstance(function, FunctionType) and not function.__closure__
+        else ""
+    )
+    if _module_file(name) is None:
         return None
-    packages = {name.partition(".")[0], settings.package()}
-    found: dict[str, Path] = {}
-    todo = [name]
-    while todo:
-        name = todo.pop()
-        path = _file(name)
-        if path is not None and name not in found:
-            found[name] = path
-            todo += (each for each in _imported(name, path) if each.partition(".")[0] in packages)
-    return {name.partition(".")[2]: path for name, path in found.items()}
+    packages = {name.partition(".")[0], settings.package_name()}
+    files: dict[str, Path] = {}
+    pending = [name]
+    while pending:
+        name = pending.pop()
+        path = _module_file(name)
+        if path is not None and name not in files:
+            files[name] = path
+            pending += (module for module in list_imports(name, path) if module.partition(".")[0] in packages)
+    return {name.partition(".")[2]: path for name, path in files.items()}
 
 
 @cache
-def _file(name: str) -> Path | None:
-    """Return a module's file, without importing it; None if there is no module, or no file of Python."""
+def _module_file(name: str) -> Path | None:
+    """Return a module's file, without importing it; None if there is no Python file."""
     try:
         spec = importlib.util.find_spec(name) if name else None
-    except (ImportError, ValueError):  # what would hold it is no package; __main__ has no spec
+    except (ImportError, ValueError):  # the parent is no package; __main__ has no spec
         return None
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
 @cache
-def _imported(name: str, path: Path) -> tuple[str, ...]:
-    """Return the modules that one names in its imports, wherever they stand, and what may be modules of these."""
+def list_imports(name: str, path: Path) -> tuple[str, ...]:
+    """Return the modules that a module imports anywhere, and names that may be their submodules."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found: list[str] = []
+    modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            found += (alias.name for alias in node.names)
+            modules += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            found += (base, *(f"{base}.{alias.name}" for alias in node.names))
-    return tuple(found)
+            modules += (base, *(f"{base}.{alias.name}" for alias in node.names))
+    return tuple(modules)
 
 
-def conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of the instrument and a GPU; empty if nothing says which GPU it is."""
-    return of(VERSION, {name: gpu.get(name) for name in _OF_GPU}) if gpu.get("uuid") else ""
+def hash_conditions(gpu: Mapping[str, object]) -> str:
+    """Return the fingerprint of the instrument and a GPU; empty if the GPU has no UUID."""
+    return hash_facts(VERSION, {name: gpu.get(name) for name in _GPU_FACTS}) if gpu.get("uuid") else ""
 
 
-def job(one: Job, *more: object) -> str:
+def hash_job(job: Job, *more: object) -> str:
     """Return the fingerprint of a job's samples, and of more facts that they depend on."""
-    facts = {name: value for name, value in msgspec.structs.asdict(one).items() if name not in _TEXTS}
-    return of(facts, *more)
+    facts = {name: value for name, value in msgspec.structs.asdict(job).items() if name not in _TEXT_FIELDS}
+    return hash_facts(facts, *more)
 
 
 @cache
-def ptx(text: str, entry: str) -> str:
-    """Return the fingerprint of one kernel's PTX: without other kernels, and without source lines and comments."""
-    return of(essence(text, entry))
+def hash_ptx(text: str, entry: str) -> str:
+    """Return the fingerprint of one kernel's PTX, without other kernels, source lines and comments."""
+    return hash_facts(list_essential_tokens(text, entry))

@@ -1,4 +1,4 @@
-"""What arrays hold before a launch: inputs random bits, or numbers with exact sums; outputs and guards poison."""
+"""Contents of arrays before a launch: random bits or numbers with exact sums in inputs, poison in outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 
-#: Every byte of poisoned memory: no input has such bytes in a row, so what was not written shows.
+#: Every byte of poisoned memory: no input has such bytes in a row, so unwritten elements show.
 POISON = 0xA5
 
 #: Bytes of the random block that inputs repeat; 16 x a prime, so that no row length or buffer size divides it.
@@ -28,106 +28,106 @@ BLOCK = 16 * 2097143
 #: its sign, so a sum of 2^15 of them fits the 24 bits of a float32 in any order.
 LEVELS, DENOMINATOR = 33, 8
 
-#: Bytes of the block from the beginning of one input to that of the next; a multiple of all item sizes.
-_APART = 16 * 1009
+#: Distance in bytes between the beginnings of two inputs in the block; a multiple of all item sizes.
+_OFFSET_STEP = 16 * 1009
 
 _SEED = 20230319
 
 
 @lru_cache(maxsize=2)
-def block(exact_dtype: str | None = None) -> Bytes:
+def input_block(exact_dtype: str | None = None) -> Bytes:
     """Return the bytes that inputs repeat: exact values of a dtype, or random ones.
 
-    They are real data: zeros may move faster, and hide wrong indices.
+    They resemble real data: zeros may move faster, and hide wrong indices.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:
         return np.frombuffer(generator.bytes(BLOCK), dtype=np.uint8)
-    count = BLOCK // _real(exact_dtype).itemsize
-    return _exact(generator.integers(0, LEVELS, count), exact_dtype).view(np.uint8)
+    count = BLOCK // _component_dtype(exact_dtype).itemsize
+    return _exact_values(generator.integers(0, LEVELS, count), exact_dtype).view(np.uint8)
 
 
-def _real(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of an element's parts."""
-    kind = np.dtype(dtype)
-    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+def _component_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of an element's real and imaginary parts; of a real one its own."""
+    element = np.dtype(dtype)
+    return np.dtype(f"f{element.itemsize // 2}") if element.kind == "c" else element
 
 
-def _exact(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Return the values that numbers from 0 to LEVELS - 1 stand for: integers, or multiples of 1 / DENOMINATOR."""
-    real = _real(dtype)
+def _exact_values(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """Return the values of levels from 0 to LEVELS - 1: integers, or multiples of 1 / DENOMINATOR."""
+    real = _component_dtype(dtype)
     numerators = levels.astype(np.int8) - np.int8(LEVELS // 2)
     return (numerators if real.kind in "iu" else numerators / DENOMINATOR).astype(real).view(dtype)
 
 
-def start(ordinal: int) -> int:
-    """Return the byte of the block that an input begins with. All inputs of a launch differ."""
-    return ordinal * _APART
+def block_offset(ordinal: int) -> int:
+    """Return an input's first byte in the block. All inputs of a launch differ."""
+    return ordinal * _OFFSET_STEP
 
 
-def repeated(exact_dtype: str | None, start: int, length: int) -> Bytes:
-    """Return `length` bytes, from byte `start` on, of memory that repeats a block; not to be written to."""
-    one = block(exact_dtype)
-    start %= len(one)
-    if start + length <= len(one):
-        return one[start : start + length]
-    with _tiling:
-        if len(_tiled.get(exact_dtype, b"")) < start + length:
-            _tiled[exact_dtype] = _tile(one, start + length)
-        return _tiled[exact_dtype][start : start + length]
+def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
+    """Return `length` bytes, from byte `offset` on, of memory that repeats a block; not to be written to."""
+    period = input_block(exact_dtype)
+    offset %= len(period)
+    if offset + length <= len(period):
+        return period[offset : offset + length]
+    with _tiling_lock:
+        if len(_tiled_blocks.get(exact_dtype, b"")) < offset + length:
+            _tiled_blocks[exact_dtype] = _tile_block(period, offset + length)
+        return _tiled_blocks[exact_dtype][offset : offset + length]
 
 
-#: Blocks repeated as often as was asked for: to write them again takes as long as a reference does.
-_tiled: dict[str | None, Bytes] = {}
-_tiling = threading.Lock()
+#: Blocks repeated as often as requested so far: writing them again takes as long as a reference does.
+_tiled_blocks: dict[str | None, Bytes] = {}
+_tiling_lock = threading.Lock()
 
 
-def _tile(one: Bytes, length: int) -> Bytes:
-    out = np.empty(length, dtype=np.uint8)
+def _tile_block(block: Bytes, length: int) -> Bytes:
+    tiled = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:
-        piece = out[first : first + len(one)]
-        piece[:] = one[: len(piece)]
+        piece = tiled[first : first + len(block)]
+        piece[:] = block[: len(piece)]
 
-    parallel_copy.each(fill, length, len(one))
-    out.setflags(write=False)
-    return out
+    parallel_copy.run_in_steps(fill, length, len(block))
+    tiled.setflags(write=False)
+    return tiled
 
 
-def counted(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
+def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
     """Return an input for a launch on the CPU, a function of each element's index; all inputs of a launch differ.
 
     Bits are those of a counter: every element of 4 bytes or more differs.
     """
-    kind, step = np.dtype(dtype), 2654435761 + 2 * ordinal
-    nbytes = math.prod(shape) * kind.itemsize
+    element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
+    nbytes = math.prod(shape) * element.itemsize
     if is_exact:
-        hashed = host_memory.counting(nbytes // _real(kind).itemsize, np.uint32, step=step)
-        return _exact((hashed >> 16) % LEVELS, kind).reshape(shape)
-    unit = min(kind.itemsize, 8)
+        hashed = host_memory.counting(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)
+        return _exact_values((hashed >> 16) % LEVELS, element).reshape(shape)
+    unit = min(element.itemsize, 8)
     counter = host_memory.counting(-(-nbytes // unit), f"u{unit}", step=step)
-    return counter.view(np.uint8)[:nbytes].view(kind).reshape(shape)
+    return counter.view(np.uint8)[:nbytes].view(element).reshape(shape)
 
 
-def content(one: ArrayArgument) -> NDArray[Any]:
-    """Return what an array holds before a launch. Raises ArgumentError where a user's function gives no such array."""
-    if one.direction == "out":
-        return np.full(one.nbytes, POISON, np.uint8).view(one.dtype).reshape(one.shape)
-    generator = np.random.default_rng([one.seed, *map(ord, one.name)])
-    if one.limit is not None:
-        return generator.integers(0, one.limit, one.shape).astype(one.dtype)
-    if callable(one.values):
-        known = {**(one.extents or {}), "shape": one.shape, "dtype": one.dtype}
-        found = np.asarray(expressions.called(one.values, known))
-        if found.shape != one.shape:
-            raise ArgumentError(f"{one.name}: its values have the shape {found.shape}; needed is {one.shape}")
-        return np.array(found, dtype=one.dtype, order="C")
-    if one.values == "zeros":
-        return np.zeros(one.shape, one.dtype)
-    if one.values == "random" and one.dtype.kind in "iu":
-        limits = np.iinfo(one.dtype)
-        return generator.integers(limits.min, limits.max, one.shape, one.dtype, endpoint=True)
-    if one.values == "random":
-        return generator.random(one.shape).astype(one.dtype)
-    held = counted(one.shape, one.dtype, one.ordinal, is_exact=one.values == "exact")
-    return np.array(held, order="C")
+def make_content(argument: ArrayArgument) -> NDArray[Any]:
+    """Return an array's content before a launch. Raises ArgumentError if a user's function returns another shape."""
+    if argument.direction == "out":
+        return np.full(argument.nbytes, POISON, np.uint8).view(argument.dtype).reshape(argument.shape)
+    generator = np.random.default_rng([argument.seed, *map(ord, argument.name)])
+    if argument.limit is not None:
+        return generator.integers(0, argument.limit, argument.shape).astype(argument.dtype)
+    if callable(argument.values):
+        variables = {**(argument.extents or {}), "shape": argument.shape, "dtype": argument.dtype}
+        values = np.asarray(expressions.call_with_known(argument.values, variables))
+        if values.shape != argument.shape:
+            raise ArgumentError(f"{argument.name}: its values have the shape {values.shape}, not {argument.shape}")
+        return np.array(values, dtype=argument.dtype, order="C")
+    if argument.values == "zeros":
+        return np.zeros(argument.shape, argument.dtype)
+    if argument.values == "random" and argument.dtype.kind in "iu":
+        limits = np.iinfo(argument.dtype)
+        return generator.integers(limits.min, limits.max, argument.shape, argument.dtype, endpoint=True)
+    if argument.values == "random":
+        return generator.random(argument.shape).astype(argument.dtype)
+    values = make_counter_input(argument.shape, argument.dtype, argument.ordinal, is_exact=argument.values == "exact")
+    return np.array(values, order="C")

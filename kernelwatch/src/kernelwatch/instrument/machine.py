@@ -1,4 +1,4 @@
-"""Facts about this machine. Stable facts name it and its series; changing ones are recorded beside the results."""
+"""Facts about this machine. Stable facts name it and its series; volatile ones are recorded with the results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pynvml
 
 from kernelwatch.toolchain import nvcc
 
-#: What the names of machines without a GPU begin with.
+#: Prefix of the names of machines without a GPU.
 NO_GPU = "no-gpu"
 
-#: NVML's reasons why clocks are not at their highest (NVML API Reference, "NvmlClocksThrottleReasons"): idleness and
-#: settings, and those that slow down a GPU at work.
+#: NVML's reasons why clocks are below their maximum (NVML API Reference, "NvmlClocksThrottleReasons"): idleness and
+#: settings, and those that slow down a working GPU.
 SETTINGS = {
     "idle": pynvml.nvmlClocksThrottleReasonGpuIdle,
     "application clocks": pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting,
@@ -35,66 +35,66 @@ THROTTLING = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """The GPU that CUDA programs use by default: its name as the driver gives it, and its `arch`, such as "sm_90"."""
+    """The GPU that CUDA programs use by default: the driver's name, and `arch`, such as "sm_90"."""
 
     name: str
     arch: str
-    #: 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None where the GPU does not tell.
+    #: 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None if NVML does not report it.
     peak_bytes_per_second: float | None
 
 
-def nvml() -> Any:
-    """NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
+def nvml_handle() -> Any:
+    """Return NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
 
-    The same one only where CUDA counts devices as NVML does, by PCI bus: CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    CUDA counts devices as NVML does only by PCI bus: CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     try:
         pynvml.nvmlInit()
     except (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded):
         return None
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    if chosen.startswith("GPU-"):
-        return pynvml.nvmlDeviceGetHandleByUUID(chosen)
-    if chosen.isdigit() and int(chosen) < pynvml.nvmlDeviceGetCount():
-        return pynvml.nvmlDeviceGetHandleByIndex(int(chosen))
-    return None  # hidden from CUDA, or a slice that has no name of its own
+    device = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    if device.startswith("GPU-"):
+        return pynvml.nvmlDeviceGetHandleByUUID(device)
+    if device.isdigit() and int(device) < pynvml.nvmlDeviceGetCount():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(device))
+    return None  # hidden from CUDA, or a slice without a name of its own
 
 
-def gpu() -> Gpu | None:
-    """The GPU of this machine, or None. Does not initialise CUDA."""
-    handle = nvml()
+def find_gpu() -> Gpu | None:
+    """Return the GPU of this machine, or None. Does not initialise CUDA."""
+    handle = nvml_handle()
     if handle is None:
         return None
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    clock = ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_MEM)
-    width = ask(pynvml.nvmlDeviceGetMemoryBusWidth, handle)
+    clock = query_nvml(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_MEM)
+    width = query_nvml(pynvml.nvmlDeviceGetMemoryBusWidth, handle)
     peak = None if clock is None or width is None else 2 * clock * 1e6 * width / 8
     return Gpu(pynvml.nvmlDeviceGetName(handle), f"sm_{major}{minor}", peak)
 
 
-def ask(question: Callable[..., Any], *about: Any) -> Any:
-    """The answer of one of NVML's functions, None if it fails: no sample or record is lost for a fact beside it."""
+def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the answer of an NVML function, None if it fails: a missing fact costs no sample or record."""
     try:
-        return question(*about)
+        return query(*arguments)
     except pynvml.NVMLError:
         return None
 
 
 def nvcc_release() -> str | None:
-    """The compiler's release, such as "13.0.88"; None if it does not say. Raises NvccNotFoundError if there is none."""
-    found = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
-    return found[1] if found else None
+    """Return nvcc's release, such as "13.0.88"; None if it prints none. Raises NvccNotFoundError without nvcc."""
+    match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
+    return match[1] if match else None
 
 
 def default_name(device: Gpu | None) -> str:
-    """The machine's name in results: the GPU's name, because host names of runners change, else the architecture's."""
+    """Return the machine's name in results: the GPU's, else the architecture's, because hosts' names change."""
     if device is None:
         return f"{NO_GPU}-{platform.machine()}"
     return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
 
 
-def stable(name: str, device: Gpu | None) -> dict[str, str]:
-    """The facts that name a series in asv: only those that another machine with the same kind of GPU shares."""
+def stable_facts(name: str, device: Gpu | None) -> dict[str, str]:
+    """Return the facts that name a series in asv: those that all machines with the same kind of GPU share."""
     return {
         "machine": name,
         "os": platform.system(),
@@ -130,14 +130,14 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def volatile() -> dict[str, Any]:
-    """The facts of this moment, by name. A fact that the GPU does not report is None. Empty without a GPU."""
-    handle = nvml()
-    return {} if handle is None else {name: ask(fact, handle) for name, fact in _VOLATILE.items()}
+def volatile_facts() -> dict[str, Any]:
+    """Return the facts of this moment, by name; None if the GPU does not report one. Empty without a GPU."""
+    handle = nvml_handle()
+    return {} if handle is None else {name: query_nvml(fact, handle) for name, fact in _VOLATILE.items()}
 
 
-def host() -> dict[str, Any]:
-    """Facts of the host that may matter but change too often to name a series."""
+def host_facts() -> dict[str, Any]:
+    """Return facts of the host that change too often to name a series."""
     return {
         "node": platform.node(),
         "kernel": platform.release(),

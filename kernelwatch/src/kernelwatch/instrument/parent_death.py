@@ -1,6 +1,6 @@
-"""Processes that end with the one that began them, even if that is killed: the system sends them a signal.
+"""Processes that end with the one that started them, even if that is killed: the system sends them a signal.
 
-A process that has RUN in its environment and imports this module asks for the signal, and so does all that it forks.
+A process that has RUN in its environment and imports this module requests the signal, as do all its forks.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ import signal
 import sys
 from pathlib import Path
 
-#: The number of the process that must not be outlived.
+#: Environment variable with the process id that this process must not outlive.
 RUN = "KERNELWATCH_RUN"
 
-#: From <linux/prctl.h>.
+#: Constant of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
-#: Looked up before any fork, behind which it might wait for a lock that nobody holds.
+#: Looked up before any fork: a child might wait for a lock that no thread holds.
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
-_forking = 0
+_forking_process = 0
 
 
 def end_with_parent() -> None:
-    """Have this process killed when the thread of its parent ends that began it."""
+    """Request SIGKILL when the parent's thread that started this process ends."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _note_parent() -> None:
-    global _forking  # noqa: PLW0603 -- the one who forks
-    _forking = os.getpid()
+    global _forking_process  # noqa: PLW0603 -- the parent's id, which the child compares
+    _forking_process = os.getpid()
 
 
-def _forked() -> None:
+def _end_child_with_parent() -> None:
     end_with_parent()
-    if os.getppid() != _forking:  # it was gone before the signal was asked for
+    if os.getppid() != _forking_process:  # the parent ended before the signal was requested
         os._exit(1)
 
 
-def _is_over(process: int) -> bool:
-    """Whether a process has ended, also if nobody has taken notice."""
+def _has_ended(process: int) -> bool:
+    """Return whether a process has ended, also if its parent has not waited for it."""
     try:
         return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -49,7 +49,7 @@ def _is_over(process: int) -> bool:
 
 
 if sys.platform == "linux" and RUN in os.environ:
-    os.register_at_fork(before=_note_parent, after_in_child=_forked)
+    os.register_at_fork(before=_note_parent, after_in_child=_end_child_with_parent)
     end_with_parent()
-    if _is_over(int(os.environ[RUN])):
+    if _has_ended(int(os.environ[RUN])):
         os._exit(1)

@@ -14,60 +14,60 @@ from kernelwatch.suite import registry
 TIMEOUT = 1200.0
 
 #: A kernel's name, dtype, flags and architecture.
-Configuration = tuple[str, str, str, str]
+CubinKey = tuple[str, str, str, str]
 
 
-def configurations(archs: Sequence[str]) -> list[Configuration]:
-    """Return all that is measured and that the installed commit has.
+def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
+    """Return every cubin that is measured and that the installed commit has.
 
-    Side by side stands what differs in its flags alone: nvcc's longest step is the same for these.
+    Cubins that differ in flags alone are neighbours: nvcc's longest step is the same for them.
     """
-    axes, meant = registry.current().compiled.axes, registry.current().dtypes
+    axes, supported_dtypes = registry.current_suite().compiled.axes, registry.current_suite().dtypes
     return [
         (str(name), str(dtype), str(flags), arch)
         for arch in archs
         for dtype in axes["dtype"]
         for name in axes["kernel"]
-        if name in registry.current().kernels() and dtype in meant[str(name)]
+        if name in registry.current_suite().kernels() and dtype in supported_dtypes[str(name)]
         for flags in axes["flags"]
     ]
 
 
-def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> Iterator[Exception | None]:
-    """Compile into the cache, in parallel processes. Yield an error or None for each.
+def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> Iterator[Exception | None]:
+    """Compile into the cache, in parallel processes. Yield an error or None for each cubin.
 
-    Must be called before CUDA is initialised in this process, as it forks.
+    Call this before CUDA is initialised in this process, because it forks.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        yield from pool.map(_compiled, wanted, chunksize=len(registry.current().compiled.axes["flags"]))
+        yield from pool.map(_compile_cubin, cubins, chunksize=len(registry.current_suite().compiled.axes["flags"]))
 
 
-def _compiled(one: Configuration) -> Exception | None:
-    kernel, dtype, flags, arch = one
+def _compile_cubin(cubin: CubinKey) -> Exception | None:
+    kernel, dtype, flags, arch = cubin
     try:
-        registry.kernel(kernel).cubin(dtype, flags, arch=arch)
+        registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)
     except ERRORS as error:
         return error
     return None
 
 
-def everywhere(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
-    """Compile every configuration for `archs` into the cache; if told, only those of some kernels, dtypes and flags.
+def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
+    """Compile every cubin for `archs` into the cache, or those whose kernel, dtype and flags are in `only`.
 
-    Errors are printed only: the benchmark that needs the configuration meets them again, and reports them.
+    Errors are only printed: the benchmark that needs the cubin raises and reports them.
     """
-    wanted = [each for each in configurations(archs) if only is None or each[:3] in only]
-    for configuration, error in zip(wanted, compiled(wanted), strict=True):
+    cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
+    for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
         if error is not None:
-            print(f"{', '.join(configuration)}: {error}")
+            print(f"{', '.join(cubin)}: {error}")
 
 
-def for_device() -> None:
-    """Compile what is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
-    gpu = machine.gpu()
+def compile_for_device() -> None:
+    """Compile everything that is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
+    gpu = machine.find_gpu()
     if gpu is not None:
-        from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- of what times alone
+        from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- only timing needs it
 
-        launches = (sweep.launch(point) for sweep in registry.current().timed for point in sweep.points())
-        everywhere([gpu.arch], {(each.kernel, each.dtype, each.flags) for each in launches})
-        helper_kernels.prebuild(gpu.arch)
+        launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
+        compile_for_archs([gpu.arch], {(launch.kernel, launch.dtype, launch.flags) for launch in launches})
+        helper_kernels.compile_tools(gpu.arch)

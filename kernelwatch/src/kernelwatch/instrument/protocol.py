@@ -23,55 +23,55 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """An array of a launch."""
 
     name: str
-    #: NumPy's name of its elements; of structs only their bytes, "V16".
+    #: NumPy's name of the elements' dtype; "V16", say, for structs of 16 bytes.
     dtype: str
     shape: tuple[int, ...]
-    #: What the kernel does with it.
+    #: Use by the kernel: "in", "out" or "in and out".
     direction: Direction
-    #: What it holds before a launch. Bits and exact: a block that repeats, from `begin` on. All else: what the
-    #: commit's process writes, and this text tells from what other texts mean. Outputs hold poison.
+    #: Content before a launch. "bits" and "exact" repeat a block, from `block_offset` on. Any other text identifies a
+    #: content that the commit's process writes. Outputs hold poison.
     values: str = "bits"
-    #: Tells inputs that repeat a block from each other; fingerprints, which are stored, have it as "place".
+    #: Index that tells apart inputs that repeat a block; stored fingerprints have it as "place".
     ordinal: int = 0
-    #: How far it may lie from its reference, in units of the last place; not at all if not given.
+    #: Tolerance against the reference, in units in the last place; None for bit equality.
     ulp: float | None = None
 
     @property
     def nbytes(self) -> int:
-        """Its bytes."""
+        """Bytes of the array."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def is_written(self) -> bool:
-        """Whether the kernel writes to it."""
+        """True if the kernel writes to it."""
         return self.direction != "in"
 
     @property
-    def is_given(self) -> bool:
-        """Whether the commit's process writes what it holds before a launch."""
+    def is_prefilled(self) -> bool:
+        """True if the commit's process writes its content before a launch."""
         return self.direction == "in and out" or (self.direction == "in" and self.values not in ("bits", "exact"))
 
     @property
     def exact_dtype(self) -> str | None:
-        """The dtype of the exact values that it repeats; None for bits."""
+        """Dtype of the exact values that it repeats; None for bits."""
         return self.dtype if self.values == "exact" else None
 
     @property
-    def begin(self) -> int:
-        """The byte of the block that it begins with."""
-        return inputs.start(self.ordinal)
+    def block_offset(self) -> int:
+        """Index of its first byte in the block."""
+        return inputs.block_offset(self.ordinal)
 
-    def repeated(self, length: int) -> Bytes:
-        """Return so many bytes of the block that it repeats."""
-        return inputs.repeated(self.exact_dtype, self.begin, length)
+    def repeat_block(self, length: int) -> Bytes:
+        """Return `length` bytes of the block that it repeats."""
+        return inputs.repeat_block(self.exact_dtype, self.block_offset, length)
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """Anything that is sent."""
+    """A message to or from the measuring process."""
 
 
 class Call(Message, frozen=True, kw_only=True):
-    """Machine code, and what it is launched with."""
+    """Machine code, and the arguments of its launch."""
 
     cubin: bytes
     entry: str
@@ -79,53 +79,56 @@ class Call(Message, frozen=True, kw_only=True):
     grid: Extent
     block: Extent
     dynamic_shared: int = 0
-    #: All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
+    #: Packed arguments of the entry point; addresses of arrays are inserted at the offsets in `addresses`.
     parameters: bytes
     addresses: tuple[int, ...]
-    #: What variables of the module hold before a launch, by their names there.
+    #: Contents of the module's variables before a launch, by name.
     variables: tuple[tuple[str, bytes], ...] = ()
 
 
 class Job(Call, frozen=True, kw_only=True):
     """A configuration to measure."""
 
-    #: The launch's text, for messages.
+    #: Text of the launch, for messages.
     name: str
-    #: SHA-256 of the installed package: jobs of different packages do not share a process unless that is asked for.
+    #: SHA-256 of the installed package: jobs of different packages share a process only when they take turns.
     package_digest: str
-    #: The arrays that it takes, in its order; one at least is written.
+    #: Arrays of the launch, in the order of its arguments; at least one is written.
     arrays: tuple[DeviceArray, ...]
-    #: Bytes that must move, those read and those written together.
+    #: Bytes that must move, read and written together.
     useful_bytes: int
-    #: Tells what a commit's process writes: what is expected of outputs, what arrays hold before a launch. For two jobs
-    #: with the same text that is the same.
+    #: Text that identifies the reference: expected outputs and contents before a launch. Two jobs with the same text
+    #: have the same reference.
     reference: str
-    #: Whether the commit's process says what is expected, or else a kernel that does, on the same arrays.
+    #: True if the commit's process writes the expected outputs; else `oracle` is a kernel that does, on the same
+    #: arrays.
     is_verified: bool = True
     oracle: Job | None = None
     #: Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.
     in_l2: bool = False
     #: Time launches by themselves instead of back to back.
     isolated: bool = False
-    #: Samples to take. If there is a `most`: at least, until they suffice, and so many at most.
+    #: Number of samples. With `most`: the minimum; samples are taken until they suffice, `most` at most.
     samples: int
     most: int = 0
 
     @property
     def set_bytes(self) -> int:
         """Bytes that one launch reads and writes, if it touches all of its arrays."""
-        return sum(each.nbytes for each in self.arrays)
+        return sum(array.nbytes for array in self.arrays)
 
-    def shares_buffers(self, other: Job) -> bool:
-        """Whether both can be timed in turns on the same buffers, by the same instrument."""
-        mine, others = ((job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.samples) for job in (self, other))
-        return mine == others
+    def shares_buffers(self, candidate: Job) -> bool:
+        """Return whether both jobs can be timed in turns on the same buffers, by the same instrument."""
+        own_key, other_key = (
+            (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.samples) for job in (self, candidate)
+        )
+        return own_key == other_key
 
 
 class Ready(Message, frozen=True, kw_only=True):
     """The measuring process waits for a job, for this device.
 
-    `arch` is such as "sm_90". `conditions` is the fingerprint of instrument and GPU, empty of a GPU without a name.
+    `arch` is such as "sm_90". `conditions` is the fingerprint of instrument and GPU, empty for a GPU without a UUID.
     """
 
     arch: str
@@ -134,31 +137,31 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """Asks for the job's reference, which has so many bytes; the handle of memory that holds it follows."""
+    """A request for the job's reference, of `length` bytes; the handle of memory that holds it follows."""
 
     length: int
 
 
-class Outcome(Message, frozen=True, kw_only=True):
-    """What was measured."""
+class JobOutcome(Message, frozen=True, kw_only=True):
+    """The samples of a job."""
 
     #: Seconds a launch.
     samples: tuple[float, ...]
-    #: Seconds of a copy of the same useful bytes, each taken right before the sample in its place.
+    #: Seconds of a copy of the same useful bytes, each taken right before the sample of the same index.
     copies: tuple[float, ...]
-    #: Why the GPU did not run this as fast as it might.
+    #: Reasons why the GPU ran below its full clocks.
     held_back: tuple[str, ...] = ()
 
 
-class Problem(Message, frozen=True, kw_only=True):
-    """There is no outcome: this cannot be measured here, its output is wrong, or the measuring itself broke off."""
+class JobProblem(Message, frozen=True, kw_only=True):
+    """The reason why a job has no outcome: skipped on this device, wrong output, or a failed measurement."""
 
     kind: Literal["skipped", "wrong", "failed"]
     text: str
 
 
-class Again(Message, frozen=True):
-    """Ask again: this process has measured another commit and ends; the next one is fresh."""
+class Restart(Message, frozen=True):
+    """A request to ask again: this process has measured another commit and ends; the next one is fresh."""
 
 
-Answer = Ready | ReferenceRequest | Outcome | Problem | Again
+Answer = Ready | ReferenceRequest | JobOutcome | JobProblem | Restart

@@ -1,4 +1,4 @@
-"""References, as a commit's process writes them: into memory that the measuring process reads, some before it asks."""
+"""References, which a commit's process writes into memory that the measuring process reads, some ahead of time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from kernelwatch.instrument.inputs import Bytes
 
-#: How many are written at once while the GPU measures.
-_AT_ONCE = 2
+#: Number of references that are written at once while the GPU measures.
+_MAX_AHEAD = 2
 
 
 class Reference(NamedTuple):
@@ -24,65 +24,65 @@ class Reference(NamedTuple):
 
     def content(self) -> Bytes:
         """Return the bytes in memory of this process."""
-        found = np.empty(self.length, np.uint8)
-        self.fill(found)
-        return found
+        memory = np.empty(self.length, np.uint8)
+        self.fill(memory)
+        return memory
 
 
-def mapped(handle: int, length: int) -> Bytes:
-    """Return the memory of a handle: so many bytes, or all for 0."""
+def map_memory(handle: int, length: int) -> Bytes:
+    """Map the memory of a handle: `length` bytes, or all for 0."""
     return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
 
 
 class ReferenceMemory:
-    """Memory that its process writes references into and another reads. To make it anew would take as long as writing.
+    """Memory that its process writes references into and another reads; it is reused, because allocating takes as long.
 
-    `handle` is the memory's.
+    `handle` is the memory's file descriptor.
     """
 
     def __init__(self) -> None:
         self.handle = os.memfd_create("reference")
-        self._held: Bytes = np.empty(0, np.uint8)
+        self._memory: Bytes = np.empty(0, np.uint8)
 
     def write(self, reference: Reference) -> int:
         """Write a reference and return the memory's handle."""
-        if reference.length > len(self._held):
+        if reference.length > len(self._memory):
             os.truncate(self.handle, reference.length)
-            self._held = mapped(self.handle, reference.length)
-        reference.fill(self._held[: reference.length])
+            self._memory = map_memory(self.handle, reference.length)
+        reference.fill(self._memory[: reference.length])
         return self.handle
 
 
-class WrittenAhead:
-    """Writes references, some of them before they are asked for: NumPy makes them while the GPU measures."""
+class ReferenceWriter:
+    """Writes references, some of them before they are requested: NumPy computes them while the GPU measures."""
 
     def __init__(self) -> None:
-        self._now = ReferenceMemory()
-        self._free = [ReferenceMemory() for _ in range(_AT_ONCE)]
-        self._threads = ThreadPoolExecutor(_AT_ONCE)
-        #: By the bytes and the function of a reference: where it lies, once it is written.
+        self._current = ReferenceMemory()
+        self._free = [ReferenceMemory() for _ in range(_MAX_AHEAD)]
+        self._threads = ThreadPoolExecutor(_MAX_AHEAD)
+        #: Reference -> its memory, and the future of its handle.
         self._ahead: dict[Reference, tuple[ReferenceMemory, Future[int]]] = {}
-        #: What jobs call those that have been written.
-        self._known: set[str] = set()
+        #: Names of the references that have been written.
+        self._seen_names: set[str] = set()
 
-    def look_ahead(self, now: str, later: Iterable[tuple[str, Reference]]) -> None:
-        """Begin with the first of later references that are not known, as far as there is memory."""
-        self._known.add(now)
+    def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
+        """Start to write the first of the later references that are new, as far as memory suffices."""
+        self._seen_names.add(current)
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
         for name, reference in later if self._free else ():
-            if name not in self._known:
-                if sum(each.length for each in (*self._ahead, reference)) > room:
+            if name not in self._seen_names:
+                if sum(pending.length for pending in (*self._ahead, reference)) > room:
                     return
-                self._known.add(name)
+                self._seen_names.add(name)
                 memory = self._free.pop()
                 self._ahead[reference] = memory, self._threads.submit(memory.write, reference)
                 if not self._free:
                     return
 
     def write(self, reference: Reference) -> int:
-        """Return the handle of memory that holds a reference. It is valid until the next is asked for."""
+        """Return the handle of memory that holds a reference. It is valid until the next request."""
         if reference not in self._ahead:
-            return self._now.write(reference)
-        self._free.append(self._now)
-        self._now, written = self._ahead.pop(reference)
+            return self._current.write(reference)
+        self._free.append(self._current)
+        self._current, written = self._ahead.pop(reference)
         return written.result()

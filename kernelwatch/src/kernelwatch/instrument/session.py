@@ -17,27 +17,28 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import buffers, build_job, check_output, client, device, helper_kernels, memory, throttling
-from kernelwatch.instrument.device import fits_at_once
+from kernelwatch.instrument.device import fits_in_one_wave
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.memory import Fetch
-from kernelwatch.instrument.protocol import Job, Outcome, Ready
-from kernelwatch.instrument.timed_job import Arrangement
+from kernelwatch.instrument.memory import FetchReference
+from kernelwatch.instrument.protocol import Job, JobOutcome, Ready
+from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.kernel import Launch
 
-#: Samples of what is no benchmark, such as an experiment's launch.
-SAMPLES = 10
+#: Number of samples of a launch that is no benchmark, such as an experiment's.
+DEFAULT_SAMPLES = 10
 
 
-def measured(launch: Launch, **how: Any) -> Outcome:
+def measure_launch(launch: Launch, **job_fields: Any) -> JobOutcome:
     """Measure a launch of a kernel of the installed commit, or of the instrument's copy.
 
-    `how` are fields of `Job`. Raises as `outcome`, and NotImplementedError where the commit lacks the kernel.
+    `job_fields` are fields of `Job`. Raises as `measure_description`, and NotImplementedError if the commit lacks the
+    kernel.
     """
-    return outcome(build_job.of(launch, **{"samples": SAMPLES, **how}))
+    return measure_description(build_job.describe_launch(launch, **{"samples": DEFAULT_SAMPLES, **job_fields}))
 
 
-def outcome(described: build_job.Description) -> Outcome:
-    """Measure what is described, and verify its output: by the run's measuring process, or else in this process.
+def measure_description(description: build_job.JobDescription) -> JobOutcome:
+    """Measure a described launch, and verify its output: in the run's measuring process, or else in this process.
 
     Raises
     ------
@@ -50,142 +51,146 @@ def outcome(described: build_job.Description) -> Outcome:
     """
     address = os.environ.get(client.ADDRESS)
     if address:
-        return client.ask(address, *described)
-    session, ready = _session()
-    (found,) = session.measure([described.job(ready)], lambda _: memory.reader(described.reference.content()))
-    return found
+        return client.request_outcome(address, *description)
+    session, ready = _process_session()
+    (outcome,) = session.measure(
+        [description.make_job(ready)], lambda _: memory.make_reader(description.reference.content())
+    )
+    return outcome
 
 
 @cache
-def _session() -> tuple[Session, Ready]:
-    """What this process measures with. Its context ends with it."""
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which watches the clocks
-    return Session(throttling.watch()), device.ready()
+def _process_session() -> tuple[Session, Ready]:
+    """Return this process's own session. Its context ends with the process."""
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
+    return Session(throttling.watch_gpu()), device.describe_device()
 
 
 @dataclass
-class _Kept:
-    """What is left of the last job, for one with the same buffers: its context, and on them who has used them."""
+class _LastJobs:
+    """The context and buffers of the last jobs, for a next one that shares them, and the jobs that used them."""
 
     jobs: list[Job]
     is_small: bool
     stack: ExitStack
-    within: Callable[[], AbstractContextManager[None]] = nullcontext
-    arranged: Arrangement | None = None
-    work: ExitStack = field(default_factory=ExitStack)
+    use_context: Callable[[], AbstractContextManager[None]] = nullcontext
+    job_buffers: JobBuffers | None = None
+    buffer_stack: ExitStack = field(default_factory=ExitStack)
 
 
 class Session:
-    """Measures one job after another; `watch` tells whether the GPU is throttled or shared."""
+    """Measures one job after another; `watch` reports whether the GPU is throttled or shared."""
 
-    def __init__(self, watch: throttling.Watch | None = None) -> None:
-        device.context()
+    def __init__(self, watch: throttling.ThrottleWatch | None = None) -> None:
+        device.process_context()
         self._watch = watch
-        self._clean: Any = None
-        self._kept: _Kept | None = None
+        self._clean_context: Any = None
+        self._last: _LastJobs | None = None
         free, _total = device.cuda.mem_get_info()
-        self.references = memory.References(free // 2)
+        self.references = memory.ReferenceStore(free // 2)
         self._arena = memory.Arena()
 
     @staticmethod
     def has_room(job: Job) -> bool:
-        """Whether one set of a job's buffers fits in the device's memory; more may not."""
+        """Return whether one set of a job's buffers fits in the device's memory; more may not."""
         _free, total = device.cuda.mem_get_info()
         return job.set_bytes <= int(total)
 
-    def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
-        """Time jobs that share buffers in turns, and verify the first, whose reference comes by `fetch`.
+    def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
+        """Time jobs that share buffers in turns, and verify the first, whose reference `fetch` requests.
 
         Raises
         ------
         NotImplementedError
             The buffers do not fit in the device's memory, or in its L2 cache if the data must stay there.
         WrongOutputError
-            The output is not the reference's.
+            The output differs from the reference.
         """
         fetch = cache(fetch)
-        with self._arranged(jobs, fetch) as arranged:
-            found = arranged.take(jobs, self._watch)
-            self._verify(jobs[0], arranged, fetch)
-        return found
+        with self._prepare_buffers(jobs, fetch) as job_buffers:
+            outcomes = job_buffers.take_samples(jobs, self._watch)
+            self._verify(jobs[0], job_buffers, fetch)
+        return outcomes
 
-    def verify(self, job: Job, fetch: Fetch) -> None:
+    def verify(self, job: Job, fetch: FetchReference) -> None:
         """Verify a job that has been timed. Arguments and errors as `measure`."""
         fetch = cache(fetch)
-        with self._arranged([job], fetch) as arranged:
-            self._verify(job, arranged, fetch)
+        with self._prepare_buffers([job], fetch) as job_buffers:
+            self._verify(job, job_buffers, fetch)
 
     @contextmanager
-    def _arranged(self, jobs: Sequence[Job], fetch: Fetch) -> Iterator[Arrangement]:
-        """Buffers of jobs that share them, in the context that these need; those of the job before if it had the same.
+    def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[JobBuffers]:
+        """Yield buffers of jobs that share them, in the context that they need; the last job's if they are the same.
 
-        A job that comes again gets new ones: what two rounds read of it has only its numbers in common.
+        A repeated job gets new ones: two rounds of it have only its numbers in common.
         """
         job = jobs[0]
-        is_small = not job.isolated and any(map(fits_at_once, jobs))
+        is_small = not job.isolated and any(map(fits_in_one_wave, jobs))
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
-        kept = self._kept
-        if kept is None or job in kept.jobs or kept.is_small != is_small or not kept.jobs[0].shares_buffers(job):
-            self.close()
-            kept = self._kept = _Kept([], is_small, ExitStack())
-            kept.within = self._context(job, kept.stack) if is_small else nullcontext
-        kept.jobs.append(job)
+        last = self._last
+        if last is None or job in last.jobs or last.is_small != is_small or not last.jobs[0].shares_buffers(job):
+            self.release_buffers()
+            last = self._last = _LastJobs([], is_small, ExitStack())
+            last.use_context = self._choose_context(job, last.stack) if is_small else nullcontext
+        last.jobs.append(job)
         is_done = False
         try:
-            with kept.within():
-                kept.arranged = kept.arranged or self._arrangement(job, kept, fetch)
-                yield kept.arranged
-                kept.arranged.forget_job()
-            is_done = not kept.arranged.rotation.given and job.oracle is None
+            with last.use_context():
+                last.job_buffers = last.job_buffers or self._make_buffers(job, last, fetch)
+                yield last.job_buffers
+                last.job_buffers.release_job()
+            is_done = not last.job_buffers.rotation.contents and job.oracle is None
         finally:
             if not is_done:
-                self.close()
+                self.release_buffers()
 
-    def close(self) -> None:
-        """Give back the buffers of the last job."""
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            with kept.within():
-                kept.work.close()
-            kept.stack.close()
+    def release_buffers(self) -> None:
+        """Free the buffers of the last job."""
+        last, self._last = self._last, None
+        if last is not None:
+            with last.use_context():
+                last.buffer_stack.close()
+            last.stack.close()
 
-    def _context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid."""
-        others = [helper_kernels.copy(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
-        if all(map(fits_at_once, others)):
-            self._clean = self._clean or device.new_context()
-            return partial(device.within, self._clean)
-        context = device.new_context()
+    def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
+        """Return a context in which no grid of many waves has run: one for all jobs, unless their helpers need such."""
+        helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
+        if all(map(fits_in_one_wave, helper_calls)):
+            self._clean_context = self._clean_context or device.make_context()
+            return partial(device.use_context, self._clean_context)
+        context = device.make_context()
         stack.callback(context.detach)
-        return partial(device.within, context)
+        return partial(device.use_context, context)
 
-    def _arrangement(self, job: Job, kept: _Kept, fetch: Fetch) -> Arrangement:
-        """Return a job's buffers; what the session keeps makes room for them if need be."""
-        _, given, end = buffers.stretches(job.arrays, is_verified=job.is_verified)
-        held = self.references.host(job.reference, end, fetch) if given else np.empty(0, np.uint8)
-        contents = {each.array.name: each.of(held) for each in given}
-        allocate = device.allocate if kept.is_small else self._arena.allocate
-        made = partial(Arrangement, job, kept.work, allocate, contents, has_waves=not kept.is_small)
-        for forget in (self.references.forget, self._arena.forget):
+    def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> JobBuffers:
+        """Return a job's buffers; memory that the session keeps is released for them if need be."""
+        _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        reference_bytes = (
+            self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)
+        )
+        contents = {part.array.name: part.view_in(reference_bytes) for part in prefilled}
+        allocate = device.allocate if last.is_small else self._arena.allocate
+        make_buffers = partial(JobBuffers, job, last.buffer_stack, allocate, contents, has_waves=not last.is_small)
+        for release in (self.references.release, self._arena.release):
             try:
-                return made()
+                return make_buffers()
             except NotImplementedError:
                 if not self.has_room(job):
-                    raise  # nor would it fit without them
-                forget()
-        return made()
+                    raise  # releasing memory would not help
+                release()
+        return make_buffers()
 
-    def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch) -> None:
+    def _verify(self, job: Job, job_buffers: JobBuffers, fetch: FetchReference) -> None:
         expected: Callable[[], Bytes] | None = None
-        on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- one of two
+        on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- one of two variants
         if job.is_verified:
-            asked = (job.reference, buffers.stretches(job.arrays, is_verified=True)[2], fetch)
-            expected = partial(self.references.host, *asked)
-            if arranged.has_waves:
-                on_device = partial(self.references.device, *asked)
+            reference_arguments = (job.reference, buffers.lay_out_reference(job.arrays, is_verified=True)[2], fetch)
+            expected = partial(self.references.load_on_host, *reference_arguments)
+            if job_buffers.has_waves:
+                on_device = partial(self.references.load_on_device, *reference_arguments)
         elif job.oracle is not None:
-            written = arranged.written_by(job.oracle)
-            expected = lambda: written  # noqa: E731 -- as above
-        arranged.launch_once(job)
-        check_output.check(job, arranged.rotation, expected, on_device)
+            oracle_output = job_buffers.run_oracle(job.oracle)
+            expected = lambda: oracle_output  # noqa: E731 -- as above
+        job_buffers.launch_on_all_sets(job)
+        check_output.check_job_output(job, job_buffers.rotation, expected, on_device)

@@ -1,4 +1,4 @@
-"""Tells whether the GPU was throttled or shared during a sample, by asking right after it.
+"""Detects whether the GPU was throttled or shared during a sample, by a query right after it.
 
 The GPU's settings are never changed.
 """
@@ -11,42 +11,42 @@ import pynvml
 
 from kernelwatch.instrument import machine
 
-#: A clock below this share of its maximum is too slow for a fair sample. GPUs that never hold that clock under such
-#: work would always be held back; none but H200s were tried.
+#: Minimum share of the maximum clock for a fair sample. A GPU that never reaches it under such work would always count
+#: as held back; only H200s were tried.
 EXPECTED_SHARE = 0.9
 
 _KINDS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
 
 
-def processes(handle: Any) -> int:
-    """How many processes have a CUDA context on the GPU; 0 where NVML does not tell."""
-    return len(machine.ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
+def count_processes(handle: Any) -> int:
+    """Return the number of processes with a CUDA context on the GPU; 0 if NVML does not report it."""
+    return len(machine.query_nvml(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
 
 
-class Watch:
+class ThrottleWatch:
     """Watches one GPU's clocks, by NVML's handle, for the only process that should be on it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._highest = {
-            name: machine.ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()
+            name: machine.query_nvml(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()
         }
 
-    def held_back(self) -> list[str]:
-        """Why the GPU runs slower than it could at this moment; empty if it does not."""
-        mask = machine.ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
+    def find_reasons(self) -> list[str]:
+        """Return the reasons why the GPU runs slower than it could at this moment; empty if it does not."""
+        mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _KINDS.items():
-            clock, highest = machine.ask(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
+            clock, highest = machine.query_nvml(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
-                # Not the clock itself: every other value would be another reason.
+                # The message leaves out the clock itself: every other value would be another reason.
                 reasons.append(f"{name} clock below {EXPECTED_SHARE:.0%} of {highest} MHz")
-        if processes(self._handle) > 1:
+        if count_processes(self._handle) > 1:
             reasons.append("another process is on the GPU")
         return reasons
 
 
-def watch() -> Watch | None:
-    """Return a watch of the GPU that CUDA uses by default; None where NVML knows none."""
-    handle = machine.nvml()
-    return None if handle is None else Watch(handle)
+def watch_gpu() -> ThrottleWatch | None:
+    """Return a watch of the GPU that CUDA uses by default; None if NVML reports none."""
+    handle = machine.nvml_handle()
+    return None if handle is None else ThrottleWatch(handle)

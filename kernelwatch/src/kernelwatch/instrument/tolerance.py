@@ -1,4 +1,4 @@
-"""How far an output may lie from NumPy's, and what is said of a wrong one. `comparison` compares on the device."""
+"""The tolerance of an output against NumPy's, and messages for a wrong one. `check_output` compares on the device."""
 
 from __future__ import annotations
 
@@ -12,71 +12,73 @@ from kernelwatch.instrument.inputs import POISON
 
 Array = NDArray[Any]
 
-#: (first byte, host array to fill): reads a stretch of an output and, behind it, of its guard.
-Read = Callable[[int, Array], None]
+#: Reads a part of an output and of the guard behind it: called with the first byte and the host array to fill.
+ReadOutput = Callable[[int, Array], None]
 
 #: Elements that are read back and compared at a time.
-_CHUNK = 8 << 20
+_CHUNK_ELEMENTS = 8 << 20
 
 
 class WrongOutputError(AssertionError):
     """A kernel's output differs from its NumPy reference, or the kernel wrote where it must not."""
 
 
-class Near(NamedTuple):
-    """How far an output of `dtype` may lie from its reference in float64: units in the last place."""
+class UlpTolerance(NamedTuple):
+    """The tolerance of an output of `dtype` against its reference in float64, in units in the last place."""
 
     dtype: str
     ulp: float
 
-    def holds(self, found: Array, expected: Array) -> NDArray[np.bool_]:
-        """Whether each element is near: `ulp` units of the larger of the reference and 1 at most. NaN is not."""
-        scale = np.maximum(np.abs(expected), 1.0).astype(found.dtype)
+    def is_near(self, actual: Array, expected: Array) -> NDArray[np.bool_]:
+        """Return for each element whether it is within `ulp` units of the larger of the reference and 1. NaN is not."""
+        scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
         above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
-        near: NDArray[np.bool_] = np.abs(found.astype(np.float64) - expected) <= self.ulp * (above - scale)
+        near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * (above - scale)
         return near
 
 
-def check_near(name: str, expected: Array, guard: int, read: Read, near: Near) -> None:
-    """Compare an output with what NumPy expects of it in float64, and so many bytes of its guard with poison.
+def check_within_tolerance(
+    name: str, expected: Array, guard: int, read_output: ReadOutput, tolerance: UlpTolerance
+) -> None:
+    """Compare an output with NumPy's in float64, and `guard` bytes behind it with poison.
 
     `name` is the configuration's, for the message.
 
     Raises
     ------
     WrongOutputError
-        At the first element that differs, with its index, the value found and the value expected.
+        At the first element that differs, with its index, its value and the expected value.
     """
-    itemsize, flat = np.dtype(near.dtype).itemsize, expected.reshape(-1)
-    for first in range(0, len(flat), _CHUNK):
-        part = flat[first : first + _CHUNK]
+    itemsize, flat = np.dtype(tolerance.dtype).itemsize, expected.reshape(-1)
+    for first in range(0, len(flat), _CHUNK_ELEMENTS):
+        part = flat[first : first + _CHUNK_ELEMENTS]
         raw = np.empty(len(part) * itemsize, np.uint8)
-        read(first * itemsize, raw)
-        holds = near.holds(raw.view(near.dtype), part)
-        if not holds.all():
-            place = int(np.argmin(holds))
-            index = list(map(int, np.unravel_index(first + place, expected.shape)))
+        read_output(first * itemsize, raw)
+        is_near = tolerance.is_near(raw.view(tolerance.dtype), part)
+        if not is_near.all():
+            first_wrong = int(np.argmin(is_near))
+            index = list(map(int, np.unravel_index(first + first_wrong, expected.shape)))
             raise WrongOutputError(
-                f"{name}: element {index} is {raw.view(near.dtype)[place]}, NumPy expects {part[place]} within "
-                f"{near.ulp:g} units in the last place"
+                f"{name}: element {index} is {raw.view(tolerance.dtype)[first_wrong]}, "
+                f"NumPy expects {part[first_wrong]} within {tolerance.ulp:g} units in the last place"
             )
-    check_guard(name, len(flat) * itemsize, guard, read)
+    check_guard(name, len(flat) * itemsize, guard, read_output)
 
 
-def check_guard(name: str, end: int, guard: int, read: Read) -> None:
-    """Compare the guard behind an output, which ends with byte `end`, with poison. Arguments as of `check_near`."""
+def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> None:
+    """Compare the guard behind an output, which ends with byte `end`, with poison. Arguments as above."""
     raw = np.empty(guard, np.uint8)
-    read(end, raw)
+    read_output(end, raw)
     touched = np.flatnonzero(raw != POISON)
     if touched.size:
-        raise WrongOutputError(behind_the_end(name, int(touched[0])))
+        raise WrongOutputError(format_overrun(name, int(touched[0])))
 
 
-def behind_the_end(name: str, distance: int) -> str:
-    """Say that a launch wrote behind its output, first at that distance in bytes."""
+def format_overrun(name: str, distance: int) -> str:
+    """Return the message for a write past the end of an output, by its distance in bytes."""
     return f"{name}: wrote behind the end of its output, first {distance} bytes on"
 
 
-def differs(name: str, where: Sequence[int], found: bytes, expected: bytes) -> str:
-    """Say that an element is another than it must be."""
-    return f"{name}: element {list(where)} is {found.hex()}, NumPy expects {expected.hex()} (bytes in memory order)"
+def format_difference(name: str, index: Sequence[int], actual: bytes, expected: bytes) -> str:
+    """Return the message for an element that differs from the expected one."""
+    return f"{name}: element {list(index)} is {actual.hex()}, NumPy expects {expected.hex()} (bytes in memory order)"

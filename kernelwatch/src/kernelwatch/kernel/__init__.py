@@ -1,4 +1,4 @@
-"""What a kernel is: its source, its arguments, its geometry; and how it is built and launched."""
+"""A kernel: its source, its arguments, its geometry, its compilation and its launch."""
 
 from __future__ import annotations
 

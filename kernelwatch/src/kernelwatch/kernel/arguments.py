@@ -1,4 +1,4 @@
-"""The arguments of a launch: arrays and values, and how they lie in the memory that an entry point takes."""
+"""The arguments of a launch: arrays and values, and their layout in the entry point's parameter memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kernelwatch.errors import ArgumentError, UnknownDtypeError
 Shape = tuple[int, ...]
 Array = NDArray[Any]
 
-#: Largest integer argument, and largest address offset in bytes, that kernels' signed 64-bit integers reach.
+#: Largest integer argument, and largest address offset in bytes, of kernels' signed 64-bit integers.
 MAX_BYTES = 2**63 - 1
 
 
-#: What a kernel does with an array.
+#: Use of an array by a kernel.
 Direction = Literal["in", "out", "in and out"]
 
 
@@ -29,7 +29,7 @@ Direction = Literal["in", "out", "in and out"]
 class ArrayArgument:
     """An array of a launch: as `ArrayParameter`, with its shape, its dtype and the extents.
 
-    `limit` is what its elements are indices below; `ordinal` tells an input whose content repeats a block from others.
+    Elements of an array of indices are below `limit`; `ordinal` tells apart inputs that repeat a block.
     """
 
     name: str
@@ -45,101 +45,103 @@ class ArrayArgument:
 
     @property
     def is_written(self) -> bool:
-        """Whether the kernel writes to it."""
+        """True if the kernel writes to it."""
         return self.direction != "in"
 
     @property
     def nbytes(self) -> int:
-        """Its bytes."""
+        """Bytes of the array."""
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
     @property
     def has_own_content(self) -> bool:
-        """Whether it holds what only the commit's process can make, not a block that repeats."""
+        """True if only the commit's process can produce its content, which repeats no block."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarArgument:
-    """A value of a launch; without a dtype it has what the entry point takes."""
+    """A value of a launch; without a dtype it has the entry point's."""
 
     name: str
     value: Any
     dtype: np.dtype[Any] | None = None
 
-    def typed(self, dtype: np.dtype[Any] | None = None) -> np.generic:
-        """Return it as NumPy's own, of what the entry point takes. Raises ArgumentError where it does not fit."""
-        kind = self.dtype or dtype
+    def to_numpy(self, dtype: np.dtype[Any] | None = None) -> np.generic:
+        """Return the value with the entry point's dtype. Raises ArgumentError if it does not fit."""
+        target = self.dtype or dtype
         if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
-            kind = np.dtype(f"i{dtype.itemsize}")  # PTX does not tell them apart
-        if kind is None:
+            target = np.dtype(f"i{dtype.itemsize}")  # PTX does not tell signed from unsigned
+        if target is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
-            found = np.array(self.value, dtype=kind)
-            fits = kind.kind not in "iu" or int(found) == self.value
+            array = np.array(self.value, dtype=target)
+            fits = target.kind not in "iu" or int(array) == self.value
         except (TypeError, ValueError, OverflowError):
             fits = False
-        if not fits or found.shape:
-            raise ArgumentError(f"{self.name}: {self.value!r} is no {kind}, which the entry point takes")
-        one: np.generic = found[()]  # type: ignore[assignment]
-        return one
+        if not fits or array.shape:
+            raise ArgumentError(f"{self.name}: {self.value!r} does not fit {target}, the entry point's type")
+        value: np.generic = array[()]  # type: ignore[assignment]
+        return value
 
 
-#: Of what an entry point takes at one place: its bytes, its alignment, and its dtype unless it is a struct.
-Taken = tuple[int, int, np.dtype[Any] | None]
+#: Size of an entry point's parameter, its alignment, and its dtype unless it is a struct.
+ParameterLayout = tuple[int, int, np.dtype[Any] | None]
 
 
-def laid_out(bound: Sequence[ArrayArgument | ScalarArgument], taken: Sequence[Taken]) -> tuple[bytes, tuple[int, ...]]:
-    """Return arguments as an entry point takes them: bytes, zeros for addresses, and where addresses belong.
+def pack_arguments(
+    arguments: Sequence[ArrayArgument | ScalarArgument], layout: Sequence[ParameterLayout]
+) -> tuple[bytes, tuple[int, ...]]:
+    """Return arguments as packed parameter memory, with zeros for addresses, and the offsets of the addresses.
 
-    Raises ArgumentError if it takes others.
+    Raises ArgumentError if the entry point takes others.
     """
-    if len(taken) != len(bound):
-        raise ArgumentError(f"the entry point takes {len(taken)} arguments; declared are {len(bound)}")
-    found, places = bytearray(), []
-    for one, (size, alignment, dtype) in zip(bound, taken, strict=True):
-        found += bytes(-len(found) % alignment)
-        if isinstance(one, ArrayArgument):
-            places.append(len(found))
-        value = bytes(8) if isinstance(one, ArrayArgument) else one.typed(dtype).tobytes()
+    if len(layout) != len(arguments):
+        raise ArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
+    packed, address_offsets = bytearray(), []
+    for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
+        packed += bytes(-len(packed) % alignment)
+        if isinstance(argument, ArrayArgument):
+            address_offsets.append(len(packed))
+        value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            raise ArgumentError(f"{one.name}: the entry point takes {size} bytes there; given are {len(value)}")
-        found += value
-    return bytes(found), tuple(places)
+            raise ArgumentError(f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}")
+        packed += value
+    return bytes(packed), tuple(address_offsets)
 
 
-def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -> bytes:
-    """Return what `laid_out` gave with addresses in their places."""
-    found = bytearray(parameters)
-    for place, address in zip(places, addresses, strict=True):
-        struct.pack_into("Q", found, place, address)
-    return bytes(found)
+def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Sequence[int]) -> bytes:
+    """Return the memory of `pack_arguments` with addresses at their offsets."""
+    packed = bytearray(parameters)
+    for offset, address in zip(offsets, addresses, strict=True):
+        struct.pack_into("Q", packed, offset, address)
+    return bytes(packed)
 
 
-def dtype_of(given: DTypeLike) -> np.dtype[Any]:
-    """Return a dtype. Raises UnknownDtypeError if there is none such, or it holds Python objects."""
+def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return a NumPy dtype. Raises UnknownDtypeError if it does not exist or holds Python objects."""
     try:
-        found = np.dtype(given if given is not None else "None")  # NumPy takes None for float64
+        numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy takes None for float64
     except TypeError:
-        raise UnknownDtypeError(f"dtype {given!r} is not a NumPy dtype") from None
-    if found.hasobject:
-        raise UnknownDtypeError(f"dtype {found} holds Python objects")
-    return found
+        raise UnknownDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
+    if numpy_dtype.hasobject:
+        raise UnknownDtypeError(f"dtype {numpy_dtype} holds Python objects")
+    return numpy_dtype
 
 
-def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are real or complex numbers."""
+def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
+    """Return whether elements are real or complex numbers."""
     return dtype.kind in "fc" or dtype.name == "bfloat16"
 
 
-def integer(kernel: str, name: str, value: object, minimum: int) -> int:
+def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:
     """Return an argument as a Python integer, from `minimum` to MAX_BYTES, or raise ArgumentError."""
     try:
-        found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        found = None
-    if found is None or found < minimum:
+        number = None
+    if number is None or number < minimum:
         raise ArgumentError(f"{kernel}: {name} must be an integer of at least {minimum}; given: {value!r}")
-    if found > MAX_BYTES:
-        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_BYTES}; given: {found}")
-    return found
+    if number > MAX_BYTES:
+        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_BYTES}; given: {number}")
+    return number

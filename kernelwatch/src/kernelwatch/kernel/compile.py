@@ -1,4 +1,4 @@
-"""What a kernel's machine code is made from: a source of the commit that is measured, an entry point, options."""
+"""The code of a kernel: a source of the measured commit, an entry point, options."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import UnknownDtypeError
 from kernelwatch.kernel import dtypes, expressions, sources
-from kernelwatch.kernel.arguments import Array, Taken, dtype_of
-from kernelwatch.kernel.launch import FLAGS, words
-from kernelwatch.kernel.sources import Made, Module, Source
+from kernelwatch.kernel.arguments import Array, ParameterLayout, to_dtype
+from kernelwatch.kernel.launch import FLAGS, split_flags
+from kernelwatch.kernel.sources import KernelSource, PtxModule, TextSource
 from kernelwatch.toolchain import build
 from kernelwatch.toolchain.build import Cubin
 
 
-class Code:
+class KernelCode:
     """The part of a `Kernel` that is compiled. Parameters as there."""
 
     name: str
@@ -27,86 +27,90 @@ class Code:
     entry: str
     dtypes: tuple[str, ...]
     constants: dict[str, Any]
-    _text: Made
-    _ptx: Made
+    _text: TextSource
+    _ptx: TextSource
     _options: tuple[str, ...]
     _include: tuple[str, ...]
     _prelude: str
 
     @property
     def source(self) -> Path:
-        """Its file, or one called like it."""
+        """Its file; without one, a file name after the kernel's."""
         return Path(self.file or f"{self.name}.cu")
 
     @property
     def origin(self) -> Path:
-        """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
+        """The file of its source, or the module that makes it: in the package, or in the repository."""
         if self.file:
             return Path(self.file)
-        made = self._text or self._ptx
-        module = made.partition(":")[0] if isinstance(made, str) else made.__module__
+        text_source = self._text or self._ptx
+        module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")
 
-    def element(self, dtype: DTypeLike) -> str:
-        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such, or it is not for that."""
-        name = dtype_of(dtype).name
+    def check_dtype(self, dtype: DTypeLike) -> str:
+        """Return the name of a swept dtype. Raises UnknownDtypeError if it does not exist or is not among `dtypes`."""
+        name = to_dtype(dtype).name
         if self.dtypes and name not in self.dtypes:
             raise UnknownDtypeError(f"{self.name} has no {name}; it has {', '.join(self.dtypes)}")
         return name
 
-    def options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return the kernel's own options of nvcc. Raises as `element`, and where the dtype has no C++ type."""
-        self.element(dtype)
-        return tuple(dtypes.options(self._options, dtype))
+    def nvcc_options(self, dtype: DTypeLike) -> tuple[str, ...]:
+        """Return the kernel's own options of nvcc. Raises as `check_dtype`, and if the dtype has no C++ type."""
+        self.check_dtype(dtype)
+        return tuple(dtypes.fill_options(self._options, dtype))
 
-    def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
-        """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
+    def load_source(self, dtype: DTypeLike, arch: str) -> KernelSource:
+        """Return its source at the measured commit. Raises UnknownKernelError if the commit has none."""
         if self.file:
-            found = sources.of_file(self.file, self._include)
+            source = sources.load_file(self.file, self._include)
         else:
-            text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
-            folders = tuple(sources.checkout() / each for each in self._include)
-            found = Source(text, folders, is_ptx=not self._text)
-        if found.is_ptx:
-            return found
-        return sources.with_options(replace(found, prelude=dtypes.filled(self._prelude, dtype)), self._options)[0]
+            text = sources.make_text(self._text or self._ptx, {"dtype": to_dtype(dtype).name, "arch": arch})
+            folders = tuple(sources.checkout_folder() / folder for folder in self._include)
+            source = KernelSource(text, folders, is_ptx=not self._text)
+        if source.is_ptx:
+            return source
+        return sources.apply_include_options(
+            replace(source, prelude=dtypes.fill_types(self._prelude, dtype)), self._options
+        )[0]
 
-    def module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
-        """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
-        options = (*words(flags), *self.options(dtype), *(["-lineinfo"] if lines else []))
-        known = self.at_commit(dtype, arch)
-        return sources.module(known, dtypes.filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
+    def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
+        """Compile it to PTX, and find its entry point. Errors as `sources.compile_module`."""
+        options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
+        source = self.load_source(dtype, arch)
+        return sources.compile_module(
+            source, dtypes.fill_types(self.entry, dtype), tuple(build.drop_ptxas_options(options)), arch
+        )
 
-    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
-        """Return its PTX with source lines. Errors as `module`."""
-        return self.module(dtype, flags, arch=arch, lines=True).ptx
+    def compile_ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
+        """Compile it to PTX with source lines. Errors as `compile_module`."""
+        return self.compile_module(dtype, flags, arch=arch, lines=True).ptx
 
-    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
-        """Compile it to machine code: of a swept dtype, with nvcc's flags as typed, for an `arch` such as "sm_90".
+    def compile_cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
+        """Compile it to machine code: for a swept dtype, with nvcc's flags as typed, for an `arch` such as "sm_90".
 
         Raises
         ------
         UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-            It does not have the dtype, the flags are no words, or its source has no such entry point.
+            It lacks the dtype, the flags cannot be split, or its source has no such entry point.
         NvccNotFoundError, CompileError
-            As `build.ptx`.
+            As `build.compile_to_ptx`.
         """
-        module = self.module(dtype, flags, arch=arch)
-        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.origin.name)
+        module = self.compile_module(dtype, flags, arch=arch)
+        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=arch, name=self.origin.name)
 
-    def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
-        """Return what the entry point takes. Errors as `module`."""
-        return self.module(dtype, flags, arch=arch).parameters()
+    def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
+        """Return the layout of the entry point's parameters. Errors as `compile_module`."""
+        return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
-    def values_of_variables(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return what a host sets variables of the module to, by their names in the source."""
+    def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the host's values of module variables, by their names in the source."""
         return {
-            name: np.asarray(expressions.called(each, extents) if callable(each) else each)
-            for name, each in self.constants.items()
+            name: np.asarray(expressions.call_with_known(value, extents) if callable(value) else value)
+            for name, value in self.constants.items()
         }
 
-    def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Return the same as bytes, by their names in the machine code. Errors as `module`."""
-        values = self.values_of_variables(extents)
-        module = self.module(dtype, flags, arch=arch)
-        return {module.variable(name).name: value.tobytes() for name, value in values.items()}
+    def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
+        """Return the bytes of module variables, by their names in the machine code. Errors as `compile_module`."""
+        values = self.variable_values(extents)
+        module = self.compile_module(dtype, flags, arch=arch)
+        return {module.find_variable(name).name: value.tobytes() for name, value in values.items()}

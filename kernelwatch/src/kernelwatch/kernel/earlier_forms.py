@@ -1,4 +1,4 @@
-"""Which form of a kernel a commit has: a row may say what its kernel was called, took and was launched with before."""
+"""The form of a kernel at a commit: a row may declare the names, arguments and launches of earlier commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownDtypeError, UnknownKernelError
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import Taken, dtype_of
+from kernelwatch.kernel.arguments import ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
 from kernelwatch.toolchain import build, cache
@@ -18,79 +18,83 @@ from kernelwatch.toolchain import build, cache
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
 
-#: Any architecture does: the text, the entry point and what it takes are looked at.
+#: Any architecture will do: only the text, the entry point and its parameters matter.
 _ARCH = "sm_90"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
-#: How a source names an integer: until the line ends, or the declaration or its next name.
-_NAMED = rf"(?:#[ \t]*define[ \t]+{{0}}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;()]*?\b{{0}}{expressions.INITIAL})"
+#: Declarations of an integer constant: up to the end of the line or of the declarator.
+_CONSTANT = rf"(?:#[ \t]*define[ \t]+{{0}}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;()]*?\b{{0}}{expressions.INITIALIZER})"
 
 
-def constant(name: str, text: str) -> int:
+def read_constant(name: str, text: str) -> int:
     """Return the integer that a source names by `#define`, `constexpr` or `const`.
 
-    Raises UnknownKernelError if it names none, or several.
+    Raises UnknownKernelError if the source declares it not once but never or several times.
     """
-    found = {"".join(groups) for groups in re.findall(_NAMED.format(name), _COMMENT.sub("", text))}
-    if len(found) != 1:
-        raise UnknownKernelError(f"{name} is named {len(found)} times by #define, constexpr or const; once is needed")
-    said = expressions.from_cpp(found.pop())
+    values = {"".join(groups) for groups in re.findall(_CONSTANT.format(name), _COMMENT.sub("", text))}
+    if len(values) != 1:
+        raise UnknownKernelError(f"{name} is declared {len(values)} times by #define, constexpr or const, not once")
+    expression = expressions.translate_cpp(values.pop())
     try:
-        return int(expressions.value(said, {each: constant(each, text) for each in expressions.names(said)}))
+        return int(
+            expressions.evaluate(
+                expression, {name: read_constant(name, text) for name in expressions.find_names(expression)}
+            )
+        )
     except ArgumentError as error:
         raise UnknownKernelError(f"{name}: {error}") from None
 
 
-def form(kernel: Kernel) -> Kernel:
-    """Return the first form, newest first, that fits the source of the commit that is measured.
+def select_form(kernel: Kernel) -> Kernel:
+    """Return the first form, newest first, that fits the source of the measured commit.
 
-    Where none does, the first that does not compile, so that the compiler is heard; or else the newest. Looked for once
+    If none fits, return the first that does not compile, to report its error; or else the newest. The answer is cached
     while the sources and the compiler stay as they are.
     """
-    return _form(kernel, cache.key(*map(_source, (kernel, *kernel.earlier)), *build.compiler()))
+    return _select_form(kernel, cache.make_key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler_identity()))
 
 
 @lru_cache(maxsize=1024)
-def _form(kernel: Kernel, _: str) -> Kernel:
-    broken = None
-    for one in (kernel, *kernel.earlier):
+def _select_form(kernel: Kernel, _: str) -> Kernel:
+    not_compiling = None
+    for form in (kernel, *kernel.earlier):
         try:
-            if fits(one):
-                return one
+            if fits_commit(form):
+                return form
         except (UnknownKernelError, UnknownDtypeError, ArgumentError):
             continue
         except CompileError:
-            broken = broken or one
-    return broken or kernel
+            not_compiling = not_compiling or form
+    return not_compiling or kernel
 
 
-def fits(kernel: Kernel) -> bool:
-    """Return whether the commit has a kernel such as a row says. Raises as `Kernel.taken`, and `constant`."""
+def fits_commit(kernel: Kernel) -> bool:
+    """Return whether the commit has a kernel as declared. Raises as `Kernel.parameter_layout`, and `read_constant`."""
     dtype = next(iter(kernel.dtypes), DTYPE)
-    text = kernel.at_commit(dtype, _ARCH).whole()
-    if kernel.where not in text or not all(constant(name, text) for name in kernel.read):
+    text = kernel.load_source(dtype, _ARCH).full_text()
+    if kernel.where not in text or not all(read_constant(name, text) for name in kernel.read):
         return False
-    module = kernel.module(dtype, arch=_ARCH)
-    variables = [(module.variable(name), value) for name, value in kernel.constants.items()]
-    taken = module.parameters()
+    module = kernel.compile_module(dtype, arch=_ARCH)
+    variables = [(module.find_variable(name), value) for name, value in kernel.constants.items()]
+    layout = module.parameter_layout()
     return (
-        len(taken) == len(kernel.declared)
-        and all(map(_takes, taken, kernel.declared))
-        and all(callable(value) or np.asarray(value).nbytes == one.size for one, value in variables)
+        len(layout) == len(kernel.declared)
+        and all(map(_is_compatible, layout, kernel.declared))
+        and all(callable(value) or np.asarray(value).nbytes == variable.size for variable, value in variables)
     )
 
 
-def _source(kernel: Kernel) -> str:
-    """Return all that is compiled; empty where the commit has none."""
+def _full_text(kernel: Kernel) -> str:
+    """Return the full text of the source; empty if the commit has none."""
     try:
-        found = kernel.at_commit(next(iter(kernel.dtypes), DTYPE), _ARCH)
+        source = kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH)
     except KernelwatchError:
         return ""
-    return found.whole()
+    return source.full_text()
 
 
-def _takes(taken: Taken, one: Parameter) -> bool:
-    if isinstance(one, ArrayParameter):
-        return taken[0] == 8
-    return one.dtype is None or dtype_of(one.dtype).itemsize == taken[0]
+def _is_compatible(layout: ParameterLayout, parameter: Parameter) -> bool:
+    if isinstance(parameter, ArrayParameter):
+        return layout[0] == 8
+    return parameter.dtype is None or to_dtype(parameter.dtype).itemsize == layout[0]

@@ -1,4 +1,4 @@
-"""Lengths as texts over named extents, such as "w" and "2*(h+1)"; and functions that are called by their names."""
+"""Lengths as texts over named extents, such as "w" and "2*(h+1)"; and calls of functions by their parameters' names."""
 
 from __future__ import annotations
 
@@ -11,55 +11,59 @@ from typing import Any
 
 from kernelwatch.errors import ArgumentError
 
-#: What an expression is made of.
-_ALLOWED = (
+#: Nodes of an expression's tree.
+_ALLOWED_NODES = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load),
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.USub),
 )
 
-#: C++: the suffix of an integer, and a cast to a type of integers, by its name or by `static_cast`.
+#: C++ integers: the suffix of an integer, and a cast to a type of integers, by its name or by `static_cast`.
 _INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
 _TYPE = r"(?:(?:std::)?(?:unsigned|signed|int|long|short|char|size_t|u?int\d+_t)\s*)+"
 _CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{_TYPE}(?=[({{])")
 
-#: How C++ gives a variable its value, which is the first group that is not empty: `= 4`, `= {4}`, `{4}` or `(4)`.
-INITIAL = r"\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
+#: A C++ initializer; its value is the first group that is not empty: `= 4`, `= {4}`, `{4}` or `(4)`.
+INITIALIZER = r"\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
 
 
-def from_cpp(text: str) -> str:
-    """Return a C++ expression of integers as this module reads it: without suffixes, casts and braces."""
+def translate_cpp(text: str) -> str:
+    """Translate a C++ expression of integers for this module: without suffixes, casts and braces."""
     text = _CAST.sub("", text).replace("{", "(").replace("}", ")")
     return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).replace("/", "//").strip()
 
 
 @cache
-def _tree(text: str) -> ast.Expression:
+def _parse_expression(text: str) -> ast.Expression:
     try:
-        found = ast.parse(text, mode="eval")
+        tree = ast.parse(text, mode="eval")
     except SyntaxError:
-        found = None
-    if found is None or not all(isinstance(node, _ALLOWED) for node in ast.walk(found.body)):
+        tree = None
+    if tree is None or not all(isinstance(node, _ALLOWED_NODES) for node in ast.walk(tree.body)):
         raise ArgumentError(f"{text!r} is no length; write names, numbers, + - * // % and parentheses, without spaces")
-    return found
+    return tree
 
 
-def names(text: str) -> list[str]:
-    """Return the names in an expression, in their order. Raises ArgumentError where it is none."""
-    return list(dict.fromkeys(node.id for node in ast.walk(_tree(text)) if isinstance(node, ast.Name)))
+def find_names(text: str) -> list[str]:
+    """Return the names in an expression, in their order. Raises ArgumentError if it is no expression."""
+    return list(dict.fromkeys(node.id for node in ast.walk(_parse_expression(text)) if isinstance(node, ast.Name)))
 
 
-def value(text: str, known: Mapping[str, Any]) -> Any:
-    """Return what an expression is worth, all of whose names are known. Raises ArgumentError where it is none."""
-    return eval(compile(_tree(text), text, "eval"), {}, dict(known))  # of these nodes, and of no others
+def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
+    """Return the value of an expression, all of whose names are given. Raises ArgumentError if it is no expression."""
+    return eval(compile(_parse_expression(text), text, "eval"), {}, dict(variables))  # only of the allowed nodes
 
 
-def asked(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters that a function takes one by one."""
-    return [each.name for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
+def list_parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's parameters, without `**`."""
+    return [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
 
 
-def called(function: Callable[..., Any], known: Mapping[str, Any]) -> Any:
-    """Call a function with what it names of all that is known; with everything if it takes any name."""
-    kinds = {each.kind for each in inspect.signature(function).parameters.values()}
-    wanted = known if inspect.Parameter.VAR_KEYWORD in kinds else asked(function)
-    return function(**{name: known[name] for name in wanted if name in known})
+def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
+    """Call a function with the variables that its parameters name; with all of them if it takes `**`."""
+    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+    names = variables if inspect.Parameter.VAR_KEYWORD in kinds else list_parameters(function)
+    return function(**{name: variables[name] for name in names if name in variables})

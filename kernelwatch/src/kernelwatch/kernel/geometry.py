@@ -16,8 +16,8 @@ from ptxcount.util.architectures import MAX_GRID
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")
 
-#: What may depend on extents: an expression, a number, or a function of extents.
-Length = str | int | Callable[..., int]
+#: A length that may depend on extents: an expression, a number, or a function of extents.
+LengthLike = str | int | Callable[..., int]
 
 #: Multiprocessors of an H200. Persistent grids are made for these if no device is given.
 MULTIPROCESSORS = 132
@@ -32,8 +32,8 @@ class Geometry:
     dynamic_shared: int = 0
 
 
-class Side(NamedTuple):
-    """One side of what a grid covers: the argument that says how long it is, elements, and elements a block covers."""
+class GridSide(NamedTuple):
+    """One side of a grid's elements: the argument that names its length, the length, and the elements of a block."""
 
     argument: str
     length: int
@@ -41,18 +41,18 @@ class Side(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """Blocks that cover the side. The last may be partial."""
+        """Number of blocks that cover the side. The last may be partial."""
         return -(-self.length // self.tile)
 
 
-#: The kernel's name, the sides along x and, for matrices, along y, and the device's multiprocessors -> the grid.
-Grid = Callable[[str, Sequence[Side], int], Extent]
+#: Kernel's name, sides along x and, for matrices, along y, and the device's multiprocessors -> the grid.
+Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
 
-def cover(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
     """Return a block for each tile. If a matrix needs more blocks along y than a grid allows, z continues.
 
-    Raises ArgumentError if more are needed than a grid allows.
+    Raises ArgumentError if the tiles need more blocks than a grid allows.
     """
     limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
     for side, limit in zip(sides, limits, strict=False):
@@ -66,7 +66,7 @@ def cover(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     return x, -(-y // z), z
 
 
-def one_block(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+def one_block(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
     """Return a single block, whose threads do everything."""
     return 1, 1, 1
 
@@ -74,36 +74,36 @@ def one_block(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Exten
 def cover_or_finer(
     side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]], least_ragged: int
 ) -> Grid:
-    """Return `cover`, of tiles of at most `side` elements where its blocks are less than `least`.
+    """Return `cover`, with tiles of at most `side` elements if it has fewer than `least` blocks.
 
-    Where a length is no multiple of `multiple`, `ragged` says which tiles stand for the kernel's, and `least_ragged` is
-    the least.
+    If a length is no multiple of `multiple`, `ragged` maps the kernel's tile to the tile to use, and `least_ragged`
+    replaces `least`.
     """
 
-    def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
-        tile = tuple(each.tile for each in sides)
-        is_ragged = any(each.length % multiple for each in sides)
+    def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
+        tile = tuple(grid_side.tile for grid_side in sides)
+        is_ragged = any(grid_side.length % multiple for grid_side in sides)
         tile = ragged[tile] if is_ragged else tile
-        tiled = [each._replace(tile=extent) for each, extent in zip(sides, tile, strict=True)]
-        if math.prod(each.tiles for each in tiled) < (least_ragged if is_ragged else least):
-            tiled = [each._replace(tile=min(side, each.tile)) for each in tiled]
+        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, tile, strict=True)]
+        if math.prod(grid_side.tiles for grid_side in tiled) < (least_ragged if is_ragged else least):
+            tiled = [grid_side._replace(tile=min(side, grid_side.tile)) for grid_side in tiled]
         return cover(kernel, tiled, multiprocessors)
 
     return grid
 
 
 def persistent(per_multiprocessor: int) -> Grid:
-    """Return a grid of blocks that stay: so many a multiprocessor, all along x, or fewer if there are fewer tiles."""
+    """Return a grid of `per_multiprocessor` blocks a multiprocessor, all along x, or fewer if there are fewer tiles."""
 
-    def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+    def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
         tiles = math.prod(side.tiles for side in sides)
         return min(tiles, per_multiprocessor * multiprocessors), 1, 1
 
     return grid
 
 
-def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return a mapping's entry for elements of so many bytes, or what is no mapping. Raises UnknownDtypeError."""
+def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
+    """Return a mapping's value for an element's bytes, or a value that is no mapping. Raises UnknownDtypeError."""
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
@@ -112,20 +112,20 @@ def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
     return value[itemsize]
 
 
-def three(given: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return blocks or threads along x, y and z for these extents: 1 where they are not given."""
-    x, y, z = (*lengths(given, extents), 1, 1, 1)[:3]
+def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
+    """Return blocks or threads along x, y and z for these extents; missing ones are 1."""
+    x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 
 
-def lengths(given: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return what one length, several, or a function of extents that returns such, are for these extents."""
-    found = expressions.called(given, extents) if callable(given) else given
-    return [length(each, extents) for each in ([found] if np.ndim(found) == 0 else found)]
+def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
+    """Return the lengths for these extents, of one length, several, or a function of extents that returns such."""
+    lengths = expressions.call_with_known(value, extents) if callable(value) else value
+    return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
 
 
-def length(given: Length, extents: Mapping[str, Any]) -> int:
-    """Return what a length is for these extents."""
-    if callable(given):
-        return int(expressions.called(given, extents))
-    return int(expressions.value(given, extents) if isinstance(given, str) else given)
+def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
+    """Return a length for these extents."""
+    if callable(value):
+        return int(expressions.call_with_known(value, extents))
+    return int(expressions.evaluate(value, extents) if isinstance(value, str) else value)

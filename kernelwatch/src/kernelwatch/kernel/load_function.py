@@ -1,4 +1,4 @@
-"""Launches the kernels through PyCUDA. Importing this module does not initialise CUDA."""
+"""Loads kernels through PyCUDA. Importing this module does not initialise CUDA."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     import pycuda.driver as cuda
 
 
-def context() -> cuda.Context:
-    """The current CUDA context; if there is none, the primary context of device 0, current from now on.
+def current_context() -> cuda.Context:
+    """Return the current CUDA context; without one, make device 0's primary context current.
 
-    Raises as `driver`, and NoDeviceError if this is not the main thread and no context is current in it.
+    Raises as `load_driver`, and NoDeviceError if this is not the main thread and no context is current in it.
     """
-    current = driver().Context.get_current()
+    current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():
         # PyCUDA aborts the process when a thread ends with contexts on its stack.
         raise NoDeviceError("no context is current in this thread; push one before, and pop it in the end")
     return current or _primary_context()
 
 
-def driver() -> Any:
-    """PyCUDA's driver, with a device; no context is made.
+def load_driver() -> Any:
+    """Return PyCUDA's driver if there is a usable device, without creating a context.
 
     Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc; and
     NvccNotFoundError or CompileError if there is no working nvcc.
     """
-    missing = nvcc_call.pycuda_problem()
+    missing = nvcc_call.find_pycuda_problem()
     if missing is not None:
         raise NoDeviceError(missing)
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
@@ -49,7 +49,7 @@ def driver() -> Any:
         raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
     # Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
     # Compatibility"). A driver's is such as 13000.
-    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.release(nvcc.find_nvcc())
+    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.find_release(nvcc.find_nvcc())
     if newest < compiler[0]:
         raise NoDeviceError(
             f"the driver supports CUDA {newest}.{minor}, but nvcc is {compiler[0]}.{compiler[1]}; "
@@ -65,21 +65,21 @@ def _primary_context() -> cuda.Context:
     primary = cuda.Device(0).retain_primary_context()
     primary.push()
 
-    def leave() -> None:
+    def leave_context() -> None:
         primary.pop()
         pycuda.tools.clear_context_caches()
 
-    atexit.register(leave)
+    atexit.register(leave_context)
     return primary
 
 
 def current_arch() -> str:
-    """The architecture of the current context's device, for example "sm_90". Raises as `context`."""
-    major, minor = context().get_device().compute_capability()
+    """Return the architecture of the current context's device, such as "sm_90". Raises as `current_context`."""
+    major, minor = current_context().get_device().compute_capability()
     return f"sm_{major}{minor}"
 
 
-def prepared(
+def prepare_function(
     cuda: Any,
     cubin: bytes,
     entry: str,
@@ -87,10 +87,10 @@ def prepared(
     dynamic_shared: int,
     variables: Sequence[tuple[str, bytes]] = (),
 ) -> Any:
-    """Return a function of machine code in the current context, ready to be launched; it keeps its module alive.
+    """Return a launchable function of machine code in the current context; it keeps its module alive.
 
-    `cuda` is `pycuda.driver`, the signature as its `prepare` takes it, and `variables` what those of the module hold.
-    Raises ValueError where one has another size.
+    `cuda` is `pycuda.driver`, `signature` is PyCUDA's, and `variables` are the contents of the module's variables.
+    Raises ValueError if one has another size.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:

@@ -1,4 +1,4 @@
-"""The arguments of a kernel that numba-cuda compiled: of each array it takes seven or more values instead of one."""
+"""The arguments of a kernel that numba-cuda compiled: it takes seven or more values for each array."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kernelwatch.kernel.arguments import ArrayArgument
-from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
+from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 
 
 def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
-    """Return what the PTX of numba-cuda takes for these arguments of a Python function.
+    """Return the parameters of numba-cuda's PTX for these arguments of a Python function.
 
-    Of an array that is two addresses of Python's, which are 0, its elements, an element's bytes, the address, and then
-    its lengths and its strides in bytes. Arrays are in C's order.
+    For an array they are two addresses of Python's, which are 0, its elements, an element's bytes, the address, and
+    then its lengths and its strides in bytes. Arrays are in C order.
 
     Parameters
     ----------
     *arguments : Parameter or str
         As `Kernel` takes them, an array's shape as a text of lengths.
     """
-    return [each for one in declared(arguments) for each in _taken(one)]
+    return [expanded for parameter in to_parameters(arguments) for expanded in _expand_parameter(parameter)]
 
 
-def _taken(one: Parameter) -> Iterator[Parameter]:
-    if isinstance(one, ScalarParameter):
-        yield one
+def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
+    if isinstance(parameter, ScalarParameter):
+        yield parameter
         return
-    axes = range(len(str(one.shape).split()))
-    yield _number(one, "meminfo", lambda array: 0)
-    yield _number(one, "parent", lambda array: 0)
-    yield _number(one, "size", lambda array: math.prod(array.shape))
-    yield _number(one, "itemsize", lambda array: array.dtype.itemsize)
-    yield one
+    axes = range(len(str(parameter.shape).split()))
+    yield _describe_array(parameter, "meminfo", lambda array: 0)
+    yield _describe_array(parameter, "parent", lambda array: 0)
+    yield _describe_array(parameter, "size", lambda array: math.prod(array.shape))
+    yield _describe_array(parameter, "itemsize", lambda array: array.dtype.itemsize)
+    yield parameter
     for axis in axes:
-        yield _number(one, f"shape[{axis}]", partial(_length, axis=axis))
+        yield _describe_array(parameter, f"shape[{axis}]", partial(_axis_length, axis=axis))
     for axis in axes:
-        yield _number(one, f"strides[{axis}]", partial(_stride, axis=axis))
+        yield _describe_array(parameter, f"strides[{axis}]", partial(_axis_stride, axis=axis))
 
 
-def _length(array: ArrayArgument, axis: int) -> int:
+def _axis_length(array: ArrayArgument, axis: int) -> int:
     return array.shape[axis]
 
 
-def _stride(array: ArrayArgument, axis: int) -> int:
+def _axis_stride(array: ArrayArgument, axis: int) -> int:
     return array.dtype.itemsize * math.prod(array.shape[axis + 1 :])
 
 
-def _number(one: ArrayParameter, name: str, read: Callable[[ArrayArgument], int]) -> ScalarParameter:
-    """Return a number that describes an array, which names the extents."""
-    return ScalarParameter(f"{one.name}.{name}", "int64", lambda **known: read(one.of(known["dtype"], known)))
+def _describe_array(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
+    """Return a scalar that describes an array; it names the extents."""
+    return ScalarParameter(
+        f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))
+    )

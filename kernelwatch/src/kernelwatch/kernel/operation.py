@@ -1,4 +1,4 @@
-"""How packages of this project's earlier commits made their rows. Today's are made by `Kernel` alone."""
+"""Rows of this project's earlier packages. `Kernel` alone makes today's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelwatch.kernel.parameters import ArrayParameter, inputs, outputs, scala
 
 @dataclass(frozen=True)
 class Operation:
-    """What is computed: the integers with their least values, the arrays' shapes by these, the output's first."""
+    """A computation: the integers with their least values, and the arrays' shapes by these, the output's first."""
 
     name: str
     minimum: Mapping[str, int]
@@ -30,18 +30,20 @@ class Operation:
 
 
 def Row(name: str, source: Path, operation: Operation, block: Any, over: Sequence[str], **shape: Any) -> Kernel:  # noqa: N802
-    """Return the kernel of an operation: a file of their packages, and the geometry as of `Kernel`."""
+    """Return the kernel of an operation: a file of an earlier package, and the geometry as of `Kernel`."""
 
-    def shape_of(place: int) -> Callable[..., Shape]:
+    def shape_at(place: int) -> Callable[..., Shape]:
         return lambda **extents: operation.shapes(**{name: extents[name] for name in operation.minimum})[place]
 
-    output, *others = expressions.asked(operation.reference)[: len(operation.shapes(**operation.minimum))]
-    arrays: list[ArrayParameter] = [outputs(output, shape_of(0), ulp=operation.ulp)]
-    arrays += [inputs(each, shape_of(1 + place), values=operation.values) for place, each in enumerate(others)]
+    output, *input_names = expressions.list_parameters(operation.reference)[
+        : len(operation.shapes(**operation.minimum))
+    ]
+    arrays: list[ArrayParameter] = [outputs(output, shape_at(0), ulp=operation.ulp)]
+    arrays += [inputs(name, shape_at(1 + place), values=operation.values) for place, name in enumerate(input_names)]
     elements = operation.elements
     return Kernel(
         name,
-        [*arrays, *(scalar(each, "int64", least=least) for each, least in operation.minimum.items())],
+        [*arrays, *(scalar(name, "int64", least=least) for name, least in operation.minimum.items())],
         block,
         over=over,
         file="/".join(source.parts[-3:]),

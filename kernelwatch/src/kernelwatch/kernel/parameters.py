@@ -1,6 +1,6 @@
-"""What an entry point takes, in its own order: arrays, each with a dtype and a direction, and values.
+"""Parameters of an entry point, in its order: arrays, each with a dtype and a direction, and values.
 
-`inputs`, `outputs`, `in_and_out` and `scalar` declare them. For one launch they become `ArrayArgument`s and values.
+`inputs`, `outputs`, `in_and_out` and `scalar` declare them. A launch binds them to `ArrayArgument`s and values.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from kernelwatch.kernel.arguments import (
     Direction,
     ScalarArgument,
     Shape,
-    dtype_of,
-    is_real,
+    is_real_or_complex,
+    to_dtype,
 )
 
-#: What arrays may hold, but for what a function of the user makes.
-NAMED = ("bits", "exact", "random", "zeros")
+#: Names of generated contents; a user's function may make others.
+VALUE_KINDS = ("bits", "exact", "random", "zeros")
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayParameter:
-    """An array that a kernel takes.
+    """An array parameter of a kernel.
 
     Parameters
     ----------
     name : str
-        As references and messages call it.
+        Name in references and messages.
     shape : str or callable
         Lengths with spaces between, each an expression over the extents: "h w", "2*n+1"; or a function of extents.
     direction : {"in", "out", "in and out"}
-        What the kernel does with it.
+        Use by the kernel.
     dtype : dtype, optional
-        Its elements' NumPy dtype, which may be a structured one; that which is swept if not given.
+        NumPy dtype of its elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        What it holds before the launch. A function takes what it names of extents, `shape` and `dtype`.
+        Content before the launch. A function takes the extents, `shape` and `dtype` that it names.
     index : str, optional
-        The length that its elements are indices into.
+        Length that its elements are indices into.
     seed : int
-        Of random values and of indices.
+        Seed of random values and of indices.
     ulp : float or mapping, optional
-        How far an output may lie from its reference, in units of the last place of the larger of it and 1; perhaps only
-        in some dtypes, by name. All others are compared bit for bit.
+        Tolerance of an output, in units in the last place of the larger of its reference and 1; a mapping gives it by
+        dtype. Other outputs are compared bit for bit.
     """
 
     name: str
@@ -65,52 +65,59 @@ class ArrayParameter:
     ulp: float | Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, str) and self.values not in ("", *NAMED):
-            raise ArgumentError(f"{self.name}: values are {', '.join(NAMED)} or a function; given: {self.values!r}")
-
-    def extents(self) -> list[str]:
-        """Return the names of the extents that its shape and its indices need."""
-        if callable(self.shape):
-            return expressions.asked(self.shape)
-        return [name for text in (*self.shape.split(), *filter(None, [self.index])) for name in expressions.names(text)]
-
-    def of(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
-        """Return the array of a launch. Raises ArgumentError if a length is none."""
-        texts = self.shape if callable(self.shape) else self.shape.split()
-        found = (
-            expressions.called(texts, extents) if callable(texts) else [expressions.value(x, extents) for x in texts]
-        )
-        if not found or not all(isinstance(length, int | np.integer) and length > 0 for length in found):
+        if isinstance(self.values, str) and self.values not in ("", *VALUE_KINDS):
             raise ArgumentError(
-                f"{self.name}: the shape {self.shape!r} is {tuple(found)} here; lengths are positive integers"
+                f"{self.name}: values are {', '.join(VALUE_KINDS)} or a function; given: {self.values!r}"
             )
-        shape = tuple(map(int, found))
-        dtype = dtype_of(swept if self.dtype is None else self.dtype)
+
+    def extent_names(self) -> list[str]:
+        """Return the names of the extents in its shape and its `index`."""
+        if callable(self.shape):
+            return expressions.list_parameters(self.shape)
+        return [
+            name for text in (*self.shape.split(), *filter(None, [self.index])) for name in expressions.find_names(text)
+        ]
+
+    def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
+        """Return the array of a launch. Raises ArgumentError if a length is not a positive integer."""
+        texts = self.shape if callable(self.shape) else self.shape.split()
+        lengths = (
+            expressions.call_with_known(texts, extents)
+            if callable(texts)
+            else [expressions.evaluate(text, extents) for text in texts]
+        )
+        if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
+            raise ArgumentError(
+                f"{self.name}: the shape {self.shape!r} is {tuple(lengths)} here; lengths are positive integers"
+            )
+        shape = tuple(map(int, lengths))
+        dtype = to_dtype(swept if self.dtype is None else self.dtype)
         if (needed := math.prod(shape) * dtype.itemsize) > MAX_BYTES:
             raise ArgumentError(
                 f"{self.name}: an array of shape {shape} and {dtype.itemsize} bytes an element takes {needed} bytes; "
                 f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
             )
-        values: str | Callable[..., Array] = self.values or ("exact" if is_real(dtype) else "bits")
-        limit = expressions.value(self.index, extents) if self.index else None
+        values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
+        limit = expressions.evaluate(self.index, extents) if self.index else None
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarParameter:
-    """A value that a kernel takes: an integer or a float of any C type, or a struct.
+    """A value parameter of a kernel: an integer or a float of any C type, or a struct.
 
     Parameters
     ----------
     name : str
-        As references and messages call it.
+        Name in references and messages.
     dtype : dtype, optional
-        Its NumPy dtype; what the entry point takes at that place if not given.
+        NumPy dtype; by default the entry point's.
     value : str, number, tuple or callable, optional
-        A text is an expression over the extents; a function takes extents by their names. Without, the launch gives it.
+        A text is an expression over the extents; a function takes extents by name. By default the launch gives the
+        value.
     least : int, optional
-        The smallest integer allowed; without, what the launch gives need not be an integer.
+        Smallest integer allowed; by default the value need not be an integer.
     """
 
     name: str
@@ -118,49 +125,51 @@ class ScalarParameter:
     value: Any = None
     least: int | None = None
 
-    def extents(self) -> list[str]:
-        """Return the names that a launch gives."""
+    def extent_names(self) -> list[str]:
+        """Return the names of the extents in its value."""
         if callable(self.value):
-            return expressions.asked(self.value)
+            return expressions.list_parameters(self.value)
         text = self.name if self.value is None else self.value
-        return expressions.names(text) if isinstance(text, str) else []
+        return expressions.find_names(text) if isinstance(text, str) else []
 
-    def of(self, extents: Mapping[str, Any]) -> ScalarArgument:
+    def bind(self, extents: Mapping[str, Any]) -> ScalarArgument:
         """Return the value of a launch."""
         if callable(self.value):
-            found = expressions.called(self.value, extents)
+            value = expressions.call_with_known(self.value, extents)
         else:
             text = self.name if self.value is None else self.value
-            found = expressions.value(text, extents) if isinstance(text, str) else text
-        return ScalarArgument(self.name, found, None if self.dtype is None else dtype_of(self.dtype))
+            value = expressions.evaluate(text, extents) if isinstance(text, str) else text
+        return ScalarArgument(self.name, value, None if self.dtype is None else to_dtype(self.dtype))
 
 
 Parameter = ArrayParameter | ScalarParameter
 
 
-def inputs(name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any) -> ArrayParameter:
+def inputs(
+    name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
+) -> ArrayParameter:
     """Declare an array that the kernel reads. A write to it is an error. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, "in", dtype, **more)
+    return ArrayParameter(name, shape, "in", dtype, **options)
 
 
 def outputs(
-    name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any
+    name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
     """Declare an array that the kernel writes. Before a launch it holds poison. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, "out", dtype, **more)
+    return ArrayParameter(name, shape, "out", dtype, **options)
 
 
 def in_and_out(
-    name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any
+    name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
     """Declare an array that the kernel reads and changes. Parameters as of `ArrayParameter`."""
-    return ArrayParameter(name, shape, "in and out", dtype, **more)
+    return ArrayParameter(name, shape, "in and out", dtype, **options)
 
 
 #: Declares a number or a struct that the kernel takes by value.
 scalar = ScalarParameter
 
 
-def declared(parameters: Any) -> tuple[Parameter, ...]:
-    """Return parameters, of which a text stands for a scalar."""
-    return tuple(ScalarParameter(each) if isinstance(each, str) else each for each in parameters)
+def to_parameters(parameters: Any) -> tuple[Parameter, ...]:
+    """Return parameters, with a scalar for each text."""
+    return tuple(ScalarParameter(parameter) if isinstance(parameter, str) else parameter for parameter in parameters)

@@ -1,4 +1,4 @@
-"""Where a kernel comes from: a file of the commit, a text or PTX that the commit's package makes; and what nvcc makes.
+"""Sources of kernels: a file of the commit, or a text or PTX that its package makes; and their compilation by nvcc.
 
 A file is looked for in the commit's installed package, then in its checkout. Every text becomes PTX first, in which the
 entry point is found by its C++ name, then machine code.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch.config.project_root import CHECKOUT, ROOT
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import Taken
+from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.toolchain import build
 from ptxcount.util.errors import PtxError
 
@@ -28,268 +28,294 @@ if TYPE_CHECKING:
     from ptxcount.ptx.program import Program, Variable
     from ptxcount.report import listing
 
-#: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
-Made = str | Callable[..., str]
+#: A text from a package: the text itself, a function that returns it, or its place, "package.module:name".
+TextSource = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
 
 #: A byte order mark, which nvcc refuses behind other text.
-_MARK = re.compile("^\ufeff", re.MULTILINE)
+_BYTE_ORDER_MARK = re.compile("^\ufeff", re.MULTILINE)
 
-#: Options that may name what the repository has, with their values or before them.
-_PLACED = re.compile(r"(-I|-include)=?(.*)", re.DOTALL)
+#: Options of nvcc that may name folders or files of the repository, in one word or two.
+_INCLUDE_OPTION = re.compile(r"(-I|-include)=?(.*)", re.DOTALL)
 
-#: What a compiler remarks of a header that is compiled by itself.
-_ONCE = re.compile(r"^\ufeff?[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
+#: A line that compilers warn about in a header that is compiled by itself.
+_PRAGMA_ONCE = re.compile(r"^\ufeff?[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 
-#: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
-_NAMED = "kernelwatch_entry"
-_ADDRESS = f'\nextern "C" __device__ const void* {_NAMED} = (const void*)&{{}};\n'
+#: A variable that holds a kernel's address: it instantiates the template, and the PTX has its name.
+_ENTRY_VARIABLE = "kernelwatch_entry"
+_ENTRY_DECLARATION = f'\nextern "C" __device__ const void* {_ENTRY_VARIABLE} = (const void*)&{{}};\n'
 
 
-def checkout() -> Path:
-    """Return the folder of the commit that is measured: asv's own copy of it, or the project's."""
-    named = os.environ.get(CHECKOUT) or os.environ.get("ASV_BUILD_DIR")
-    if named:
-        return Path(named)
-    of_asv = Path(os.environ.get("ASV_ENV_DIR", os.devnull), "project")
-    return of_asv if of_asv.is_dir() else ROOT
+def checkout_folder() -> Path:
+    """Return the folder of the measured commit: asv's own copy of it, or the project's."""
+    folder = os.environ.get(CHECKOUT) or os.environ.get("ASV_BUILD_DIR")
+    if folder:
+        return Path(folder)
+    asv_checkout = Path(os.environ.get("ASV_ENV_DIR", os.devnull), "project")
+    return asv_checkout if asv_checkout.is_dir() else ROOT
 
 
 @dataclass(frozen=True)
-class Source:
-    """The text of a kernel at the commit that is measured: CUDA C++, or PTX."""
+class KernelSource:
+    """The text of a kernel at the measured commit: CUDA C++, or PTX."""
 
     text: str
-    #: Where it looks for what it includes.
+    #: Folders of its includes.
     folders: tuple[Path, ...] = ()
     is_ptx: bool = False
-    #: What a compiler's warnings and errors call it.
+    #: Name in the compiler's warnings and errors.
     name: str = "kernel.cu"
-    #: What is compiled before the text, whose lines keep their numbers.
+    #: CUDA C++ that is compiled before the text, whose lines keep their numbers.
     prelude: str = ""
 
     @property
     def code(self) -> str:
-        """What the compiler is given."""
-        return _MARK.sub("", (f"{self.prelude}\n#line 1\n" if self.prelude else "") + _ONCE.sub("", self.text))
+        """Input of the compiler."""
+        prelude = f"{self.prelude}\n#line 1\n" if self.prelude else ""
+        return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 
-    def included(self) -> dict[Path, str]:
-        """Return every file that the text includes from its folders, and those that these include."""
-        found: dict[Path, str] = {}
-        todo = [(f"{self.prelude}\n{self.text}", self.folders)]
-        while todo and not self.is_ptx:
-            text, folders = todo.pop()
+    def find_included_files(self) -> dict[Path, str]:
+        """Return every file that the text includes from its folders, directly or through others."""
+        files: dict[Path, str] = {}
+        pending = [(f"{self.prelude}\n{self.text}", self.folders)]
+        while pending and not self.is_ptx:
+            text, folders = pending.pop()
             for name in _INCLUDE.findall(text):
-                path = next((each / name for each in folders if (each / name).is_file()), None)
-                if path is not None and path.resolve() not in found:
-                    found[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
-                    todo.append((found[path.resolve()], (path.parent, *self.folders)))
-        return found
+                path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+                if path is not None and path.resolve() not in files:
+                    files[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
+                    pending.append((files[path.resolve()], (path.parent, *self.folders)))
+        return files
 
-    def whole(self) -> str:
-        """Return the text with everything that it includes from its folders; PTX without the folders that it names."""
+    def full_text(self) -> str:
+        """Return the text with everything that it includes from its folders; PTX with bare file names."""
         if self.is_ptx:
-            return reduce(lambda text, file: text.replace(file, Path(file).name), self._files(), self.text)
-        return "".join((self.prelude, self.text, *self.included().values()))
+            return reduce(lambda text, file: text.replace(file, Path(file).name), self._debug_files(), self.text)
+        return "".join((self.prelude, self.text, *self.find_included_files().values()))
 
-    def _files(self) -> Iterable[str]:
-        return _parsed(self.text).files.values()
+    def _debug_files(self) -> Iterable[str]:
+        return _parse_ptx(self.text).files.values()
 
-    def lines_of(self) -> listing.Lines:
-        """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders.
+    def make_line_reader(self) -> listing.FindLines:
+        """Return a function from a file's name in the PTX to its lines: of the text, and of files in its folders.
 
-        Of PTX that a package made, the files are the commit's, or of its environment.
+        For PTX that a package made, the files are the commit's or its environment's.
         """
         if self.is_ptx:
-            from ptxcount.report import listing  # noqa: PLC0415 -- with all that executes PTX
+            from ptxcount.report import listing  # noqa: PLC0415 -- imports everything that executes PTX
 
-            named = map(Path, self._files())
-            own = (checkout(), Path(sys.prefix).resolve())
-            return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
-        mine = self.included()
+            files = map(Path, self._debug_files())
+            roots = (checkout_folder(), Path(sys.prefix).resolve())
+            return listing.read_source_lines(file for file in files if any(map(file.resolve().is_relative_to, roots)))
+        included = self.find_included_files()
 
-        def lines(name: str) -> list[str] | None:
-            path = self.file_of(name, mine)
-            text = mine[path] if path else self.text if name.endswith("kernel.cu") else None
+        def read_lines(name: str) -> list[str] | None:
+            path = self.find_included_file(name, included)
+            text = included[path] if path else self.text if name.endswith("kernel.cu") else None
             return None if text is None else text.splitlines()
 
-        return lines
+        return read_lines
 
-    def file_of(self, name: str, included: Mapping[Path, str]) -> Path | None:
-        """Return which included file a name in PTX is. From the cache, it was made where these lay elsewhere."""
+    def find_included_file(self, name: str, included: Mapping[Path, str]) -> Path | None:
+        """Return the included file of a name in PTX. Cached PTX may name files where they lay elsewhere."""
         path = Path(name)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-        alike = [each for each, held in included.items() if each.name == path.name and text in (None, held)]
+        candidates = [file for file, content in included.items() if file.name == path.name and text in (None, content)]
 
-        def shared(one: Path) -> list[bool]:  # the longest run of equal parts from the end comes last
-            return [mine == its for mine, its in zip(one.parts[::-1], path.parts[::-1], strict=False)]
+        def common_suffix(file: Path) -> list[bool]:  # max() then selects the longest run of equal parts from the end
+            return [part == other_part for part, other_part in zip(file.parts[::-1], path.parts[::-1], strict=False)]
 
-        return max(alike, key=shared, default=None)
+        return max(candidates, key=common_suffix, default=None)
 
 
-def of_file(name: str, include: Sequence[str]) -> Source:
+def load_file(name: str, include: Sequence[str]) -> KernelSource:
     """Return a file of the installed package, or of the checkout. Raises UnknownKernelError if the commit has none."""
-    first, *rest = Path(name).parts
-    spec = importlib.util.find_spec(first) if rest and first.isidentifier() else None
+    first, *inner_parts = Path(name).parts
+    spec = importlib.util.find_spec(first) if inner_parts and first.isidentifier() else None
     package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
-    for path in (*([package.joinpath(*rest)] if package else []), checkout() / name):
+    for path in (*([package.joinpath(*inner_parts)] if package else []), checkout_folder() / name):
         if path.is_file():
-            root = path.parents[len(rest)]
-            folders = (path.parent, *(root / each for each in include), *(checkout() / each for each in include))
-            return Source(path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name)
-    raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout()}")
+            root = path.parents[len(inner_parts)]
+            folders = (
+                path.parent,
+                *(root / folder for folder in include),
+                *(checkout_folder() / folder for folder in include),
+            )
+            return KernelSource(
+                path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name
+            )
+    raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout_folder()}")
 
 
-def made(what: Made, known: Mapping[str, Any]) -> str:
-    """Return what a package makes. Raises UnknownKernelError where the commit lacks the module or the name."""
-    found: Any = what
-    if isinstance(what, str) and re.fullmatch(r"[\w.]+:[\w.]+", what):
-        module, _, name = what.partition(":")
+def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
+    """Return the text that a package makes. Raises UnknownKernelError if the commit lacks the module or the name."""
+    value: Any = source
+    if isinstance(source, str) and re.fullmatch(r"[\w.]+:[\w.]+", source):
+        module, _, name = source.partition(":")
         try:
-            found = importlib.import_module(module)
-            for each in name.split("."):
-                found = getattr(found, each)
+            value = importlib.import_module(module)
+            for attribute in name.split("."):
+                value = getattr(value, attribute)
         except (ImportError, AttributeError) as error:
-            raise UnknownKernelError(f"{what!r} is not there: {error}") from None
+            raise UnknownKernelError(f"{source!r} is not there: {error}") from None
     try:
-        text = expressions.called(found, known) if callable(found) else found
+        text = expressions.call_with_known(value, variables) if callable(value) else value
     except KernelwatchError:
         raise
-    except Exception as error:  # whatever the package's code raises: this kernel fails, and no other
-        raise CompileError(f"{what!r} raised {type(error).__name__}: {error}") from error
-    if isinstance(text, tuple):  # as numba.cuda.compile gives PTX, with the type of the result
+    except Exception as error:  # the package's code may raise anything: only this kernel fails
+        raise CompileError(f"{source!r} raised {type(error).__name__}: {error}") from error
+    if isinstance(text, tuple):  # numba.cuda.compile returns PTX and the type of the result
         text = text[0]
     if not isinstance(text, str):
-        raise KernelwatchError(f"{what!r} makes a {type(text).__name__}; a text is needed")
+        raise KernelwatchError(f"{source!r} returns {type(text).__name__}, not a text")
     return text
 
 
 @dataclass(frozen=True)
-class Module:
+class PtxModule:
     """PTX, and the name of an entry point in it."""
 
     ptx: str
     entry: str
 
-    def parameters(self) -> list[Taken]:
-        """Return what the entry point takes. Raises ArgumentError where that cannot be read."""
-        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parsed`
+    def parameter_layout(self) -> list[ParameterLayout]:
+        """Return the layout of the entry point's parameters. Raises ArgumentError if it cannot be read."""
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parse_ptx`
 
-        entry = _parsed(self.ptx).entries[self.entry]
+        entry = _parse_ptx(self.ptx).entries[self.entry]
         if entry.problem:
             raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
         return [
-            (each.size or 0, each.align, each.element.dtype if each.size == each.element.size else None)
-            for each in entry.parameters
+            (
+                parameter.size or 0,
+                parameter.align,
+                parameter.element.dtype if parameter.size == parameter.element.size else None,
+            )
+            for parameter in entry.parameters
         ]
 
-    def variable(self, name: str) -> Variable:
-        """Return a variable by its name in the source. Raises ArgumentError unless there is just one."""
-        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parsed`
+    def find_variable(self, name: str) -> Variable:
+        """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parse_ptx`
 
-        every = [each for each in _parsed(self.ptx).variables.values() if each.space in ("const", "global")]
-        mine = [each for each in every if each.name == name or f"::{source_name(each.name)}".endswith(f"::{name}")]
-        if len(mine) != 1:
-            raise ArgumentError(f"variable {name}: the module has {', '.join(each.name for each in every) or 'none'}")
-        return mine[0]
+        variables = [
+            variable for variable in _parse_ptx(self.ptx).variables.values() if variable.space in ("const", "global")
+        ]
+        matches = [
+            variable
+            for variable in variables
+            if variable.name == name or f"::{source_name(variable.name)}".endswith(f"::{name}")
+        ]
+        if len(matches) != 1:
+            names = ", ".join(variable.name for variable in variables) or "none"
+            raise ArgumentError(f"variable {name}: the module has {names}")
+        return matches[0]
 
 
-def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Module:
+def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
     """Compile a source to PTX with nvcc's options, and find an entry point.
 
-    Its name is as in the source, with namespaces and the arguments of a template, or as mangled. Raises
-    UnknownKernelError if there is none such, and as `compiled`.
+    Its name is as in the source, with namespaces and template arguments, or as mangled. Raises UnknownKernelError if
+    the entry point does not exist, and as `compile_to_ptx`.
     """
     if source.is_ptx:
-        return Module(source.text, _found(source.text, name))
-    source, options = with_options(source, options)
-    return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
+        return PtxModule(source.text, _find_entry(source.text, name))
+    source, options = apply_include_options(source, options)
+    return _compile_module(
+        source, name, options, arch, tuple(source.find_included_files().values()), build.compiler_identity()
+    )
 
 
-def with_options(source: Source, options: Sequence[str], root: Path | None = None) -> tuple[Source, tuple[str, ...]]:
-    """Let nvcc's `-I` and `-include` name what the repository has: the commit that is measured if no root is given.
+def apply_include_options(
+    source: KernelSource, options: Sequence[str], root: Path | None = None
+) -> tuple[KernelSource, tuple[str, ...]]:
+    """Resolve nvcc's `-I` and `-include` in a repository: by default the measured commit.
 
-    Return the source with these folders and this prelude, and the other options.
+    Return the source with these folders and this prelude, and the remaining options.
     """
-    root = checkout() if root is None else root
+    root = checkout_folder() if root is None else root
     folders, lines = list(source.folders), source.prelude.splitlines()
-    others: list[str] = []
+    remaining: list[str] = []
     words = iter(options)
     for word in words:
-        named = _PLACED.fullmatch(word)
-        path = (named[2] or next(words, "")) if named else ""
-        if named and named[1] == "-I" and (root / path).is_dir():
+        match = _INCLUDE_OPTION.fullmatch(word)
+        path = (match[2] or next(words, "")) if match else ""
+        if match and match[1] == "-I" and (root / path).is_dir():
             folders.append(root / path)
-        elif named and named[1] == "-include" and (root / path).is_file():
+        elif match and match[1] == "-include" and (root / path).is_file():
             lines.append(f'#include "{path}"')
             folders.append(root)
         else:
-            others += [named[1], path] if named else [word]
+            remaining += [match[1], path] if match else [word]
     prelude = "\n".join(dict.fromkeys(lines))
-    return replace(source, folders=tuple(dict.fromkeys(folders)), prelude=prelude), tuple(others)
+    return replace(source, folders=tuple(dict.fromkeys(folders)), prelude=prelude), tuple(remaining)
 
 
-def compiled(source: Source, options: Sequence[str], arch: str, root: Path | None = None, more: str = "") -> str:
-    """Compile CUDA C++, and more behind it, to PTX. Raises as `build.ptx`.
+def compile_to_ptx(
+    source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
+) -> str:
+    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
 
-    The first error, at the user's file, stands before and behind the text: a log has room for a line.
+    The first error, at the user's file, begins and ends the message: a log has room for one line.
     """
     try:
-        return build.ptx(
-            source.code + more,
+        return build.compile_to_ptx(
+            source.code + suffix,
             options,
             arch=arch,
             name=source.name,
             folders=source.folders,
-            included=tuple(source.included().values()),
+            included_texts=tuple(source.find_included_files().values()),
         )
     except CompileError as error:
-        text = str(error).replace(f"{checkout() if root is None else root}/", "")
+        text = str(error).replace(f"{checkout_folder() if root is None else root}/", "")
         text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: source.name, text, flags=re.MULTILINE)
-        first = _ERROR.search(text)
+        first = _COMPILER_ERROR.search(text)
         raise CompileError(f"{first[0]}\n{text}\n{first[0]}" if first else text) from None
 
 
-#: An error of nvcc's or of the host's compiler, at its file and line.
-_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
+#: An error of nvcc or of the host's compiler, at its file and line.
+_COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
 
 
 @lru_cache(maxsize=64)
-def _module(
-    source: Source,
+def _compile_module(
+    source: KernelSource,
     name: str,
     options: tuple[str, ...],
     arch: str,
     _included: tuple[str, ...],
     _compiler: tuple[str, ...],
-) -> Module:
+) -> PtxModule:
     if "<" not in name:
-        text = compiled(source, options, arch)
-        return Module(text, _found(text, name))
+        text = compile_to_ptx(source, options, arch)
+        return PtxModule(text, _find_entry(text, name))
     try:
-        text = compiled(source, options, arch, more=_ADDRESS.format(name))
+        text = compile_to_ptx(source, options, arch, suffix=_ENTRY_DECLARATION.format(name))
     except CompileError as error:
-        if _NAMED not in str(error):
+        if _ENTRY_VARIABLE not in str(error):
             raise
         raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
-    ((_, entry, _),) = _parsed(text).variables[_NAMED].addresses
-    return Module("".join(line for line in text.splitlines(keepends=True) if f" {_NAMED} = " not in line), entry)
+    ((_, entry, _),) = _parse_ptx(text).variables[_ENTRY_VARIABLE].addresses
+    return PtxModule(
+        "".join(line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line), entry
+    )
 
 
-def _parsed(text: str) -> Program:
-    from ptxcount.ptx.parser import parsed  # noqa: PLC0415 -- with all that executes PTX
+def _parse_ptx(text: str) -> Program:
+    from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
 
-    return parsed(text)
+    return parse_cached(text)
 
 
-def _found(text: str, name: str) -> str:
-    from ptxcount.source.names import find_entry  # noqa: PLC0415 -- as `_parsed`
+def _find_entry(text: str, name: str) -> str:
+    from ptxcount.source.names import find_entry  # noqa: PLC0415 -- as `_parse_ptx`
 
     try:
-        found = find_entry(text, name)
+        entry = find_entry(text, name)
     except PtxError as error:
         raise UnknownKernelError(str(error)) from None
-    if found not in _parsed(text).entries:
+    if entry not in _parse_ptx(text).entries:
         raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
-    return found
+    return entry

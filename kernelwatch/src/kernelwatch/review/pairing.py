@@ -94,7 +94,7 @@ def match_points(
 
 def _state(point: Point | None, side: CommitMeasurements, benchmark: str) -> str:
     if point is None:
-        return side.benchmarks[benchmark].absence or "not run"
+        return side.benchmarks[benchmark].absence or "no configuration"
     return _MEASURED if point.value is not None else _FAILED if point.failed else "without a value"
 
 

@@ -1,1 +1,1 @@
-"""Executes the classes of benchmarks: a process a commit, one that measures, numbers that are known taken over."""
+"""Runs the benchmark classes: a process a commit, a process that measures, known numbers reused."""

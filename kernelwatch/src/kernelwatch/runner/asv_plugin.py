@@ -1,7 +1,7 @@
-"""The one seam to asv: `asv run`, `asv continuous` and `asv update` call the runner, where asv is as it needs it.
+"""The one seam to asv: `asv run`, `asv continuous` and `asv update` call the runner if asv is compatible.
 
-asv.conf.json names this module among its plugins. `asv publish` adds the project's pages to its own. With another
-release of asv that lacks something, one line says so, and asv runs the same classes the plain way.
+asv.conf.json names this module among its plugins. `asv publish` adds the project's pages to its own. If another
+release of asv lacks something, one line says so, and asv runs the same classes in its own way.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
 from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
-from ptxcount.cli.ending import importing, scratch_folder
+from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: What the runner calls of asv; the first is replaced -> the parameters that it gives.
-NEEDS = {
+#: Functions and classes of asv that the runner uses -> the parameters that it passes. It replaces the first.
+REQUIRED_PARAMETERS = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.environment:get_environments": "conf env_specifiers",
     "asv.environment:Environment.install_project": "conf repo commit_hash",
@@ -47,28 +47,30 @@ NEEDS = {
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
 
-#: What `asv run` may be asked for that only asv's own way has.
-_PLAIN = ("profile", "set_commit_hash", "durations")
+#: Options of `asv run` that only asv's own way supports.
+_PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:
-    """Called by asv once the plugin is imported."""
-    sys.excepthook = _excepthook
+    """Prepare the environment and replace `Run.run`; asv calls this once the plugin is imported."""
+    sys.excepthook = _print_uncaught_error
     git_environment.set_environment()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.libraries()))
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
-    lacks = [told for where, names in NEEDS.items() if (told := problem(where, names))]
-    if lacks:
-        log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {'; '.join(lacks)}")
+    os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine
+    problems = [
+        problem for where, names in REQUIRED_PARAMETERS.items() if (problem := find_incompatibility(where, names))
+    ]
+    if problems:
+        log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {'; '.join(problems)}")
         return
     if not hasattr(Run.run.__func__, "__wrapped__"):
-        Run.run = classmethod(replaced(Run.run.__func__))
+        Run.run = classmethod(wrap_run(Run.run.__func__))
 
 
-def _excepthook(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
-    """Say an interrupt in a line, which asv lets through, and all else as Python does."""
+def _print_uncaught_error(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
+    """Print a line for an interrupt, which asv does not catch, and any other error as Python does."""
     if issubclass(kind, KeyboardInterrupt):
         print("asv: interrupted", file=sys.stderr)
     else:
@@ -84,8 +86,8 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Add the pages to the site that asv is making."""
-        from kernelwatch.show.site import publisher  # noqa: PLC0415 -- other commands of asv's do without
+        """Add the pages to the site that asv writes."""
+        from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
 
         try:
             publisher.write(conf, repo)
@@ -93,36 +95,36 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
             raise UserError(str(error)) from None
 
 
-def problem(where: str, names: str) -> str:
-    """Return why something of asv's is not as the runner needs it; empty if it is."""
-    module, _, path = where.partition(":")
+def find_incompatibility(location: str, parameters_needed: str) -> str:
+    """Return how a function of asv differs from what the runner needs; empty if it does not."""
+    module, _, path = location.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for each in path.split("."):
-            found = getattr(found, each)
-        taken = inspect.signature(found).parameters
+        target: Any = importlib.import_module(module)
+        for name in path.split("."):
+            target = getattr(target, name)
+        parameters = inspect.signature(target).parameters
     except (ImportError, AttributeError):
-        return f"there is no {where}"
-    lacks = [name for name in names.split() if name not in taken]
-    return f"{where} does not take {', '.join(lacks)}" if lacks else ""
+        return f"there is no {location}"
+    missing = [name for name in parameters_needed.split() if name not in parameters]
+    return f"{location} does not take {', '.join(missing)}" if missing else ""
 
 
-def replaced(plain: Any) -> Any:
-    """Return what stands in the place of asv's own `Run.run`."""
+def wrap_run(asv_run: Any) -> Any:
+    """Return the replacement of asv's own `Run.run`."""
 
-    @functools.wraps(plain)
+    @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the suite, or have asv do so where that alone can."""
-        options = inspect.signature(plain).bind(cls, conf, *args, **kwargs).arguments
-        asked = [f"--{name.replace('_', '-')}" for name in _PLAIN if options.get(name)]
-        given = options.get("env_spec") or ()
-        given = [conf.environment_type, *([given] if isinstance(given, str) else given)]
-        if any("existing" in (each or "") or "same" in (each or "") for each in given):
-            asked.append("an environment that asv has not made")
-        if asked:
-            log.info(f"The plain way, which is slower: {' and '.join(asked)} is asv's own")
-            return plain(cls, conf, *args, **kwargs)
-        with importing("asv"):
+        """Run the suite, or call asv's own `run` for an option that only it supports."""
+        options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
+        plain_reasons = [f"--{name.replace('_', '-')}" for name in _PLAIN_OPTIONS if options.get(name)]
+        environments = options.get("env_spec") or ()
+        environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
+        if any("existing" in (environment or "") or "same" in (environment or "") for environment in environments):
+            plain_reasons.append("an environment that asv has not made")
+        if plain_reasons:
+            log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
+            return asv_run(cls, conf, *args, **kwargs)
+        with interruptible_import("asv"):
             from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
@@ -130,7 +132,7 @@ def replaced(plain: Any) -> Any:
         try:
             run_git(project_root.ROOT, "rev-parse", "--git-dir")
             with scratch_folder("kernelwatch-"):
-                return runner.run(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
+                return runner.run_suite(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
         except GitError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 

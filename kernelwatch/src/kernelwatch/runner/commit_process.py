@@ -1,4 +1,4 @@
-"""The process of a commit, as the run sees it: where its package comes from, what it says, and its end."""
+"""The process of a commit, seen from the run: its package, its messages and its end."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from kernelwatch.runner.protocol import Discovery, Message, Refusal, Task
 from kernelwatch.store import commit_checkout
 from kernelwatch.store.git import GitError
 
-#: Lines of what a process printed that are shown if it breaks off.
-_SHOWN = 5
+#: Number of lines of a failed process's log to show.
+_LOG_LINES = 5
 
-#: Environments in which packages are installed, by their names: the first could not be imported as it is.
-_needed: set[str] = set()
+#: Names of the environments that need an installed package: the unpacked one could not be imported.
+_installed_environments: set[str] = set()
 
 _decoder = msgspec.json.Decoder(Message)
 
 
 class PackageError(Exception):
-    """A commit's package cannot be had or imported; the message says why."""
+    """A commit's package cannot be obtained or imported; the message says why."""
 
 
 class _MissingError(PackageError):
-    """Something is not there that can be imported once the package is installed."""
+    """A module is missing that an installation may provide."""
 
 
 class CommitProcess:
-    """A process, whose standard error goes to a file, that has said which benchmarks there are.
+    """A running process of a commit, with its standard error in a log file, that has sent its discovery.
 
     Raises
     ------
@@ -48,63 +48,65 @@ class CommitProcess:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process, self._log = process, log
-        first = next(self.messages(), None)
-        if isinstance(first, Refusal):
-            raise (_MissingError if first.is_missing else PackageError)(first.text)
-        if not isinstance(first, Discovery):
-            raise PackageError("\n".join(self._printed()[-_SHOWN:]) or "its process broke off")
-        self.discovery = first
+        message = next(self.iter_messages(), None)
+        if isinstance(message, Refusal):
+            raise (_MissingError if message.is_missing else PackageError)(message.text)
+        if not isinstance(message, Discovery):
+            raise PackageError(
+                "\n".join(self._read_log()[-_LOG_LINES:]) or "the commit's process ended without a message"
+            )
+        self.discovery = message
 
-    def ask(self, task: Task) -> None:
-        """Say what is wanted."""
+    def send_task(self, task: Task) -> None:
+        """Send the task and close the process's standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(task) + b"\n")
         self._process.stdin.close()
 
-    def messages(self) -> Iterator[Message]:
-        """Yield what it says, as it comes."""
+    def iter_messages(self) -> Iterator[Message]:
+        """Yield the messages of the process as they arrive."""
         assert self._process.stdout is not None
         return map(_decoder.decode, self._process.stdout)
 
-    def describe(self, place: int) -> None:
-        """Have it write its jobs for the measuring process: those of the commit of this place among several, in turns.
+    def write_jobs(self, place: int) -> None:
+        """Have the process write the jobs of a commit that is measured in turns, by its place among the commits.
 
         Raises
         ------
         PackageError
-            It broke off.
+            The process failed.
         """
-        self.ask(Task(turn=place))
+        self.send_task(Task(turn=place))
         if problem := self.problem:
             raise PackageError(problem)
 
     @property
     def problem(self) -> str:
-        """Why it ended before it was done, by the last line that it printed; empty if it did not."""
+        """The exit code of a failed process and the last line of its log; empty if it succeeded."""
         code = self._process.wait()
-        return f"the commit's process ended with {code}: {(self._printed() or [''])[-1]}" if code else ""
+        return f"the commit's process ended with {code}: {(self._read_log() or [''])[-1]}" if code else ""
 
-    def _printed(self) -> list[str]:
+    def _read_log(self) -> list[str]:
         return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
 
 
 @contextmanager
-def begun(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
-    """Begin the process of a commit, which ends with the block.
+def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
+    """Start the process of a commit, which ends with the block.
 
-    The package is taken from git as it is. If it cannot be imported so, or the environment has requirements of its
-    own, asv installs it into its environment.
+    The package is unpacked from git. asv installs it into its environment if the environment has requirements of its
+    own, or if the unpacked package cannot be imported.
 
     Raises
     ------
     PackageError
-        The package cannot be had, installed or imported.
+        The package cannot be obtained, installed or imported.
     """
-    if environment.name not in _needed and not set(environment.requirements) - {"pip+asv_runner"}:
+    if environment.name not in _installed_environments and not set(environment.requirements) - {"pip+asv_runner"}:
         try:
             with commit_checkout.unpacked(commit, ROOT) as folder:
                 variables = commit_checkout.environment(folder) | environment.env_vars
-                with _process(sys.executable, folder, variables, conf, scratch) as process:
+                with _open_process(sys.executable, folder, variables, conf, scratch) as process:
                     yield process
                     return
         except GitError as error:
@@ -112,29 +114,36 @@ def begun(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) ->
         except _MissingError:
             if not any((ROOT / name).is_file() for name in ("pyproject.toml", "setup.py")):
                 raise
-            _needed.add(environment.name)
+            _installed_environments.add(environment.name)
     try:
         environment.create()
         environment.install_project(conf, repo, commit)
         python = environment.find_executable("python")
     except (ProcessError, OSError) as error:
-        said = getattr(error, "stderr", "") or getattr(error, "stdout", "") or str(error)
-        raise PackageError(f"it cannot be installed: {one_line(said.strip().rpartition(chr(10))[2])}") from None
-    told = {project_root.VARIABLE: str(ROOT), project_root.LIBRARIES: os.pathsep.join(project_root.libraries())}
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | told
-    with _process(python, scratch, variables | environment.env_vars, conf, scratch) as process:
+        output = getattr(error, "stderr", "") or getattr(error, "stdout", "") or str(error)
+        last_line = one_line(output.strip().rpartition("\n")[2])
+        raise PackageError(f"the package cannot be installed: {last_line}") from None
+    project_variables = {
+        project_root.VARIABLE: str(ROOT),
+        project_root.LIBRARIES: os.pathsep.join(project_root.list_libraries()),
+    }
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | project_variables
+    with _open_process(python, scratch, variables | environment.env_vars, conf, scratch) as process:
         yield process
 
 
 @contextmanager
-def _process(
+def _open_process(
     python: str, folder: Path, variables: Mapping[str, str], conf: Any, scratch: Path
 ) -> Iterator[CommitProcess]:
     log = scratch / "commit.log"
-    words = [python, "-m", "kernelwatch.runner.commit_worker", str(Path(conf.benchmark_dir).resolve())]
+    command = [python, "-m", "kernelwatch.runner.commit_worker", str(Path(conf.benchmark_dir).resolve())]
     options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
-    with log.open("wb") as errors, subprocess.Popen(words, cwd=folder, env=variables, stderr=errors, **options) as one:
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(command, cwd=folder, env=variables, stderr=errors, **options) as process,
+    ):
         try:
-            yield CommitProcess(one, log)
+            yield CommitProcess(process, log)
         finally:
-            one.kill()  # what it has forked ends with it
+            process.kill()  # its children end with it

@@ -1,4 +1,4 @@
-"""One commit of a run: what is asked of its process, and what becomes of that in asv's results and in the record."""
+"""One commit of a run: a task for its process, and the outcomes in asv's results and in the run's record."""
 
 from __future__ import annotations
 
@@ -24,171 +24,197 @@ from kernelwatch.error_text import one_line
 from kernelwatch.runner import reuse
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
-from kernelwatch.runner.protocol import Configuration, Difference, Discovery, Line, Step, Task
+from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import rows
 from kernelwatch.store.record import COUNTED
 
-#: Digits of a sample that are kept: finer than the clock's ticks.
+#: Significant digits of a stored sample: finer than the clock's resolution.
 DIGITS = 8
 
-#: The environment variable that has everything measured.
+#: The environment variable that disables the reuse of stored numbers.
 MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
-#: What `asv run` may be told that makes stored numbers useless: other samples, commits in turns.
-_OTHERWISE = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
+#: Options of `asv run` that rule out stored numbers: other samples, or commits in turns.
+_NO_REUSE_OPTIONS = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
 
 
 def may_reuse(options: Mapping[str, Any]) -> bool:
-    """Whether a run may take over numbers, as it was called."""
-    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _OTHERWISE)
+    """Return whether the options and the environment allow a run to reuse stored numbers."""
+    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _NO_REUSE_OPTIONS)
 
 
 @dataclass
-class Commit:
-    """Has a commit's process measure benchmarks of kernels, and adds what became of them to asv's results."""
+class CommitMeasurement:
+    """Measures one commit's benchmarks of kernels in its process, and adds the outcomes to asv's results."""
 
-    #: Asv's, of the commit, and the benchmarks that are wanted.
+    #: Results of asv for the commit, and the selected benchmarks.
     results: Results
     benchmarks: Benchmarks
     #: Class -> all of its benchmarks.
     groups: Mapping[str, list[str]]
-    #: Of `asv run`.
+    #: Options of `asv run`.
     options: Mapping[str, Any]
     #: The machine's folder of results.
     folder: Path
     record: RunRecord
-    #: Whether it is the checkout's: pages show the source lines of today's kernels.
+    #: True for the checkout's own commit: pages show the source lines of today's kernels.
     is_head: bool
 
-    #: Class -> place -> what became of the configuration; class -> seconds that it took.
-    heard: defaultdict[str, dict[int, Configuration]] = field(default_factory=lambda: defaultdict(dict))
+    #: Class -> place -> configuration with its outcome; class -> seconds that it took.
+    configurations: defaultdict[str, dict[int, RunConfiguration]] = field(default_factory=lambda: defaultdict(dict))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
     @cached_property
-    def wanted(self) -> dict[str, list[str]]:
-        """Class -> those of its benchmarks that are wanted."""
-        every = {group: [name for name in names if name in self.benchmarks] for group, names in self.groups.items()}
-        return {group: names for group, names in every.items() if names}
+    def selected_benchmarks(self) -> dict[str, list[str]]:
+        """Class -> its selected benchmarks."""
+        selected = {group: [name for name in names if name in self.benchmarks] for group, names in self.groups.items()}
+        return {group: names for group, names in selected.items() if names}
 
     def measure(self, process: AbstractContextManager[CommitProcess]) -> None:
-        """Measure, and add the results."""
-        task = self._task()
+        """Measure the commit, and add the results."""
+        task = self._make_task()
         for name in task.benchmarks:
-            texts, chosen = rows.texts(self.benchmarks[name]["params"]), self._chosen(name)
-            selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
-            self.record.begin(name, datetime_to_js_timestamp(self.began), selected)
+            texts, selected_places = rows.texts(self.benchmarks[name]["params"]), self._select_places(name)
+            selected_texts = [texts[place] for place in selected_places] if len(selected_places) < len(texts) else []
+            self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
         counts = {group: len(places) for group, places in task.places.items()}
-        progress = Progress(counts, task.rounds, self.wanted, shows_all=bool(self.options.get("show_stderr")))
+        progress = Progress(
+            counts, task.rounds, self.selected_benchmarks, shows_all=bool(self.options.get("show_stderr"))
+        )
         try:
             with process as child:
                 self._refuse_other_axes(child.discovery)
-                child.ask(task)
-                self._listen(child, progress)
-                problem = child.problem or "nothing was heard of it"
+                child.send_task(task)
+                self._process_messages(child, progress)
+                problem = child.problem or "the commit's process sent no outcome for it"
         except PackageError as error:
             problem = str(error)
         for group, places in task.places.items():
-            texts = rows.texts(self.benchmarks[self.wanted[group][0]]["params"])
-            for place in sorted({*places} - self.heard[group].keys()):
+            texts = rows.texts(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
+            for place in sorted({*places} - self.configurations[group].keys()):
                 params = texts[place].replace("'", "")
-                self._hear(Configuration(group=group, place=place, params=params, failed=problem), progress)
-        progress.end()
-        for group, names in self.wanted.items():
+                self._record(RunConfiguration(group=group, place=place, params=params, failed=problem), progress)
+        progress.print_summary()
+        for group, names in self.selected_benchmarks.items():
             for name in names:
-                self._add(name, self.heard[group], self.seconds[group] / len(names))
+                self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
-    def _chosen(self, name: str) -> list[int]:
-        """Return the places of a benchmark that are wanted."""
-        found: list[int] = self.benchmarks.benchmark_selection.get(name) or []
-        return found
+    def _select_places(self, name: str) -> list[int]:
+        """Return the selected places of a benchmark."""
+        places: list[int] = self.benchmarks.benchmark_selection.get(name) or []
+        return places
 
-    def _refuse_other_axes(self, now: Discovery) -> None:
-        """Raise PackageError if a benchmark is another than when the run began: its places would be other launches."""
-        known = {each["name"]: each for each in now.benchmarks}
-        for name, then in self.benchmarks.items():
-            if any(known.get(name, {}).get(key) != then[key] for key in ("params", "version")):
+    def _refuse_other_axes(self, discovery: Discovery) -> None:
+        """Raise PackageError if a benchmark has changed since the run began: its places would be other launches."""
+        current = {benchmark["name"]: benchmark for benchmark in discovery.benchmarks}
+        for name, benchmark in self.benchmarks.items():
+            if any(current.get(name, {}).get(key) != benchmark[key] for key in ("params", "version")):
                 raise PackageError(f"{name} was changed since the run began; run again")
 
-    def _task(self) -> Task:
-        """Return what the commit's process is asked for."""
-        asked = self.options.get("attribute") or {}
-        every, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
-        firsts = {group: self.groups[group][0] for group in self.wanted}
+    def _make_task(self) -> Task:
+        """Return the task for the commit's process."""
+        attributes = self.options.get("attribute") or {}
+        benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
+        first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
         rounds = {
-            group: max(int(asked.get("rounds", every[name].get("rounds", 1))) for name in names)
-            for group, names in self.wanted.items()
+            group: max(int(attributes.get("rounds", benchmarks[name].get("rounds", 1))) for name in names)
+            for group, names in self.selected_benchmarks.items()
         }
         rounds = dict.fromkeys(rounds, 1) if self.options.get("quick") else rounds
-        # A time is always there, which others are about.
-        asked_of = {group: list(dict.fromkeys([firsts[group], *names])) for group, names in self.wanted.items()}
-        known = may_reuse(self.options) and reuse.known(self.folder, self.results.env_name, commit, asked_of, rounds)
-        is_counted = any(group.startswith(f"{COUNTED}.") for group in self.wanted)
+        # The time benchmark of a class is always requested: the others derive from it.
+        requested = {
+            group: list(dict.fromkeys([first_names[group], *names]))
+            for group, names in self.selected_benchmarks.items()
+        }
+        stored = may_reuse(self.options) and reuse.load_reusable(
+            self.folder, self.results.env_name, commit, requested, rounds
+        )
+        is_counted = any(group.startswith(f"{COUNTED}.") for group in self.selected_benchmarks)
         return Task(
-            places={group: sorted(set().union(*map(self._chosen, names))) for group, names in self.wanted.items()},
-            benchmarks=[name for names in self.wanted.values() for name in names],
-            versions={group: every[first]["version"] for group, first in firsts.items()},
+            places={
+                group: sorted(set().union(*map(self._select_places, names)))
+                for group, names in self.selected_benchmarks.items()
+            },
+            benchmarks=[name for names in self.selected_benchmarks.values() for name in names],
+            versions={group: benchmarks[first]["version"] for group, first in first_names.items()},
             rounds=rounds,
-            stored=known or {},
+            stored=stored or {},
             commit=commit,
             lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )
 
-    def _listen(self, child: CommitProcess, progress: Progress) -> None:
-        """Take what the commit's process says."""
-        last = time.monotonic()
-        for message in child.messages():
-            if isinstance(message, Step | Configuration):
+    def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
+        """Handle the messages of the commit's process."""
+        previous = time.monotonic()
+        for message in child.iter_messages():
+            if isinstance(message, RoundStart | RunConfiguration):
                 now = time.monotonic()
-                self.seconds[message.group] += now - last
-                last = now
+                self.seconds[message.group] += now - previous
+                previous = now
             match message:
-                case Step():
-                    progress.begin(message.group, message.place)
-                case Configuration():
-                    self._hear(message, progress)
+                case RoundStart():
+                    progress.begin_rounds(message.group, message.place)
+                case RunConfiguration():
+                    self._record(message, progress)
                 case Difference():
-                    found = "could not be measured"
+                    finding = "cannot be measured"
                     if (ratio := message.ratio) is not None:
-                        found = f"is {ratio:.4f} times the stored number"
-                    what = f"{one_line(message.configuration)}, whose machine code and conditions are the same,"
-                    log.warning(f"everything is measured: {what} {found}")
-                case Line():
+                        finding = f"is {ratio:.4f} times the stored number"
+                    log.warning(
+                        f"no stored number is reused: {one_line(message.configuration)} {finding}, "
+                        "although its machine code and conditions are the same"
+                    )
+                case SourceLine():
                     self.record.source_lines.append(message.line)
 
-    def _hear(self, one: Configuration, progress: Progress) -> None:
-        """Take what became of a configuration."""
-        self.heard[one.group][one.place] = one
-        names = self.wanted[one.group]
-        self.record.heard.append((one, [name for name in names if one.place in self._chosen(name)]))
-        progress.note(one)
+    def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
+        """Record the outcome of a configuration."""
+        _fail_if_not_finite(configuration)
+        self.configurations[configuration.group][configuration.place] = configuration
+        names = self.selected_benchmarks[configuration.group]
+        self.record.configurations.append(
+            (configuration, [name for name in names if configuration.place in self._select_places(name)])
+        )
+        progress.note_configuration(configuration)
 
-    def _add(self, name: str, heard: Mapping[int, Configuration], seconds: float) -> None:
-        """Add a benchmark to asv's results."""
-        benchmark, chosen = self.benchmarks[name], self._chosen(name)
+    def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
+        """Add a benchmark's values to asv's results."""
+        benchmark, places = self.benchmarks[name], self._select_places(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
         samples: list[Any] = [None] * count
-        said = []
-        for place in chosen:
-            one = heard[place]
-            number = one.numbers.get(name)
+        failures = []
+        for place in places:
+            configuration = configurations[place]
+            number = configuration.numbers.get(name)
             if isinstance(number, list):
-                # asv replaces True by the median of the samples.
-                values[place], samples[place] = True, [float(f"{each:.{DIGITS}g}") for each in number]
-            elif not one.skipped:
+                # asv replaces True with the median of the samples.
+                values[place], samples[place] = True, [float(f"{value:.{DIGITS}g}") for value in number]
+            elif not configuration.skipped:
                 values[place] = number
-            if number is None and not one.skipped:
-                said.append(f"For parameters: {one.params}\n{one.failed}")
-        numbers = [None if each is None else 1 for each in samples]
+            if number is None and not configuration.skipped:
+                failures.append(f"For parameters: {configuration.params}\n{configuration.failed}")
+        numbers = [None if sample is None else 1 for sample in samples]
         appends = bool(self.options.get("append_samples"))
         self.results.add_result(
             benchmark,
-            BenchmarkResult(values, samples, numbers, int(bool(said)), "\n\n".join(said), None),
-            selected_idx=chosen,
-            started_at=self.began,
+            BenchmarkResult(values, samples, numbers, int(bool(failures)), "\n\n".join(failures), None),
+            selected_idx=places,
+            started_at=self.started_at,
             duration=round(seconds, 3),
             record_samples=bool(self.options.get("record_samples")) or appends,
             append_samples=appends,
         )
+
+
+def _fail_if_not_finite(configuration: RunConfiguration) -> None:
+    """Turn a number that is not finite into a failure with a reason; JSON has null for it."""
+    for name, number in list(configuration.numbers.items()):
+        samples = number if isinstance(number, list) else [number]
+        if any(sample is None or not math.isfinite(sample) for sample in samples):
+            del configuration.numbers[name]
+            configuration.failed = (
+                configuration.failed or f"{name} yields a number that is not finite; only finite numbers are stored"
+            )

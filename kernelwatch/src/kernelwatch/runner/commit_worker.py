@@ -1,7 +1,7 @@
-"""The process of a commit: it has the commit's package, this checkout's instrument and suite, and tells the run of all.
+"""The process of a commit: it imports the commit's package, and this checkout's instrument and suite.
 
-`python -m kernelwatch.runner.commit_worker BENCHMARKS` says which benchmarks there are, reads a task from standard
-input, and says what became of each configuration that is wanted. It ends with the run, and so does all that it forks.
+`python -m kernelwatch.runner.commit_worker BENCHMARKS` sends the benchmarks that it discovers, reads a task from
+standard input, and sends the outcome of each configuration. It ends with the run, as do the processes that it forks.
 """
 
 from __future__ import annotations
@@ -27,60 +27,60 @@ from kernelwatch.suite import registry
 
 
 def main(folder: str) -> int:
-    """Tell, and do what is asked."""
+    """Send the discovery, then perform the task on standard input; return the exit code."""
     send = Sender(os.dup(sys.stdout.fileno()))
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints is no message
-    warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a run
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text is no message
+    warnings.simplefilter("ignore")  # warnings of nvcc do not concern a run
     try:
-        send(_discovered(folder))
-    except Exception as error:  # noqa: BLE001 -- whatever the project's code raises
-        send(Refusal(_told(error), isinstance(error.__cause__ or error, ImportError)))
+        send(_discover_benchmarks(folder))
+    except Exception as error:  # noqa: BLE001 -- the project's code may raise anything
+        send(Refusal(_format_import_error(error), isinstance(error.__cause__ or error, ImportError)))
         return 1
     line = sys.stdin.buffer.readline()
     if line:
-        _work(msgspec.json.decode(line, type=Task), send)
+        _perform_task(msgspec.json.decode(line, type=Task), send)
     return 0
 
 
-def _discovered(folder: str) -> Discovery:
-    """Find the benchmarks as asv does, and which of them are numbers of one measurement."""
-    groups, found = registry.current().together, io.StringIO()
-    list_benchmarks(folder, found)
-    return Discovery(json.loads(found.getvalue()), groups)
+def _discover_benchmarks(folder: str) -> Discovery:
+    """Discover the benchmarks as asv does, and group those that share a measurement."""
+    groups, output = registry.current_suite().benchmarks_by_class, io.StringIO()
+    list_benchmarks(folder, output)
+    return Discovery(json.loads(output.getvalue()), groups)
 
 
-def _told(error: BaseException) -> str:
-    """Return an error as a line; files of the commit's package by their names in it."""
-    said = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
-    return one_line(said.replace(f"{Path.cwd()}/", ""))
+def _format_import_error(error: BaseException) -> str:
+    """Return an error as a line, with the paths of the commit's files relative to its package."""
+    text = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
+    return one_line(text.replace(f"{Path.cwd()}/", ""))
 
 
-def _work(task: Task, send: Sender) -> None:
-    """Measure; compile and count meanwhile, in a process that is forked before this one has threads."""
-    from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- the suite says first what is wrong with it
+def _perform_task(task: Task, send: Sender) -> None:
+    """Measure; compile and count meanwhile, in a process forked before this one has threads."""
+    from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- the suite reports its own errors first
 
-    beside: list[BaseProcess] = []
+    counting: list[BaseProcess] = []
 
     def count() -> None:
-        os.nice(19)  # some cores are left to who measures and who writes references
+        os.nice(19)  # leave cores to the measurement and to the writers of references
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[len(cores) // 4 :])
         measure_counts.send_all(task, send)
 
     def begin() -> None:
-        beside.append(multiprocessing.get_context("fork").Process(target=count))
-        beside[0].start()
+        counting.append(multiprocessing.get_context("fork").Process(target=count))
+        counting[0].start()
 
-    if task.turn is not None or measure_counts.groups(registry.Kind.TIMED).keys() & task.places.keys():
-        from kernelwatch.runner import measure_times  # noqa: PLC0415 -- who counts and compiles does without
+    if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.places.keys():
+        from kernelwatch.runner import measure_times  # noqa: PLC0415 -- counting and compiling do without it
 
         measure_times.send_all(task, send, os.environ.get(client.ADDRESS), begin)
-    if not beside:
+    if not counting:
         measure_counts.send_all(task, send)
-    for process in beside:
+    for process in counting:
         process.join()
         if process.exitcode:
-            raise RuntimeError(f"what counts and compiles ended with {process.exitcode}")
+            raise RuntimeError(f"the process that counts and compiles ended with {process.exitcode}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The one compiler of a run, by which asv's environments are named, too."""
+"""The one compiler of a run, which is part of the names of asv's environments."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.toolchain import cache, nvcc, releases
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
-#: The parts of asv's matrix; one that has others is of requirements alone.
-_PARTS = {"req", "env", "env_nobuild"}
+#: Keys of asv's matrix; a matrix with other keys holds requirements alone.
+_MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
-def choose(conf: Any) -> None:
-    """Choose the compiler that the environment asks for, try it, and leave it alone in asv's matrix.
+def choose_compiler(conf: Any) -> None:
+    """Choose the compiler that the environment names, try it, and leave it alone in asv's matrix.
 
     Raises
     ------
     UserError
-        It is not there, is no release of CUDA, or compiles nothing.
+        The compiler is missing, is no release of CUDA, or compiles nothing.
     """
-    releases.use()
+    releases.use_requested_release()
     try:
         compiler = nvcc.find_nvcc()
-        # What has compiled once, and is the same, is not tried again.
-        cache.lookup(cache.key("probe", *nvcc.programs(compiler)), lambda: NvccOutput(nvcc.probe(compiler), ""))
+        # A compiler that has compiled once is not tried again until it changes.
+        cache.lookup(
+            cache.make_key("probe", *nvcc.list_program_facts(compiler)),
+            lambda: NvccOutput(nvcc.compile_probe(compiler), ""),
+        )
         os.environ.setdefault("NVCC", str(compiler))
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
-    except (CompileError, OSError) as error:  # reported once, here; else every configuration would be stored as failed
+    except (CompileError, OSError) as error:  # reported once here, not as the failure of every configuration
         raise UserError(str(error)) from None
-    matrix = dict(conf.matrix) if set(conf.matrix) <= _PARTS else {"req": conf.matrix}
-    kind, variable = releases.KEY
+    matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
+    kind, variable = releases.MATRIX_KEY
     others = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}
-    found = releases.found()
-    conf.matrix = {**matrix, kind: others | ({variable: [found]} if found else {})}
+    installed = releases.installed_release()
+    conf.matrix = {**matrix, kind: others | ({variable: [installed]} if installed else {})}

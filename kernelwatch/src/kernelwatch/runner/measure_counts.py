@@ -1,4 +1,4 @@
-"""The counted and compiled numbers of a commit, in the process that has its package."""
+"""Counted and compiled numbers of a commit, in the process that has its package."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from kernelwatch.benchmarks.compiled import cubin
-from kernelwatch.benchmarks.counted import in_groups
+from kernelwatch.benchmarks.compiled import compile_cubin
+from kernelwatch.benchmarks.counted import map_groups
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import skip_reasons
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.protocol import Configuration, Line, Sender, Task
+from kernelwatch.runner.protocol import RunConfiguration, Sender, SourceLine, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
@@ -24,108 +24,125 @@ from kernelwatch.toolchain.build import Cubin
 
 
 def send_all(task: Task, send: Sender) -> None:
-    """Count and compile what is wanted."""
-    compiled(task, send)
-    counted(task, send)
+    """Count and compile the task's configurations."""
+    compile_cubins(task, send)
+    count_launches(task, send)
     if task.lines:
-        classes = {sweep.name for group, sweep in groups(registry.Kind.COUNTED).items() if group in task.places}
-        for line in source_lines.missing(Path(task.lines), classes):
-            send(Line(line))
+        classes = {
+            sweep.name for group, sweep in sweeps_by_class(registry.Kind.COUNTED).items() if group in task.places
+        }
+        for line in source_lines.iter_missing(Path(task.lines), classes):
+            send(SourceLine(line))
 
 
-def groups(kind: registry.Kind) -> dict[str, Sweep]:
+def sweeps_by_class(kind: registry.Kind) -> dict[str, Sweep]:
     """Return the sweep of each class of a kind, in asv's order."""
     return {
         name.rpartition(".")[0]: sweep
-        for name, (one, sweep) in sorted(registry.current().benchmarks.items())
-        if one is kind
+        for name, (benchmark_kind, sweep) in sorted(registry.current_suite().benchmarks.items())
+        if benchmark_kind is kind
     }
 
 
-def configurations(task: Task, kind: registry.Kind) -> list[tuple[Configuration, Launch, Sweep]]:
-    """Return the wanted configurations of a kind, and what each launches."""
-    found = []
-    for group, sweep in groups(kind).items():
+def list_configurations(task: Task, kind: registry.Kind) -> list[tuple[RunConfiguration, Launch, Sweep]]:
+    """Return the task's configurations of a kind, each with its launch and sweep."""
+    configurations = []
+    for group, sweep in sweeps_by_class(kind).items():
         points = list(sweep.points()) if group in task.places else []
         for place in task.places.get(group, ()):
-            one = Configuration(group=group, place=place, params=", ".join(map(str, points[place].values())))
-            found.append((one, sweep.launch(points[place]), sweep))
-    return found
+            configuration = RunConfiguration(
+                group=group, place=place, params=", ".join(map(str, points[place].values()))
+            )
+            configurations.append((configuration, sweep.launch(points[place]), sweep))
+    return configurations
 
 
-def counted(task: Task, send: Sender) -> None:
-    """Count the launches that are wanted, but for those whose numbers are stored."""
-    wanted = configurations(task, registry.Kind.COUNTED)
-    if not wanted:
+def count_launches(task: Task, send: Sender) -> None:
+    """Count the selected launches whose numbers are not stored."""
+    selected = list_configurations(task, registry.Kind.COUNTED)
+    if not selected:
         return
-    launches = {id(one): launch for one, launch, _ in wanted}
-    done: dict[str, CountOutcome] = {}
+    launches = {id(configuration): launch for configuration, launch, _ in selected}
+    outcomes: dict[str, CountOutcome] = {}
 
-    def numbers(one: Configuration) -> dict[str, float]:
-        found = done[str(launches[id(one)])].metrics
-        return {name: found[metric] for name, metric in _metrics(one.group) if metric in found}
+    def numbers(configuration: RunConfiguration) -> dict[str, float]:
+        metrics = outcomes[str(launches[id(configuration)])].metrics
+        return {name: metrics[metric] for name, metric in _metric_names(configuration.group) if metric in metrics}
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
 
-        def measure(checks: Sequence[Check]) -> list[float | None]:
-            done.update(in_groups(pool, transactions.outcomes, [launches[id(check.one)] for check in checks]))
-            return [_ratio(numbers(check.one), check.entry.values) for check in checks]
+        def count_checks(checks: Sequence[Check]) -> list[float | None]:
+            outcomes.update(
+                map_groups(pool, transactions.count_launches, [launches[id(check.configuration)] for check in checks])
+            )
+            return [_worst_ratio(numbers(check.configuration), check.stored.values) for check in checks]
 
-        found = in_groups(pool, transactions.fingerprints, launches.values())
-        for one, launch, _ in wanted:
-            known = found.get(str(launch))
-            one.fingerprint = f"{known}-{task.versions[one.group]}" if known else ""
-        ones = [one for one, _, _ in wanted]
-        for difference in reuse.decide(ones, task, measure):
+        fingerprints = map_groups(pool, transactions.hash_launches, launches.values())
+        for configuration, launch, _ in selected:
+            fingerprint = fingerprints.get(str(launch))
+            configuration.fingerprint = f"{fingerprint}-{task.versions[configuration.group]}" if fingerprint else ""
+        configurations = [configuration for configuration, _, _ in selected]
+        for difference in reuse.reuse_stored(configurations, task, count_checks):
             send(difference)
-        rest = [one for one in ones if not one.numbers]
-        left = (launches[id(one)] for one in rest if str(launches[id(one)]) not in done)
-        done.update(in_groups(pool, transactions.outcomes, left))
-    for one in rest:
-        outcome = done[str(launches[id(one)])]
-        one.skipped = skip_reasons.because(outcome.missing) if outcome.missing else ""
-        one.failed, one.numbers = outcome.failure, numbers(one)
-    for one in ones:
-        send(one)
+        unmeasured = [configuration for configuration in configurations if not configuration.numbers]
+        uncounted = (
+            launches[id(configuration)]
+            for configuration in unmeasured
+            if str(launches[id(configuration)]) not in outcomes
+        )
+        outcomes.update(map_groups(pool, transactions.count_launches, uncounted))
+    for configuration in unmeasured:
+        outcome = outcomes[str(launches[id(configuration)])]
+        configuration.skipped = skip_reasons.format_missing(outcome.missing) if outcome.missing else ""
+        configuration.failed, configuration.numbers = outcome.failure, numbers(configuration)
+    for configuration in configurations:
+        send(configuration)
 
 
-def _metrics(group: str) -> list[tuple[str, str]]:
-    """Return each benchmark of a class, and what its number is called there."""
-    return [(name, name.partition(".track_")[2]) for name in registry.current().together[group]]
+def _metric_names(group: str) -> list[tuple[str, str]]:
+    """Return each benchmark of a class with the name of its metric."""
+    return [(name, name.partition(".track_")[2]) for name in registry.current_suite().benchmarks_by_class[group]]
 
 
-def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | None:
-    """Return the number that differs most over what is stored; 1 if all are equal, None if one is missing."""
-    if not before.keys() <= now.keys():
+def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> float | None:
+    """Return the current number that differs most, over the stored one; 1 if all are equal, None if one is missing."""
+    if not stored.keys() <= current.keys():
         return None
-    ratios = [now[name] / before[name] if before[name] else 1.0 + now[name] for name in before]
+    ratios = [current[name] / stored[name] if stored[name] else 1.0 + current[name] for name in stored]
     return max(ratios, key=lambda ratio: abs(ratio - 1), default=1.0)
 
 
-def compiled(task: Task, send: Sender) -> None:
-    """Compile what is wanted, and read what the compiler reported. All of it then lies in the cache of cubins."""
-    wanted = configurations(task, registry.Kind.COMPILED)
-    if not wanted:
+def compile_cubins(task: Task, send: Sender) -> None:
+    """Compile the selected kernels, and read the compiler's report. All cubins are then in the cache."""
+    selected = list_configurations(task, registry.Kind.COMPILED)
+    if not selected:
         return
-    axes, points = registry.current().compiled.axes, list(registry.current().compiled.points())
-    named = [tuple(map(str, points[one.place].values())) for one, _, _ in wanted]
+    axes, points = registry.current_suite().compiled.axes, list(registry.current_suite().compiled.points())
+    arguments = [tuple(map(str, points[configuration.place].values())) for configuration, _, _ in selected]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        every = list(pool.map(_made, named, chunksize=len(axes["flags"]) * len(axes["arch"])))
-    for (*_, arch), made, (one, launch, _) in zip(named, every, wanted, strict=True):
-        if isinstance(made, NotImplementedError):
-            one.skipped = str(made)
-        elif isinstance(made, Exception):
-            one.failed = f"{type(made).__name__}: {made}"
+        cubins = list(pool.map(_compile_or_error, arguments, chunksize=len(axes["flags"]) * len(axes["arch"])))
+    for (*_, arch), compiled, (configuration, launch, _) in zip(arguments, cubins, selected, strict=True):
+        if isinstance(compiled, NotImplementedError):
+            configuration.skipped = str(compiled)
+        elif isinstance(compiled, Exception):
+            configuration.failed = f"{type(compiled).__name__}: {compiled}"
         else:
-            one.machine_code = (made.sha256, launch.code_name, arch, machine_code.sha256(made.data))
-            one.block = registry.kernel(launch.kernel).fixed(launch.dtype)
-            one.numbers = {name: getattr(made.resources, resource) for name, resource in _metrics(one.group)}
-        send(one)
+            configuration.machine_code = (
+                compiled.sha256,
+                launch.code_name,
+                arch,
+                machine_code.hash_machine_code(compiled.data),
+            )
+            configuration.block = registry.find_kernel(launch.kernel).find_fixed_block(launch.dtype)
+            configuration.numbers = {
+                name: getattr(compiled.resources, resource) for name, resource in _metric_names(configuration.group)
+            }
+        send(configuration)
 
 
-def _made(named: tuple[str, str, str, str]) -> Cubin | Exception:
-    """Return what the compiler made of a configuration, or why there is nothing."""
+def _compile_or_error(arguments: tuple[str, str, str, str]) -> Cubin | Exception:
+    """Return a configuration's cubin, or the error that the compiler raised."""
     try:
-        return cubin(*named)
+        return compile_cubin(*arguments)
     except (NotImplementedError, *ERRORS) as error:
         return error

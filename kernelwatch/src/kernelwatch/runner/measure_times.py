@@ -1,4 +1,4 @@
-"""The times of a commit: the process that has its package describes jobs, and the measuring process takes samples."""
+"""Times of a commit: the process that has its package describes jobs, and the measuring process takes samples."""
 
 from __future__ import annotations
 
@@ -16,195 +16,209 @@ import msgspec
 from kernelwatch.benchmarks import timed
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import build_job, client, device, fingerprint, prebuild
-from kernelwatch.instrument.protocol import Job, Outcome, Ready
-from kernelwatch.instrument.reference_memory import Reference, WrittenAhead
+from kernelwatch.instrument.protocol import Job, JobOutcome, Ready
+from kernelwatch.instrument.reference_memory import Reference, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.measure_counts import configurations, groups
-from kernelwatch.runner.protocol import Configuration, Sender, Step, Task
+from kernelwatch.runner.measure_counts import list_configurations, sweeps_by_class
+from kernelwatch.runner.protocol import RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
 
-#: How often a time is measured that does not agree with what is stored, before that is believed.
+#: Number of measurements of a time that disagrees with the stored one, before the difference is accepted.
 _TRIES = 2
 
-#: How many configurations ahead references are looked for that can be written while the GPU is busy.
-_AHEAD = 60
+#: Number of following configurations whose references may be written while the GPU is busy.
+_LOOK_AHEAD = 60
 
 #: A class and the place of a configuration in it.
-Key = tuple[str, int]
+ConfigurationKey = tuple[str, int]
 
 
-def send_all(task: Task, send: Sender, address: str | None, begin: Callable[[], None] = lambda: None) -> None:
-    """Measure what is wanted, or write its jobs. Call `begin` once everything that is timed is compiled."""
+def send_all(task: Task, send: Sender, address: str | None, start_counting: Callable[[], None] = lambda: None) -> None:
+    """Measure the task's times, or write its jobs. Call `start_counting` once all timed kernels are compiled."""
     if task.turn is not None:
         return write_jobs(str(address), task.turn)
-    wanted = configurations(task, registry.Kind.TIMED)
-    if not wanted:
+    selected = list_configurations(task, registry.Kind.TIMED)
+    if not selected:
         return None
     try:
-        ready = None if address is None else client.ready(address)
+        ready = None if address is None else client.query_device(address)
         if ready is None:
-            device.context()
+            device.process_context()
             raise NotImplementedError("the measuring process cannot use the GPU; its output says why")
     except NotImplementedError as error:
-        for one, _, _ in wanted:
-            one.skipped = str(error)
-            send(one)
+        for configuration, _, _ in selected:
+            configuration.skipped = str(error)
+            send(configuration)
         return None
-    assert address is not None, "somebody is ready"
-    prebuild.for_device()
-    begin()
-    return Times(task, send, address, ready).measure(wanted)
+    assert address is not None, "a measuring process is ready"
+    prebuild.compile_for_device()
+    start_counting()
+    return TimeMeasurement(task, send, address, ready).measure(selected)
 
 
 def write_jobs(address: str, turn: int) -> None:
-    """Write a job a line, of all that is timed, so that the measuring process can take turns with other commits."""
-    prebuild.for_device()
-    if ready := client.ready(address):
+    """Write a job a line, for everything timed, so that the measuring process can take turns with other commits."""
+    prebuild.compile_for_device()
+    if ready := client.query_device(address):
         lines = []
-        for sweep in groups(registry.Kind.TIMED).values():
+        for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
-                with suppress(NotImplementedError):  # what this commit lacks
-                    job = timed.described(sweep, sweep.launch(params)).job(ready)
+                with suppress(NotImplementedError):  # this commit lacks it
+                    job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))
 
 
-class Times:
-    """Measures configurations of a commit, by the measuring process at an address, whose device is ready."""
+class TimeMeasurement:
+    """Measures configurations of a commit through the measuring process at an address, whose device is ready."""
 
     def __init__(self, task: Task, send: Sender, address: str, ready: Ready) -> None:
         self._task, self._send, self._address, self._ready = task, send, address, ready
-        self._launches: dict[Key, tuple[Launch, Sweep]] = {}
-        self._describe = cache(self._described)
-        self._references = WrittenAhead()
-        #: What was measured to see whether stored numbers hold; it stands for a first round.
-        self._checked: dict[Key, Outcome] = {}
-        self._taken: defaultdict[Key, list[Outcome]] = defaultdict(list)
+        self._launches: dict[ConfigurationKey, tuple[Launch, Sweep]] = {}
+        self._cached_description = cache(self._describe_job)
+        self._references = ReferenceWriter()
+        #: Outcomes measured to check stored numbers; each stands for a first round.
+        self._checked_outcomes: dict[ConfigurationKey, JobOutcome] = {}
+        self._outcomes: defaultdict[ConfigurationKey, list[JobOutcome]] = defaultdict(list)
 
-    def measure(self, wanted: Sequence[tuple[Configuration, Launch, Sweep]]) -> None:
-        """Measure configurations, round by round, but for those whose numbers are stored."""
-        ones = [one for one, _, _ in wanted]
-        for one, launch, sweep in wanted:
-            self._launches[_key(one)] = launch, sweep
-            self._identify(one, launch)
-        for difference in reuse.decide(ones, self._task, self._check):
+    def measure(self, selected: Sequence[tuple[RunConfiguration, Launch, Sweep]]) -> None:
+        """Measure the configurations whose numbers are not stored, round by round."""
+        configurations = [configuration for configuration, _, _ in selected]
+        for configuration, launch, sweep in selected:
+            self._launches[_configuration_key(configuration)] = launch, sweep
+            self._identify(configuration, launch)
+        for difference in reuse.reuse_stored(configurations, self._task, self._measure_checks):
             self._send(difference)
-        for one in ones:
-            if one.numbers:
-                self._take_over(one)
-            if one.numbers or one.skipped:
-                self._send(one)
-        left = [one for one in ones if not one.numbers and not one.skipped]
+        for configuration in configurations:
+            if configuration.numbers:
+                self._split_stored(configuration)
+            if configuration.numbers or configuration.skipped:
+                self._send(configuration)
+        remaining = [
+            configuration for configuration in configurations if not configuration.numbers and not configuration.skipped
+        ]
         for number in range(max(self._task.rounds.values())):
-            several = [one for one in left if number < self._task.rounds[one.group]]
-            for place, one in enumerate(several):
-                self._send(Step(one.group, one.place))
-                self._measure_once(one, list(map(_key, several[place + 1 : place + 1 + _AHEAD])))
-                if number + 1 == self._task.rounds[one.group] or one.failed or one.skipped:
-                    self._send(one)
-            left = [one for one in left if not one.failed and not one.skipped]
+            in_round = [configuration for configuration in remaining if number < self._task.rounds[configuration.group]]
+            for place, configuration in enumerate(in_round):
+                self._send(RoundStart(configuration.group, configuration.place))
+                self._measure_once(
+                    configuration, list(map(_configuration_key, in_round[place + 1 : place + 1 + _LOOK_AHEAD]))
+                )
+                if (
+                    number + 1 == self._task.rounds[configuration.group]
+                    or configuration.failed
+                    or configuration.skipped
+                ):
+                    self._send(configuration)
+            remaining = [
+                configuration for configuration in remaining if not configuration.failed and not configuration.skipped
+            ]
 
-    def _identify(self, one: Configuration, launch: Launch) -> None:
-        """Say what a configuration's samples depend on, and why it cannot be measured."""
+    def _identify(self, configuration: RunConfiguration, launch: Launch) -> None:
+        """Set a configuration's fingerprint and machine code, or the reason to skip it."""
         try:
-            job = self._describe(_key(one)).job(self._ready)
+            job = self._cached_description(_configuration_key(configuration)).make_job(self._ready)
         except NotImplementedError as error:
-            one.skipped = str(error)
+            configuration.skipped = str(error)
             return
         except ERRORS:
-            return  # who measures it meets it again
-        says = ""
-        if kernel := registry.current().kernels().get(launch.kernel):
-            one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
-            says = fingerprint.function(kernel.reference) if self._ready.conditions else ""
+            return  # its measurement raises the same error
+        reference_hash = ""
+        if kernel := registry.current_suite().kernels().get(launch.kernel):
+            configuration.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
+            reference_hash = fingerprint.hash_function(kernel.reference) if self._ready.conditions else ""
         if self._ready.conditions:
-            one.fingerprint = fingerprint.job(job, self._ready.conditions, self._task.versions[one.group], says)
+            configuration.fingerprint = fingerprint.hash_job(
+                job, self._ready.conditions, self._task.versions[configuration.group], reference_hash
+            )
 
-    def _described(self, key: Key) -> build_job.Description:
-        """Return a configuration's description, whose job is made once. Raises as `jobs.of`."""
+    def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
+        """Return a configuration's description, whose job is built once. Raises as `build_job`'s."""
         launch, sweep = self._launches[key]
-        found = timed.described(sweep, launch)
-        return build_job.Description(cache(found.job), found.reference)
+        description = timed.describe_job(sweep, launch)
+        return build_job.JobDescription(cache(description.make_job), description.reference)
 
-    def _check(self, checks: Sequence[Check]) -> list[float | None]:
-        """Measure each configuration; return the medians over those of the stored samples, and keep what was taken."""
-        keys = [_key(check.one) for check in checks]
-        return [self._ratio(check, keys[place + 1 :]) for place, check in enumerate(checks)]
+    def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
+        """Measure each configuration; return the medians over those of the stored samples, and keep the outcomes."""
+        keys = [_configuration_key(check.configuration) for check in checks]
+        return [self._measure_ratio(check, keys[place + 1 :]) for place, check in enumerate(checks)]
 
-    def _ratio(self, check: Check, later: Sequence[Key]) -> float | None:
-        key = _key(check.one)
+    def _measure_ratio(self, check: Check, later: Sequence[ConfigurationKey]) -> float | None:
+        key = _configuration_key(check.configuration)
         ratio: float | None = None
         for _ in range(_TRIES):
             try:
-                found = self._checked[key] = self._measured(key, later)
+                outcome = self._checked_outcomes[key] = self._ask_for_outcome(key, later)
             except (NotImplementedError, WrongOutputError, client.MeasuringError):
                 return None
-            ratio = statistics.median(found.samples) / statistics.median(_samples(check.entry.values))
-            if abs(ratio - 1) <= check.entry.threshold:
+            ratio = statistics.median(outcome.samples) / statistics.median(_find_samples(check.stored.values))
+            if abs(ratio - 1) <= check.stored.threshold:
                 break
         return ratio
 
-    def _take_over(self, one: Configuration) -> None:
-        """Leave of stored numbers what is wanted, and split samples as if rounds had taken them."""
-        count = len(_samples(one.numbers))
-        each = -(-count // self._task.rounds[one.group])
-        one.rounds = [min(each, count - first) for first in range(0, count, each)]
-        one.numbers = self._wanted(one.numbers)
+    def _split_stored(self, configuration: RunConfiguration) -> None:
+        """Keep the selected ones of the stored numbers, and split samples as if rounds had taken them."""
+        count = len(_find_samples(configuration.numbers))
+        per_round = -(-count // self._task.rounds[configuration.group])
+        configuration.rounds = [min(per_round, count - first) for first in range(0, count, per_round)]
+        configuration.numbers = self._select_numbers(configuration.numbers)
 
-    def _wanted(self, numbers: dict[str, Any]) -> dict[str, Any]:
+    def _select_numbers(self, numbers: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in numbers.items() if name in self._task.benchmarks}
 
-    def _measure_once(self, one: Configuration, later: Sequence[Key]) -> None:
-        """Measure a configuration once more, and add that to what it says."""
-        key = _key(one)
+    def _measure_once(self, configuration: RunConfiguration, later: Sequence[ConfigurationKey]) -> None:
+        """Measure a configuration once more, and add the samples to its numbers."""
+        key = _configuration_key(configuration)
         try:
-            outcome = self._checked.pop(key, None) or self._measured(key, later)
+            outcome = self._checked_outcomes.pop(key, None) or self._ask_for_outcome(key, later)
         except NotImplementedError as error:
-            one.skipped, one.numbers = str(error), {}
+            configuration.skipped, configuration.numbers = str(error), {}
             return
-        except Exception as error:  # noqa: BLE001 -- whatever it is, this configuration fails and no other
-            one.failed, one.numbers = f"{type(error).__name__}: {error}", {}
+        except Exception as error:  # noqa: BLE001 -- any error fails this configuration alone
+            configuration.failed, configuration.numbers = f"{type(error).__name__}: {error}", {}
             return
-        taken = [*self._taken[key], outcome]
-        self._taken[key] = taken
-        time = registry.time(self._launches[key][1])
-        samples = [sample for each in taken for sample in each.samples]
-        one.numbers = self._wanted({time: samples, registry.control(time): timed.ratios(*taken)})
-        one.rounds.append(len(outcome.samples))
-        one.held_back = list(dict.fromkeys([*one.held_back, *outcome.held_back]))
+        outcomes = [*self._outcomes[key], outcome]
+        self._outcomes[key] = outcomes
+        time = registry.time_benchmark(self._launches[key][1])
+        samples = [sample for outcome in outcomes for sample in outcome.samples]
+        configuration.numbers = self._select_numbers(
+            {time: samples, registry.control_benchmark(time): timed.copy_ratios(*outcomes)}
+        )
+        configuration.rounds.append(len(outcome.samples))
+        configuration.held_back = list(dict.fromkeys([*configuration.held_back, *outcome.held_back]))
 
-    def _measured(self, key: Key, later: Sequence[Key]) -> Outcome:
-        """Have a configuration measured; meanwhile references are written that the next ones are compared with.
+    def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
+        """Measure a configuration; meanwhile, write the references of the following ones.
 
         Raises
         ------
         NotImplementedError, WrongOutputError, MeasuringError
-            As `exchange.ask`.
+            As `client.request_outcome`.
         """
-        what = self._describe(key)
+        description = self._cached_description(key)
 
         def describe(ready: Ready) -> Job:
-            job = what.job(ready)
-            self._references.look_ahead(job.reference, self._later(later, ready))
+            job = description.make_job(ready)
+            self._references.look_ahead(job.reference, self._iter_references(later, ready))
             return job
 
-        return client.ask(self._address, describe, what.reference, self._references.write)
+        return client.request_outcome(self._address, describe, description.reference, self._references.write)
 
-    def _later(self, keys: Sequence[Key], ready: Ready) -> Iterator[tuple[str, Reference]]:
+    def _iter_references(self, keys: Sequence[ConfigurationKey], ready: Ready) -> Iterator[tuple[str, Reference]]:
         for key in keys:
-            with suppress(NotImplementedError, *ERRORS):  # whoever asks for it meets it again
-                what = self._describe(key)
-                yield what.job(ready).reference, what.reference
+            with suppress(NotImplementedError, *ERRORS):  # its own measurement raises the same error
+                description = self._cached_description(key)
+                yield description.make_job(ready).reference, description.reference
 
 
-def _key(one: Configuration) -> Key:
-    return one.group, one.place
+def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
+    return configuration.group, configuration.place
 
 
-def _samples(values: dict[str, list[float]]) -> list[float]:
-    """The samples of a time among its numbers."""
+def _find_samples(values: dict[str, list[float]]) -> list[float]:
+    """Return the samples of a time among its numbers."""
     return next(samples for name, samples in values.items() if ".time_" in name)

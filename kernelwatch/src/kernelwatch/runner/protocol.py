@@ -1,7 +1,7 @@
-"""What a run and the process of a commit tell each other: JSON, a line each.
+"""Messages between a run and the process of a commit: JSON, one a line.
 
-A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. A place is that of a configuration among the
-group's, in asv's order.
+A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. A place is the index of a configuration in
+the group, in asv's order.
 """
 
 from __future__ import annotations
@@ -13,117 +13,117 @@ from typing import Any
 import msgspec
 
 
-class Entry(msgspec.Struct):
-    """What is stored under a fingerprint, and the commit that it was measured at."""
+class StoredNumbers(msgspec.Struct):
+    """Numbers that are stored under a fingerprint, and the commit that was measured."""
 
     commit: str
     #: Benchmark -> its number, or its samples.
     values: dict[str, Any]
     #: Relative difference up to which a time is the same; counted numbers must be equal.
     threshold: float = 0.0
-    #: Of the runs that measured something, the place of the one that measured it, oldest first.
+    #: Index of the run that measured it among the runs that measured anything, oldest first.
     run: int = 0
 
 
-#: What a run knows of earlier ones: group -> fingerprint -> what is stored.
-Entries = dict[str, dict[str, Entry]]
+#: Numbers of earlier runs: group -> fingerprint -> stored numbers.
+StoredByGroup = dict[str, dict[str, StoredNumbers]]
 
 
 class Task(msgspec.Struct):
-    """What is asked of the commit's process."""
+    """A request to the commit's process."""
 
-    #: Group -> the places that are wanted.
+    #: Group -> the selected places.
     places: dict[str, list[int]] = {}
-    #: The benchmarks that are wanted.
+    #: Names of the selected benchmarks.
     benchmarks: list[str] = []
-    #: Group -> the version of its benchmarks, and how often a time is measured.
+    #: Group -> the version of its benchmarks; group -> the rounds of a time.
     versions: dict[str, str] = {}
     rounds: dict[str, int] = {}
-    #: What earlier runs measured, and the commit that is measured: numbers that are its own are not called reused.
-    stored: Entries = {}
+    #: Numbers of earlier runs, and the measured commit: numbers of its own are not called reused.
+    stored: StoredByGroup = {}
     commit: str = ""
-    #: The machine's folder, with the source lines that are known; none are counted without it.
+    #: The machine's folder, with the source lines that are stored; empty to count none.
     lines: str = ""
-    #: The commit's place among those that are measured in turns, if nothing is wanted but the jobs of what is timed.
+    #: Place of the commit among those that are measured in turns, if only the jobs of its times are requested.
     turn: int | None = None
 
 
 class Discovery(msgspec.Struct, tag=True):
-    """The benchmarks that the commit's process has found."""
+    """The benchmarks that the commit's process discovered."""
 
-    #: As of asv's `benchmarks.json`.
+    #: Entries of asv's `benchmarks.json`.
     benchmarks: list[dict[str, Any]]
-    #: Group -> the benchmarks whose numbers one measurement gives: a time comes first.
+    #: Group -> the benchmarks that share one measurement, a time first.
     groups: dict[str, list[str]]
 
 
 class Refusal(msgspec.Struct, tag=True):
-    """Why the commit's package or the suite cannot be imported, and whether something was not found."""
+    """An import error of the commit's package or the suite; `is_missing` if a module was not found."""
 
     text: str
     is_missing: bool
 
 
-class Step(msgspec.Struct, tag=True):
-    """A round of a configuration begins."""
+class RoundStart(msgspec.Struct, tag=True):
+    """The start of a round of a configuration."""
 
     group: str
     place: int
 
 
-class Configuration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
-    """What became of a configuration: its numbers, or why there are none."""
+class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
+    """A configuration of a run, with its numbers or the reason that it has none."""
 
     group: str
     place: int
-    #: Its parameters, as reports print them.
+    #: Parameters, as reports print them.
     params: str
-    #: Of all that its numbers depend on; empty if that is not known, and they are never reused.
+    #: Hash of everything that the numbers depend on; empty if it is not known, and they are never reused.
     fingerprint: str = ""
-    #: SHA-256, launch and architecture; also the SHA-256 of the machine code alone, where that was looked at.
+    #: SHA-256, launch and architecture; also the SHA-256 of the machine code alone, where it was computed.
     machine_code: tuple[str, ...] = ()
-    #: Threads of a block and its bytes of dynamic shared memory, of what was compiled; None where a launch decides.
+    #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch.
     block: tuple[int, int] | None = None
-    #: The commit whose numbers it has; empty if it was measured.
+    #: Commit whose numbers it reuses; empty if it was measured.
     reused: str = ""
-    #: Why it could not be measured, and what went wrong.
+    #: Reason that it could not be measured; error that it failed with.
     skipped: str = ""
     failed: str = ""
     #: Benchmark -> a number, or samples.
     numbers: dict[str, Any] = {}
-    #: Of a time: the samples that each round took.
+    #: Number of samples of each round of a time.
     rounds: list[int] = []
-    #: Why the GPU did not run as fast as it might.
+    #: Reasons why the GPU ran below its full clocks.
     held_back: list[str] = []
 
 
 class Difference(msgspec.Struct, tag=True):
-    """A number that could be reused, and is not what is stored: so nothing is reused of its kind."""
+    """A measured number that differs from the stored one, so that no number of its kind is reused."""
 
     configuration: str
-    #: What was measured over what is stored; None if it could not be measured.
+    #: Measured over stored number; None if it could not be measured.
     ratio: float | None
 
 
-class Line(msgspec.Struct, tag=True):
-    """What a run records of a kernel's source lines."""
+class SourceLine(msgspec.Struct, tag=True):
+    """A record of a kernel's source lines."""
 
     line: dict[str, Any]
 
 
-Message = Discovery | Refusal | Step | Configuration | Difference | Line
+Message = Discovery | Refusal | RoundStart | RunConfiguration | Difference | SourceLine
 
 
 class Sender:
-    """Writes messages to a file descriptor, from this process and from those that it forks."""
+    """Writes messages to a file descriptor, from this process and from its forks."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._writing = multiprocessing.get_context("fork").Lock()
+        self._lock = multiprocessing.get_context("fork").Lock()
 
     def __call__(self, message: Message) -> None:
-        """Write a message, whole."""
+        """Write a whole message."""
         line = memoryview(msgspec.json.encode(message) + b"\n")
-        with self._writing:
+        with self._lock:
             while line:
                 line = line[os.write(self._descriptor, line) :]

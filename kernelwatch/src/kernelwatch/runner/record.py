@@ -1,4 +1,4 @@
-"""The lines of a run's records at one commit: its facts, the machine code, and whose the numbers are."""
+"""Records of a run at one commit: its facts, the machine code, and the origin of each number."""
 
 from __future__ import annotations
 
@@ -14,126 +14,136 @@ from msgspec import to_builtins
 from kernelwatch.error_text import first_error, one_line
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
-from kernelwatch.runner.protocol import Configuration
+from kernelwatch.runner.protocol import RunConfiguration
 from kernelwatch.store import models, record
 from kernelwatch.toolchain import nvcc, releases
 
 
 class RunRecord:
-    """Collects the facts of a run at a commit, from its making to `lines`.
+    """Collects the facts of a run at a commit, from its construction to `collect_lines`.
 
     Parameters
     ----------
     commit : str
         The commit's hash.
     facts : mapping of str to object, optional
-        More facts of the machine, by name; they may come in later.
+        More facts of the machine, by name; it may be filled later.
     """
 
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
-        self._before, self._facts = machine.volatile(), {} if facts is None else facts
+        self._facts_at_start, self._facts = machine.volatile_facts(), {} if facts is None else facts
         self._commit = commit
-        self._run = models.Run(run=uuid.uuid4().hex, started=_moment(), commits=[commit], began={commit: {}})
-        #: What became of each configuration, and the benchmarks of its class that were measured.
-        self.heard: list[tuple[Configuration, Sequence[str]]] = []
-        #: What each source line of a kernel costs.
+        self._run = models.Run(run=uuid.uuid4().hex, started=_utc_now(), commits=[commit], began={commit: {}})
+        #: Each configuration, and the benchmarks of its class that were measured.
+        self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
+        #: Costs of the source lines of kernels.
         self.source_lines: list[dict[str, Any]] = []
 
-    def begin(self, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
-        """Record that a benchmark is measured, and its configurations if not all were selected.
+    def begin_benchmark(self, benchmark: str, started_ms: int, selected: Sequence[str] = ()) -> None:
+        """Record that a benchmark is measured, and its configurations if only some are selected.
 
-        Its stored numbers are recognised by when asv began with it, in milliseconds.
+        `started_ms` is asv's start time in milliseconds; it identifies the stored numbers.
         """
-        self._run.began[self._commit][benchmark] = began
+        self._run.began[self._commit][benchmark] = started_ms
         self._run.selected[benchmark] = list(selected)
 
-    def lines(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the lines of each record, by what the names of its files end in."""
-        self._finish()
-        compiler = releases.version(self._run.nvcc)
+    def collect_lines(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the lines of each record, by the suffix of its files."""
+        self._complete_run()
+        compiler = releases.parse_version(self._run.nvcc)
         return {
-            record.FILE: _written([self._run]),
-            record.CUBINS_FILE: _written(self._cubins(compiler)),
-            record.FINGERPRINTS_FILE: _written(self._fingerprints(compiler)),
+            record.FILE: _make_json_lines([self._run]),
+            record.CUBINS_FILE: _make_json_lines(self._cubin_records(compiler)),
+            record.FINGERPRINTS_FILE: _make_json_lines(self._fingerprint_records(compiler)),
             record.LINES_FILE: self.source_lines,
         }
 
-    def _finish(self) -> None:
+    def _complete_run(self) -> None:
         """Complete the facts of the run."""
-        run, device = self._run, machine.gpu()
+        run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
-        run.ended, run.nvcc, run.host = _moment(), _nvcc(), dict(machine.host())
+        run.ended, run.nvcc, run.host = _utc_now(), _nvcc_release_line(), dict(machine.host_facts())
         run.asv, run.asv_runner = version("asv"), version("asv_runner")
-        run.before, run.after = {**self._before, **self._facts}, dict(machine.volatile())
-        each = sorted(
-            ((name, one) for one, names in self.heard for name in names), key=lambda pair: (pair[0], pair[1].params)
+        run.before, run.after = {**self._facts_at_start, **self._facts}, dict(machine.volatile_facts())
+        measured = sorted(
+            ((name, configuration) for configuration, names in self.configurations for name in names),
+            key=lambda pair: (pair[0], pair[1].params),
         )
         run.held_back = [
-            models.Held(commit=self._commit, configuration=f"{name}({one.params})", reasons=one.held_back)
-            for name, one in each
-            if one.held_back
+            models.Held(
+                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.held_back
+            )
+            for name, configuration in measured
+            if configuration.held_back
         ]
-        run.skipped = self._counted((name, one.skipped) for name, one in each)
-        run.failed = self._counted(
-            (name, first_error(one.failed).encode("ascii", "replace").decode()) for name, one in each
+        run.skipped = self._count_reasons((name, configuration.skipped) for name, configuration in measured)
+        run.failed = self._count_reasons(
+            (name, first_error(configuration.failed).encode("ascii", "replace").decode())
+            for name, configuration in measured
         )
-        taken: dict[str, dict[str, list[str]]] = {}
-        for name, one in each:
-            if ".time_" in name and isinstance(one.numbers.get(name), list):
-                taken.setdefault(name, {}).setdefault(" ".join(map(str, one.rounds)), []).append(one.params)
-        for known in taken.values():
-            known[max(known, key=lambda text: len(known[text]))] = []  # none stands for all others
-        run.processes = {self._commit: taken} if taken else {}
-        if not any(run.selected.values()):  # of a run of all configurations nothing is said
+        process_counts: dict[str, dict[str, list[str]]] = {}
+        for name, configuration in measured:
+            if ".time_" in name and isinstance(configuration.numbers.get(name), list):
+                process_counts.setdefault(name, {}).setdefault(" ".join(map(str, configuration.rounds)), []).append(
+                    configuration.params
+                )
+        for by_rounds in process_counts.values():
+            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list stands for all others
+        run.processes = {self._commit: process_counts} if process_counts else {}
+        if not any(run.selected.values()):  # an empty table stands for all configurations
             run.selected = {}
 
-    def _counted(self, reasons: Iterable[tuple[str, str]]) -> list[models.Skip]:
-        """Return each reason of a benchmark, and of how many configurations it is one."""
-        counted = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
+    def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.Skip]:
+        """Return each reason of a benchmark, with its number of configurations."""
+        counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.Skip(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
-            for (benchmark, reason), count in sorted(counted.items())
+            for (benchmark, reason), count in sorted(counts.items())
         ]
 
-    def _cubins(self, compiler: str | None) -> list[models.Cubins]:
+    def _cubin_records(self, compiler: str | None) -> list[models.Cubins]:
         """Return the hashes of machine code, a line an architecture."""
-        found: dict[str, models.Cubins] = {}
-        for one in (one for one, _ in self.heard if one.machine_code):
-            sha256, launch, arch, *code = one.machine_code
-            line = found.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
+        by_arch: dict[str, models.Cubins] = {}
+        for configuration in (configuration for configuration, _ in self.configurations if configuration.machine_code):
+            sha256, launch, arch, *code = configuration.machine_code
+            line = by_arch.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
             line.cubins[launch] = sha256
             line.code |= dict.fromkeys([launch], *code) if code else {}
-            if one.block:
-                line.blocks[" ".join(launch.split()[:2])] = one.block
-        return [found[arch] for arch in sorted(found)]
+            if configuration.block:
+                line.blocks[" ".join(launch.split()[:2])] = configuration.block
+        return [by_arch[arch] for arch in sorted(by_arch)]
 
-    def _fingerprints(self, compiler: str | None) -> list[models.Fingerprints]:
-        """Return which configurations were measured, by fingerprint, and whose numbers the rest has."""
+    def _fingerprint_records(self, compiler: str | None) -> list[models.Fingerprints]:
+        """Return the fingerprints of measured configurations, and the origin of the reused ones."""
         measured: dict[str, dict[str, str]] = {}
         reused: dict[str, dict[str, list[str]]] = {}
-        for one, _ in self.heard:
-            if one.reused:
-                reused.setdefault(one.group, {}).setdefault(one.reused, []).append(one.params)
-            elif one.fingerprint and not one.held_back:  # what a slow GPU took is not taken over
-                measured.setdefault(one.group, {})[one.params] = one.fingerprint
-        same: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
-        line = models.Fingerprints(commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **same)
+        for configuration, _ in self.configurations:
+            if configuration.reused:
+                reused.setdefault(configuration.group, {}).setdefault(configuration.reused, []).append(
+                    configuration.params
+                )
+            elif configuration.fingerprint and not configuration.held_back:  # times of a throttled GPU are not reused
+                measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
+        run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
+        line = models.Fingerprints(
+            commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **run_fields
+        )
         return [line] if measured or reused else []
 
 
-def _written(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
+def _make_json_lines(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
     return [to_builtins(line, order="deterministic") for line in lines]
 
 
-def _moment() -> str:
+def _utc_now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _nvcc() -> str | None:
-    """The compiler's own version line."""
+def _nvcc_release_line() -> str | None:
+    """Return the version line that nvcc prints; None without nvcc."""
     try:
-        text = nvcc.version(nvcc.find_nvcc())
+        text = nvcc.version_text(nvcc.find_nvcc())
     except ERRORS:
         return None
     return next((line for line in text.splitlines() if "release" in line), text.strip())

@@ -1,11 +1,12 @@
-"""Which numbers of earlier commits are taken over: those whose fingerprints are the same, if a sample of them holds.
+"""Reuse of earlier commits' numbers: equal fingerprints, confirmed by a measured share.
 
-A share of what could be reused is measured all the same: the standing comparison of equals with equals. If one of these
+A share of the reusable configurations is measured again: a permanent comparison of equals with equals. If one of them
 differs, nothing is reused.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -13,118 +14,128 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelwatch.runner.protocol import Configuration, Difference, Entries, Entry, Task
+from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredByGroup, StoredNumbers, Task
 from kernelwatch.store import reading, record, rows
 from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default
 
-#: Of a class's numbers that could be reused, the share that is measured all the same. A run takes those that were
-#: measured longest ago: each is measured again within 1 / SHARE runs.
+#: Share of a class's reusable numbers that is measured again. A run takes those that were measured longest ago: each
+#: number is measured again within 1 / SHARE runs.
 SHARE = 0.02
 
 
-def known(
+def load_reusable(
     folder: Path, environment: str, commit: str, groups: Mapping[str, Sequence[str]], rounds: Mapping[str, int]
-) -> Entries:
-    """Return what a machine measured at other commits, and the counted numbers of this one, the newest last.
+) -> StoredByGroup:
+    """Return a machine's numbers of other commits, and the counted numbers of this one, the newest last.
 
-    The times of a commit that is measured again are measured.
+    A commit that is measured again has its times measured again.
 
     Parameters
     ----------
     folder : Path
-        The machine's.
+        Folder of the machine's results.
     environment, commit : str
-        The name of asv's environment, and the commit that is measured.
+        Name of asv's environment, and the commit to measure.
     groups : mapping
-        Class -> those of its benchmarks that this run has; a time is always there, which others are about.
+        Class -> its benchmarks in this run; the time, from which others derive, is always among them.
     rounds : mapping
-        Class -> how many rounds this run would measure.
+        Class -> number of rounds that this run would measure.
     """
 
     @cache
-    def document(commit: str) -> Document | None:
-        found = reading.documents(folder, commit)
-        return next((each for each in found if (each.commit_hash, each.env_name) == (commit, environment)), None)
+    def load_document(commit: str) -> Document | None:
+        for load_document in reading.documents(folder, commit):
+            if (load_document.commit_hash, load_document.env_name) == (commit, environment):
+                return load_document
+        return None
 
     @cache
-    def numbers(commit: str, benchmark: str) -> dict[str, Any]:
-        """Numbers by parameters: samples where they are kept, and nothing that is no number."""
-        found = document(commit)
-        each = rows.each(found.row(benchmark)) if found and benchmark in found.results else ()
-        numbers = {", ".join(params): samples or value for params, value, samples in each}
-        return {params: value for params, value in numbers.items() if value is not None and value == value}
+    def load_numbers(commit: str, benchmark: str) -> dict[str, Any]:
+        """Return numbers by parameters: samples where they are stored; missing and NaN values are omitted."""
+        document = load_document(commit)
+        stored_rows = rows.each(document.row(benchmark)) if document and benchmark in document.results else ()
+        by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
+        return {params: value for params, value in by_params.items() if value is not None and value == value}
 
     runs = {run["run"]: run for run in record.read(folder.parent, folder.name) if "run" in run}
-    entries: Entries = {group: {} for group in groups}
+    entries: StoredByGroup = {group: {} for group in groups}
     lines = record.read(folder.parent, folder.name, record.FINGERPRINTS_FILE)
     for place, line in reversed(list(enumerate(lines))):
         run, origin = runs.get(line.get("run"), {}), line["commit"]
         for group in groups.keys() & line["fingerprints"].keys():
-            names, first = groups[group], groups[group][0]
-            new = {each: params for params, each in line["fingerprints"][group].items() if each not in entries[group]}
-            is_timed = ".time_" in first
-            if not new or (is_timed and numbers(commit, first)):
+            benchmarks, first_benchmark = groups[group], groups[group][0]
+            new_fingerprints = {
+                fingerprint: params
+                for params, fingerprint in line["fingerprints"][group].items()
+                if fingerprint not in entries[group]
+            }
+            is_timed = ".time_" in first_benchmark
+            if not new_fingerprints or (is_timed and load_numbers(commit, first_benchmark)):
                 continue
-            source = document(origin)
-            row = source and source.results.get(first)
-            if not row or row.started_at != run.get("began", {}).get(origin, {}).get(first):
+            source = load_document(origin)
+            row = source and source.results.get(first_benchmark)
+            if not row or row.started_at != run.get("began", {}).get(origin, {}).get(first_benchmark):
                 continue  # a later run has replaced the numbers
-            for fingerprint, params in new.items():
-                found = Entry(origin, {name: numbers(origin, name).get(params) for name in names}, run=place)
-                if None in found.values.values():
+            for fingerprint, params in new_fingerprints.items():
+                values = {name: load_numbers(origin, name).get(params) for name in benchmarks}
+                stored = StoredNumbers(origin, values, run=place)
+                if None in stored.values.values():
                     continue
-                if not is_timed or _is_alike(found, run, first, params, rounds[group]):
-                    entries[group][fingerprint] = found
+                if not is_timed or _is_comparable(stored, run, first_benchmark, params, rounds[group]):
+                    entries[group][fingerprint] = stored
     return entries
 
 
-def _is_alike(entry: Entry, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
-    """Whether a stored time has samples of as many rounds; if so, say how far a new one may lie from it."""
-    samples = entry.values[time]
+def _is_comparable(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
+    """Return whether a stored time has samples of as many rounds; if so, set the threshold of a new one."""
+    samples = stored.values[time]
     if not isinstance(samples, list):
         return False
-    # One process against the two that are stored: they differ by more than two against two, which thresholds are for.
-    entry.threshold = default(statistics.median(samples))
-    return len(record.counts(run, entry.commit, time, params, len(samples))) == rounds
+    # One process against the two stored ones differs by more than two against two, which thresholds are for.
+    stored.threshold = default(statistics.median(samples))
+    return len(record.counts(run, stored.commit, time, params, len(samples))) == rounds
 
 
 class Check(NamedTuple):
-    """A configuration to measure although its number is stored."""
+    """A configuration that is measured although its numbers are stored."""
 
-    one: Configuration
-    entry: Entry
+    configuration: RunConfiguration
+    stored: StoredNumbers
 
 
-def decide(
-    ones: Sequence[Configuration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
+def reuse_stored(
+    configurations: Sequence[RunConfiguration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
 ) -> list[Difference]:
-    """Give configurations their stored numbers, if those that are measured all the same agree; return what does not.
+    """Give configurations their stored numbers if the measured share agrees; return the differences.
 
-    The configurations are changed in place. `measure` returns of each what it is now over what is stored, None if it
+    The configurations are changed in place. `measure` returns each current number over the stored one, None if it
     cannot be measured.
     """
-    known: dict[str, list[Check]] = {}
-    for one in ones:
-        if entry := task.stored.get(one.group, {}).get(one.fingerprint):
-            known.setdefault(one.group, []).append(Check(one, entry))
-    checks = [check for group in known.values() for check in chosen(group)]
+    reusable: dict[str, list[Check]] = {}
+    for configuration in configurations:
+        if stored := task.stored.get(configuration.group, {}).get(configuration.fingerprint):
+            reusable.setdefault(configuration.group, []).append(Check(configuration, stored))
+    checks = [check for group in reusable.values() for check in choose_checks(group)]
     differences = [
-        Difference(f"{one.group}({one.params})", ratio)
-        for (one, entry), ratio in zip(checks, measure(checks), strict=True)
-        if ratio is None or abs(ratio - 1) > entry.threshold
+        Difference(f"{configuration.group}({configuration.params})", ratio)
+        for (configuration, stored), ratio in zip(checks, measure(checks), strict=True)
+        if ratio is None or abs(ratio - 1) > stored.threshold
     ]
     if not differences:
-        measured = {id(check.one) for check in checks}
-        for one, entry in (check for group in known.values() for check in group if id(check.one) not in measured):
-            one.reused = entry.commit if entry.commit != task.commit else ""
-            one.numbers = entry.values
+        measured_ids = {id(check.configuration) for check in checks}
+        for configuration, stored in itertools.chain.from_iterable(reusable.values()):
+            if id(configuration) in measured_ids:
+                continue
+            configuration.reused = stored.commit if stored.commit != task.commit else ""
+            configuration.numbers = stored.values
     return differences
 
 
-def chosen(checks: Sequence[Check]) -> list[Check]:
-    """Return a share of the configurations of a class, rounded up: those that were measured longest ago, side by side.
+def choose_checks(checks: Sequence[Check]) -> list[Check]:
+    """Return a class's share of configurations to measure, rounded up: those that were measured longest ago.
 
-    Neighbours have references and buffers in common, so that they take less time than others.
+    Neighbours share references and buffers, so they take less time than others.
     """
-    return sorted(checks, key=lambda check: (check.entry.run, check.one.place))[: math.ceil(SHARE * len(checks))]
+    oldest_first = sorted(checks, key=lambda check: (check.stored.run, check.configuration.place))
+    return oldest_first[: math.ceil(SHARE * len(checks))]

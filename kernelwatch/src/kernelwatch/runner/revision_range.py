@@ -1,4 +1,4 @@
-"""Which commits a run measures: what a person has typed, read as asv reads it."""
+"""The commits of a run: the range that a person typed, read as asv reads it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from asv.repo import NoSuchNameError
 from kernelwatch.store import reading, rows
 
 
-def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
+def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
     """Return the hashes of the commits of a range, as `asv run` takes one.
 
     Raises
     ------
     UserError
-        There is no such range, branch or file, or no commit in it.
+        The range, branch or file does not exist, or it holds no commit.
     """
-    asked: Any = options.get("range_spec")
-    existing = _existing(results) if asked in ("NEW", "EXISTING") else []
-    named: dict[str | None, Callable[[], list[str]]] = {
+    range_spec: Any = options.get("range_spec")
+    existing = _list_measured_commits(results) if range_spec in ("NEW", "EXISTING") else []
+    named_ranges: dict[str | None, Callable[[], list[str]]] = {
         None: lambda: list({repo.get_hash_from_name(branch) for branch in conf.branches}),
         "HEAD": lambda: [repo.get_hash_from_name("HEAD")],
         "TAGS": lambda: list(repo.get_tags().values())[::-1],
@@ -34,55 +34,55 @@ def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) ->
         "EXISTING": lambda: existing,
     }
     try:
-        if isinstance(asked, list):
-            found = asked
-        elif asked in named:
-            found = named[asked]()
-        elif asked.startswith("HASHFILE:"):
-            found = _of_file(repo, asked.removeprefix("HASHFILE:"))
+        if isinstance(range_spec, list):
+            commits = range_spec
+        elif range_spec in named_ranges:
+            commits = named_ranges[range_spec]()
+        elif range_spec.startswith("HASHFILE:"):
+            commits = _read_hash_file(repo, range_spec.removeprefix("HASHFILE:"))
         else:
-            found = repo.get_hashes_from_range(asked)
+            commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
         raise util.UserError(f"Unknown branch {error} in configuration") from None
     if options.get("date_period") is not None:
-        found = repo.filter_date_period(found, options["date_period"], existing if asked == "NEW" else None)
+        commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:
-        found = util.pick_n(found, options["steps"])
-    if not found:
+        commits = util.pick_n(commits, options["steps"])
+    if not commits:
         raise util.UserError("No commit hashes selected")
-    return found
+    return commits
 
 
-def _existing(results: Path) -> list[str]:
-    return sorted({each.commit_hash for path in results.glob("*") for each in reading.documents(path)})
+def _list_measured_commits(results: Path) -> list[str]:
+    return sorted({document.commit_hash for path in results.glob("*") for document in reading.documents(path)})
 
 
-def _of_file(repo: Any, name: str) -> list[str]:
+def _read_hash_file(repo: Any, name: str) -> list[str]:
     if name != "-" and not Path(name).is_file():
         raise util.UserError(f'Requested commit hash file "{name}" is not a file')
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    found = []
+    commits = []
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
-            found.append(repo.get_hash_from_name(line))
+            commits.append(repo.get_hash_from_name(line))
         except NoSuchNameError:
             log.warning(f"Unknown commit hash {line} in input file")
-    return found
+    return commits
 
 
-def left_out(
+def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str] | None:
-    """Return the benchmarks that a commit has, where a run is to skip these; None if it is to skip the commit."""
-    found: set[str] = set()
-    for each in reading.documents(results / machine, commit):
-        if each.commit_hash == commit and options.get("skip_existing_commits"):
+    """Return the benchmarks of a commit that the options skip; None if they skip the whole commit."""
+    skipped: set[str] = set()
+    for document in reading.documents(results / machine, commit):
+        if document.commit_hash == commit and options.get("skip_existing_commits"):
             return None
-        for name in benchmarks if (each.commit_hash, each.env_name) == (commit, environment) else ():
-            row = each.results.get(name)
+        for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
+            row = document.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:
-                values = rows.on(each.row(name), benchmarks[name]["params"])["result"]
+                values = rows.on(document.row(name), benchmarks[name]["params"])["result"]
                 has_failed = values is None or None in values
                 if options.get("skip_failed" if has_failed else "skip_successful"):
-                    found.add(name)
-    return found
+                    skipped.add(name)
+    return skipped

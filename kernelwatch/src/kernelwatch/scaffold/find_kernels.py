@@ -15,11 +15,11 @@ from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
 from kernelwatch.kernel import sources
 from kernelwatch.scaffold.inclusions import Inclusions
 from kernelwatch.store import git
-from ptxcount.ptx.parser import parsed
+from ptxcount.ptx.parser import parse_cached
 from ptxcount.source.compile_advice import advise
-from ptxcount.source.declarations import Declaration, declarations
-from ptxcount.source.names import cpp_name, demangled, find_entry, parameter_types
-from ptxcount.source.nvcc import stop
+from ptxcount.source.declarations import Declaration, find_declarations
+from ptxcount.source.names import cpp_name, demangle, find_entry, parameter_types
+from ptxcount.source.nvcc import stop_all
 from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")
@@ -90,7 +90,7 @@ def kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> tuple[
         try:
             every = [one for some in made for one in some]
         except BaseException:  # nobody waits for what is being compiled
-            stop()
+            stop_all()
             raise
     return [one for one in every if isinstance(one, Found)], [one for one in every if isinstance(one, str)]
 
@@ -112,7 +112,7 @@ def _of_python(file: str, text: str) -> Iterator[Unit | str]:
     assigned = [each for each in tree.body if isinstance(each, ast.Assign)]
     names = {id(each.value): one.id for each in assigned for one in each.targets if isinstance(one, ast.Name)}
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.Constant)):
-        named = ", ".join(each.name for each in declarations(str(node.value)))
+        named = ", ".join(each.name for each in find_declarations(str(node.value)))
         if named and id(node) in names:
             yield Unit(file, str(node.value), node.lineno, f"{module}:{names[id(node)]}")
         elif named:
@@ -125,9 +125,9 @@ def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | s
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
-        source = sources.Source(compiled.text, folders, name=compiled.file)
+        source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
-            ptx = sources.compiled(*sources.with_options(source, options, root), "sm_90", root)
+            ptx = sources.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
             break
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)
@@ -136,14 +136,14 @@ def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | s
         advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _WITHOUT
         yield f"{unit.file}: nvcc refuses it: {text.splitlines()[0]}; {advice}"
         return
-    entries = dict(parsed(ptx).entries)
-    for one in declarations(unit.text):
+    entries = dict(parse_cached(ptx).entries)
+    for one in find_declarations(unit.text):
         place, template = unit.line + one.line - 1, tuple(filter(None, one.template))
         called = (each for each in entries if f"::{one.name}".endswith(f"::{_plain(each)}"))
         mangled = next((each for each in called if len(entries[each].parameters) == len(one.parameters)), None)
         if one.template:
             parameters = tuple(Parameter(kind, name or f"p{n}", kind) for n, (kind, name) in enumerate(one.parameters))
-            yield Found(compiled, unit.file, place, one.name, one.name, template, parameters, one.most)
+            yield Found(compiled, unit.file, place, one.name, one.name, template, parameters, one.max_threads)
         elif mangled is None:
             yield f"{unit.file}:{place}: {one.name}: nvcc makes nothing of it; is it behind an #if?"
         else:
@@ -151,7 +151,15 @@ def _found(unit: Unit, root: Path, options: Sequence[str]) -> Iterator[Found | s
             sizes = [each.size for each in entry.parameters]
             parameters = _parameters(one, mangled, sizes)
             yield Found(
-                compiled, unit.file, place, one.name, _entry(ptx, mangled), (), parameters, entry.most, entry.exact
+                compiled,
+                unit.file,
+                place,
+                one.name,
+                _entry(ptx, mangled),
+                (),
+                parameters,
+                entry.max_threads,
+                entry.exact_block,
             )
 
 
@@ -172,7 +180,7 @@ def _parameters(one: Declaration, mangled: str, sizes: Sequence[int | None]) -> 
 def _entry(ptx: str, mangled: str) -> str:
     """Return the shortest name that `Kernel` finds the kernel by."""
     name = _plain(mangled)
-    for each in (name.rpartition("::")[2], name, demangled(mangled)):
+    for each in (name.rpartition("::")[2], name, demangle(mangled)):
         with suppress(LaunchError):
             if find_entry(ptx, each) == mangled:
                 return each

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import expressions
 from ptxcount.source.cpp_types import TYPES
-from ptxcount.source.names import split
+from ptxcount.source.names import split_list
 
 _LAUNCH = re.compile(r"(\w+)\s*(?:<([^;{}]*)>)?\s*<<<(.*?)>>>\s*\(([^;]*)\)\s*;", re.DOTALL)
-_INITIAL = expressions.INITIAL.format()
+_INITIAL = expressions.INITIALIZER.format()
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
@@ -34,21 +34,23 @@ def launches(file: str, text: str) -> Iterator[Launch]:
     for found in _LAUNCH.finditer(text):
         name, template, configuration, arguments = (" ".join((each or "").split()) for each in found.groups())
         before = text[: found.start()]
-        _, block, shared, *_ = [*split(configuration), "", ""]
+        _, block, shared, *_ = [*split_list(configuration), "", ""]
         numbers = [_number(each, before) for each in _extents(block, before)]
-        given = tuple(each if each in (*TYPES, "true", "false") else _number(each, before) for each in split(template))
+        given = tuple(
+            each if each in (*TYPES, "true", "false") else _number(each, before) for each in split_list(template)
+        )
         threads = tuple(map(int, numbers)) if all(numbers) else ()
         shared = _number(shared, before) or shared
-        yield Launch(name, len(split(arguments)), given, threads, shared, f"<<<{configuration}>>>", file)
+        yield Launch(name, len(split_list(arguments)), given, threads, shared, f"<<<{configuration}>>>", file)
 
 
 def _extents(text: str, before: str) -> list[str]:
     """Return the texts of x, y and z, as far as they are given: of `dim3(a, b)`, or of a variable of that type."""
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, before) if text.isidentifier() else []
-    text = split(declared[-1])[0] if declared else text
+    text = split_list(declared[-1])[0] if declared else text
     found = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
-    return split(found[1]) if found else [text]
+    return split_list(found[1]) if found else [text]
 
 
 def _number(text: str, before: str, depth: int = 8) -> str:
@@ -60,6 +62,6 @@ def _number(text: str, before: str, depth: int = 8) -> str:
         return f"({_number(''.join(known[-1]), before, depth - 1)})" if known and depth else name
 
     try:
-        return str(int(expressions.value(re.sub(r"\b[A-Za-z_]\w*", value, expressions.from_cpp(text)), {})))
+        return str(int(expressions.evaluate(re.sub(r"\b[A-Za-z_]\w*", value, expressions.translate_cpp(text)), {})))
     except (ArgumentError, NameError, TypeError, ZeroDivisionError):
         return ""

@@ -13,7 +13,7 @@ from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import Found, Parameter
 from kernelwatch.scaffold.parse_launches import Launch
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
-from ptxcount.source.cpp_types import TYPES, VECTORS, plain
+from ptxcount.source.cpp_types import TYPES, VECTORS, strip_qualifiers
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
@@ -70,8 +70,8 @@ def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] =
     """Return the class that watches a kernel, with what nobody knows of it in its TODO."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     parameters = [each if _is_array(each) else each._replace(name=_safe(each.name)) for each in one.parameters]
-    numbers = [each for each in parameters if not _is_array(each) and plain(each.kind) in _DTYPES]
-    over = _over([each.name for each in numbers if "int" in _DTYPES[plain(each.kind)]])
+    numbers = [each for each in parameters if not _is_array(each) and strip_qualifiers(each.kind) in _DTYPES]
+    over = _over([each.name for each in numbers if "int" in _DTYPES[strip_qualifiers(each.kind)]])
     block = (launch and launch.block) or guess_block(len(over) > 1, one.most, one.exact)
     shared = launch.shared if launch else ""
     todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
@@ -127,7 +127,7 @@ def _safe(name: str) -> str:
 
 def _element(one: Parameter) -> tuple[str, re.Match[str] | None, str | None]:
     """Return a parameter's type without pointers, as a vector if it is one, and the dtype of its numbers if known."""
-    base = plain(one.kind).rstrip("* []").strip()
+    base = strip_qualifiers(one.kind).rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
     return base, vector, TYPES[vector[1]] if vector else _DTYPES.get(base)
 
@@ -144,7 +144,7 @@ def _argument(one: Parameter, shape: str, swept: str, todo: list[str]) -> str:
         elif dtype is None:
             todo.append(f"the dtype of {one.name}, {base}")
         return f"kw.{'inputs' if _is_const(one) else 'in_and_out'}({named}, {_text(shape)}{typed})"
-    if plain(one.kind) in _DTYPES:
+    if strip_qualifiers(one.kind) in _DTYPES:
         return named if dtype not in ("float16", "bfloat16") else f"kw.scalar({named}, {_text(dtype)})"
     todo.append(f"the value of {one.name}, {one.kind or 'a struct'}")
     return f'kw.scalar({named}, "V{one.size or 8}", value=b"")'

@@ -61,7 +61,7 @@ def _lines(found: Search, root: Path) -> Iterator[str]:
         if found.matched > 1:
             yield f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
     touch = "commit touches" if len(found.commits) == 1 else "commits touch"
-    yield f"{len(found.commits)} {touch} {settings.package() or 'the project'}; {len(found.log)} looked at"
+    yield f"{len(found.commits)} {touch} {settings.package_name() or 'the project'}; {len(found.log)} looked at"
     yield from (textwrap.shorten(commit(*each), terminal.COLUMNS - 2) for each in found.log)
     if found.review is not None:
         yield from ("", *report.render(found.review).splitlines())

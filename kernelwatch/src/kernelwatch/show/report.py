@@ -76,8 +76,13 @@ def _lines(review: Review, at_least: float, every: bool) -> Iterator[str]:
     small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
     yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
-    for what, where in (("gone from head", ONLY_BASE), ("new in head", ONLY_HEAD)):
-        if lone := review.lone[where]:
+    unmeasured, gone = _split_unmeasured(review.lone[ONLY_BASE])
+    for what, lone in (
+        ("not measured in head, which was measured in part", unmeasured),
+        ("gone from head", gone),
+        ("new in head", review.lone[ONLY_HEAD]),
+    ):
+        if lone:
             yield f"{len(lone)} configurations are {what}: {_kernels(lone)}{'' if every else '; --all says why'}"
         found = Counter((each.benchmark, each.reason) for each in lone)
         for (benchmark, reason), count in found.most_common() if every else ():
@@ -216,6 +221,13 @@ def _kernels(lone: Sequence[Lone]) -> str:
     """The kernels of configurations, most configurations first."""
     found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
     return _few([f"{name} ({count})" for name, count in found])
+
+
+def _split_unmeasured(lone: Sequence[Lone]) -> tuple[list[Lone], list[Lone]]:
+    """Return the configurations that a run in part left out, and those that the commit no longer has."""
+    left_out = {f"{absence} in head" for absence in ("not run", "without a value")}
+    unmeasured = [each for each in lone if each.reason in left_out]
+    return unmeasured, [each for each in lone if each.reason not in left_out]
 
 
 def _few(kernels: Sequence[str]) -> str:

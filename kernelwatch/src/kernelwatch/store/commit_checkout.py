@@ -32,7 +32,7 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
         Git does not know the commit, or it has no such package.
     """
     with tempfile.TemporaryDirectory() as folder:
-        packed = git.run(root, "archive", commit, *filter(None, [settings.package()]))
+        packed = git.run(root, "archive", commit, *filter(None, [settings.package_name()]))
         subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
         yield Path(folder)
 

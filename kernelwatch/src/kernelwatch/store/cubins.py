@@ -59,7 +59,7 @@ class Cubins:
     def _read(self, folder: Path) -> set[str]:
         """Read a machine's lines; the architectures that they name."""
         every = (line for path in paths(folder, CUBINS_FILE, self._commit) for line in _read_lines(path, self._commit))
-        lines = [line for line in every if line.cubins and compilers.name(line.nvcc) == self._compiler]
+        lines = [line for line in every if line.cubins and compilers.series_name(line.nvcc) == self._compiler]
         for line in lines:
             self._known.setdefault((line.commit, line.arch), {}).update(line.cubins)
             self._codes.setdefault((line.commit, line.arch), {}).update(line.code)

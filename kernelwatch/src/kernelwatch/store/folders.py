@@ -52,10 +52,10 @@ def alone(folder: Path) -> Iterator[None]:
     UserError
         The folder cannot be written.
     """
-    lock, has_locks = cache_dir.file_lock(folder / LOCK), True
+    lock, has_locks = cache_dir.make_file_lock(folder / LOCK), True
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        has_locks = cache_dir.acquire(lock, blocking=False)
+        has_locks = cache_dir.acquire_lock(lock, blocking=False)
     except Timeout:
         log.warning(f"{folder} is in use by another run; waiting until it ends")
         lock.acquire()

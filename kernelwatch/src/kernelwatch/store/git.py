@@ -35,7 +35,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     GitError
         It fails, hangs or is missing. It never waits for a password.
     """
-    environment = {**git_environment.environment(), "GIT_TERMINAL_PROMPT": "0"}
+    environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
             ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, timeout=timeout,
@@ -82,7 +82,7 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
 def shown(folder: Path, *words: str) -> None:
     """Run git for people to see: all that it says goes to standard error, and all that it began ends with it."""
     process = subprocess.Popen(
-        ["git", *words], cwd=folder, env=git_environment.environment(), stdout=2, start_new_session=True
+        ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
     try:
         process.wait()

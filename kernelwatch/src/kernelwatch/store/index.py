@@ -112,13 +112,13 @@ def digest_file(path: Path) -> str:
 @cache
 def digest_code(root: Path) -> str:
     """Return the digest of this library's code, and of the project's."""
-    folders = (_LIBRARY, *(root / folder for folder in settings.code()))
+    folders = (_LIBRARY, *(root / folder for folder in settings.code_folders()))
     return digest_texts(*map(digest_file, sorted({path for folder in folders for path in folder.rglob("*.py")})))
 
 
 def cache_path(name: str, folder: Path) -> Path:
     """Return the file of the cache that holds something of a machine's folder."""
-    return cache_dir.cache("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
+    return cache_dir.cache_folder("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
 
 
 def load(path: Path, model: type[M]) -> M | None:
@@ -137,6 +137,6 @@ def save(path: Path, content: object) -> None:
 
 def _remove_old() -> None:
     with contextlib.suppress(OSError):
-        for path in cache_dir.cache("index").glob("*.msgpack"):
+        for path in cache_dir.cache_folder("index").glob("*.msgpack"):
             if time.time() - path.stat().st_mtime > _OLD:
                 path.unlink()

@@ -92,7 +92,7 @@ def load_commit(
         machine=history.machine,
         commit=commit,
         environment=environment,
-        compiler=compilers.of_results(results.env_vars),
+        compiler=compilers.compiler_of_results(results.env_vars),
         benchmarks={name: _load_benchmark(history, results, name) for name in names if name not in controls},
         cubins=history.cubins(commit, results),
         arch=run.get("arch") and str(run["arch"]),

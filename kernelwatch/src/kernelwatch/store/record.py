@@ -75,7 +75,7 @@ def origins(results_dir: str | Path, name: str, commit: str, compiler: str | Non
     """Return what a compiler did not measure at a commit: measurement -> parameters -> the commit that has measured."""
     reused: dict[str, dict[str, str]] = {}
     for line in read(results_dir, name, FINGERPRINTS_FILE, commit):
-        if (line["commit"], compilers.name(line.get("nvcc"))) != (commit, compiler):
+        if (line["commit"], compilers.series_name(line.get("nvcc"))) != (commit, compiler):
             continue
         for group in {*line["fingerprints"], *line["reused"]}:
             sources = reused.setdefault(measurement(group), {})

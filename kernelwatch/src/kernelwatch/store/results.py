@@ -68,15 +68,15 @@ class History:
         self._runs: dict[str, list[dict[str, Any]]] = {}
         self._cubins: dict[tuple[str, str | None], Cubins] = {}
         every = {(each.commit, each.environment): each for each in self._files.values()}
-        measured = [compilers.of_results(entry.variables) for entry in every.values()]
+        measured = [compilers.compiler_of_results(entry.variables) for entry in every.values()]
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(dict.fromkeys(measured))
-        self._choose(compiler or compilers.own(measured))
+        self._choose(compiler or compilers.primary_compiler(measured))
 
     def _choose(self, compiler: str | None) -> None:
         #: The compiler whose results these are.
         self.compiler = compiler
-        entries = [each for each in self._files.values() if compilers.of_results(each.variables) == compiler]
+        entries = [each for each in self._files.values() if compilers.compiler_of_results(each.variables) == compiler]
         self._dates = {entry.commit: entry.date for entry in entries}
         self._names: dict[str, list[str]] = {}
         for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
@@ -126,7 +126,7 @@ class History:
 
     def cubins(self, commit_hash: str, results: Document) -> Cubins:
         """Return the hashes of a commit's machine code by the compiler of some results; they are read once."""
-        key = commit_hash, compilers.of_results(results.env_vars)
+        key = commit_hash, compilers.compiler_of_results(results.env_vars)
         if key not in self._cubins:
             self._cubins[key] = Cubins(self.folder, key[1], commit_hash)
         return self._cubins[key]
@@ -219,8 +219,8 @@ class History:
             lines = record.read(self.results, self.machine, commit=commit)
             self._runs[commit] = [line for line in lines if commit in line["commits"]]
         every = self._runs[commit]
-        name = compilers.of_results(results.env_vars)
-        own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
+        name = compilers.compiler_of_results(results.env_vars)
+        own = [run for run in every if compilers.series_name(compilers.parse_version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
         began = results.results[benchmark].started_at if benchmark else None
         return ran if benchmark is None or began is None else record.wrote(ran, results.commit_hash, benchmark, began)

@@ -1,4 +1,4 @@
-"""What is read off the counters of a launch: totals, which decide, and ratios, which explain them."""
+"""Metrics of the counters of a launch: totals, which decide, and ratios, which explain them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ARCH = "sm_90"
 class Metric(NamedTuple):
     """One number that asv tracks for a launch.
 
-    Its unit, what a person calls it, how it is taken from the counters, and whether shared memory must be used for it
-    to mean anything.
+    It has a unit, a title, and a function of the counters. `shared` metrics only apply to kernels that use shared
+    memory.
     """
 
     unit: str
@@ -25,16 +25,16 @@ class Metric(NamedTuple):
     shared: bool = False
 
 
-def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
-    """Return totals over totals, summed over loads and stores if so asked; zero where there was no request."""
+def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
+    """Return a ratio of totals, summed over loads and stores for names with {}; zero without requests."""
 
-    def value(counters: LaunchCounters) -> float:
+    def compute(counters: LaunchCounters) -> float:
         totals = counters.totals()
         kinds = ("load", "store") if "{}" in count else ("",)
-        counted, requests = (sum(totals[name.format(kind)] for kind in kinds) for name in (count, of))
-        return counted / max(requests, 1)
+        total, requests = (sum(totals[name.format(kind)] for kind in kinds) for name in (count, base))
+        return total / max(requests, 1)
 
-    return value
+    return compute
 
 
 #: Spaces of PTX whose sectors lie in global memory.
@@ -42,8 +42,8 @@ _GLOBAL = ("global", "texture", "surface", "bulk")
 _CONSTANT = ("constant",)
 
 
-def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a count of the accesses to some spaces, of some kinds or of all."""
+def _sum_accesses(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
+    """Return a sum over the accesses to some spaces, of some kinds or of all."""
     return lambda counters: float(
         sum(
             getattr(access, count)
@@ -53,44 +53,50 @@ def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callab
     )
 
 
-def _merged_wavefronts(counters: LaunchCounters) -> float:
-    """Return the wavefronts of shared memory, those of neighbouring loads and stores as ptxas merges them."""
+def _count_merged_wavefronts(counters: LaunchCounters) -> float:
+    """Return the wavefronts of shared memory, with neighbouring loads and stores merged as ptxas does."""
     merged = counters.merged
-    others = (each for each in counters.accesses if each.space == "shared" and each.kind not in merged)
-    return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(each.wavefronts for each in others))
+    unmerged = (access for access in counters.accesses if access.space == "shared" and access.kind not in merged)
+    return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(access.wavefronts for access in unmerged))
 
 
-#: To add a metric: one row. asv finds stored numbers by its name.
+#: Metrics by name, which identifies stored numbers. A new metric is a new row.
 RATIOS = {
-    "load_sectors": Metric("sectors/request", "sectors a load request", _ratio("load_sectors", "load_requests")),
-    "store_sectors": Metric("sectors/request", "sectors a store request", _ratio("store_sectors", "store_requests")),
-    "load_lines": Metric("lines/request", "cache lines a load request", _ratio("load_lines", "load_requests")),
-    "store_lines": Metric("lines/request", "cache lines a store request", _ratio("store_lines", "store_requests")),
+    "load_sectors": Metric("sectors/request", "sectors a load request", _make_ratio("load_sectors", "load_requests")),
+    "store_sectors": Metric(
+        "sectors/request", "sectors a store request", _make_ratio("store_sectors", "store_requests")
+    ),
+    "load_lines": Metric("lines/request", "cache lines a load request", _make_ratio("load_lines", "load_requests")),
+    "store_lines": Metric("lines/request", "cache lines a store request", _make_ratio("store_lines", "store_requests")),
     "bank_conflicts": Metric(
         "conflicts/request",
         "bank conflicts a shared memory request",
-        _ratio("shared_{}_bank_conflicts", "shared_{}_requests"),
+        _make_ratio("shared_{}_bank_conflicts", "shared_{}_requests"),
         shared=True,
     ),
     "instructions": Metric(
-        "instructions/thread", "PTX instructions executed a thread", _ratio("thread_instructions", "threads")
+        "instructions/thread", "PTX instructions executed a thread", _make_ratio("thread_instructions", "threads")
     ),
 }
 TOTALS = {
-    "sectors_loaded": Metric("sectors", "sectors loaded", _total("sectors", "load")),
-    "sectors_stored": Metric("sectors", "sectors stored", _total("sectors", "store")),
-    "sectors_of_atomics": Metric("sectors", "sectors of atomics", _total("sectors", "atomic")),
-    "requests": Metric("requests", "requests to global memory", _total("requests")),
-    "local_sectors": Metric("sectors", "sectors of local memory", _total("sectors", spaces=("local",))),
-    "local_requests": Metric("requests", "requests to local memory", _total("requests", spaces=("local",))),
+    "sectors_loaded": Metric("sectors", "sectors loaded", _sum_accesses("sectors", "load")),
+    "sectors_stored": Metric("sectors", "sectors stored", _sum_accesses("sectors", "store")),
+    "sectors_of_atomics": Metric("sectors", "sectors of atomics", _sum_accesses("sectors", "atomic")),
+    "requests": Metric("requests", "requests to global memory", _sum_accesses("requests")),
+    "local_sectors": Metric("sectors", "sectors of local memory", _sum_accesses("sectors", spaces=("local",))),
+    "local_requests": Metric("requests", "requests to local memory", _sum_accesses("requests", spaces=("local",))),
     "constant_addresses": Metric(
-        "addresses", "different addresses of constant memory a request, summed", _total("addresses", spaces=_CONSTANT)
+        "addresses",
+        "different addresses of constant memory a request, summed",
+        _sum_accesses("addresses", spaces=_CONSTANT),
     ),
-    "constant_requests": Metric("requests", "requests to constant memory", _total("requests", spaces=_CONSTANT)),
+    "constant_requests": Metric("requests", "requests to constant memory", _sum_accesses("requests", spaces=_CONSTANT)),
     # cp.async's stores, of the kind "copy", count as well.
-    "wavefronts": Metric("wavefronts", "wavefronts of shared memory", _total("wavefronts", spaces=("shared",)), True),
+    "wavefronts": Metric(
+        "wavefronts", "wavefronts of shared memory", _sum_accesses("wavefronts", spaces=("shared",)), True
+    ),
     "merged_wavefronts": Metric(
-        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _merged_wavefronts, True
+        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _count_merged_wavefronts, True
     ),
 }
 METRICS = RATIOS | TOTALS

@@ -1,7 +1,7 @@
-"""What a project hands over to be watched, and what follows from it: the benchmarks that asv sees, by name.
+"""The registered suite of a project, and the names of its benchmarks in asv.
 
 The library imports no suite. A project names its own in pyproject.toml: `suite = "benchmarks.suite:SUITE"` in
-`[tool.kernelwatch]`. This module finds it when it is first asked for.
+`[tool.kernelwatch]`. This module imports it on first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
-from kernelwatch.kernel.launch import read
+from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store import record
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Kind(Enum):
-    """What a benchmark's numbers are."""
+    """The kind of a benchmark's numbers."""
 
     TIMED = "timed"
     #: Times, as multiples of a copy's time.
@@ -41,7 +41,7 @@ class Kind(Enum):
     COMPILED = "compiled"
 
 
-#: What a compiled benchmark reads of the compiler's report -> its unit, and what a person calls it.
+#: Compiled metric, from the compiler's report -> its unit and its title.
 RESOURCES = {
     "registers": ("registers/thread", "registers a thread"),
     "spill_bytes": ("bytes/thread", "bytes spilled a thread"),
@@ -57,15 +57,15 @@ class Suite:
     Parameters
     ----------
     kernels : callable
-        Returns the kernels of the installed commit by name. That may be an old one.
+        Returns the kernels of the installed commit by name. The commit may be an old one.
     timed : sequence of Sweep
-        What is timed on a GPU. Each is timed in turns with a copy of the same bytes.
+        Sweeps that are timed on a GPU. Each is timed in turns with a copy of the same bytes.
     copy : Sweep or None
-        What is timed of the library's own copy, for comparison.
+        Sweep of the library's own copy, for comparison.
     counted : sequence of Sweep
-        The launches whose memory transactions are counted, for each kernel in all the dtypes that it is meant for.
+        The launches whose memory transactions are counted, for each kernel in all the dtypes that it supports.
     compiled : Sweep
-        Axes kernel, dtype, flags and arch: what is compiled, on any machine.
+        Axes kernel, dtype, flags and arch of the compiled kernels, on any machine.
     """
 
     kernels: Callable[[], Mapping[str, Kernel]]
@@ -76,81 +76,86 @@ class Suite:
 
     @cached_property
     def benchmarks(self) -> dict[str, tuple[Kind, Sweep]]:
-        """Benchmark -> what its numbers are, and its sweep."""
-        found: dict[str, tuple[Kind, Sweep]] = {}
+        """Benchmark -> the kind of its numbers, and its sweep."""
+        benchmarks: dict[str, tuple[Kind, Sweep]] = {}
         for sweep in self.timed:
-            found |= {time(sweep): (Kind.TIMED, sweep), control(time(sweep)): (Kind.CONTROL, sweep)}
+            benchmarks |= {
+                time_benchmark(sweep): (Kind.TIMED, sweep),
+                control_benchmark(time_benchmark(sweep)): (Kind.CONTROL, sweep),
+            }
         if self.copy is not None:
-            found[time(self.copy)] = Kind.TIMED, self.copy
+            benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
-            found |= {f"{record.COUNTED}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
+            benchmarks |= {
+                f"{record.COUNTED}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metric_names(sweep)
+            }
         compiled = f"{record.COMPILED}.{self.compiled.name}.track_"
-        return found | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
+        return benchmarks | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
-    def together(self) -> dict[str, list[str]]:
-        """Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first."""
-        found: dict[str, list[str]] = {}
+    def benchmarks_by_class(self) -> dict[str, list[str]]:
+        """Class, with its module -> the benchmarks that share one measurement, a time first."""
+        by_class: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
-                found.setdefault(name.rpartition(".")[0], []).append(name)
-            if kind is Kind.TIMED and control(name) in self.benchmarks:
-                found[name.rpartition(".")[0]].append(control(name))
-        return found
+                by_class.setdefault(name.rpartition(".")[0], []).append(name)
+            if kind is Kind.TIMED and control_benchmark(name) in self.benchmarks:
+                by_class[name.rpartition(".")[0]].append(control_benchmark(name))
+        return by_class
 
     @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
-        """Kernel -> the dtypes that it is meant for."""
-        found: dict[str, frozenset[str]] = {}
+        """Kernel -> the dtypes that it supports."""
+        dtypes: dict[str, frozenset[str]] = {}
         for sweep in self.counted:
             for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-                found[kernel] = found.get(kernel, frozenset()) | set(map(str, sweep.axes["dtype"]))
-        return found
+                dtypes[kernel] = dtypes.get(kernel, frozenset()) | set(map(str, sweep.axes["dtype"]))
+        return dtypes
 
 
-#: What the benchmarks of a project of kernelwatch's `watch` have declared in this process.
-_handed: list[Suite] = []
+#: Suite that the benchmarks of a project with kernelwatch's `watch` registered in this process.
+_registered: list[Suite] = []
 
 
-def hand_over(one: Suite) -> None:
-    """Make a suite this process's, before any that settings name."""
-    _handed[:] = [one]
-    current.cache_clear()
+def register_suite(suite: Suite) -> None:
+    """Make a suite this process's, in place of one that settings name."""
+    _registered[:] = [suite]
+    current_suite.cache_clear()
 
 
 @cache
-def current() -> Suite:
-    """Return the project's suite. Raises KernelwatchError where none is named, SuiteError where its module fails."""
-    if _handed:
-        return _handed[-1]
-    where = settings.suite()
-    module, _, name = where.partition(":")
-    found = getattr(_imported(module), name, None)
-    if not isinstance(found, Suite):
+def current_suite() -> Suite:
+    """Return the project's suite. Raises KernelwatchError if none is named, SuiteError if its module fails."""
+    if _registered:
+        return _registered[-1]
+    setting = settings.suite_name()
+    module, _, name = setting.partition(":")
+    suite = getattr(_import_module(module), name, None)
+    if not isinstance(suite, Suite):
         raise KernelwatchError(
-            f"{where!r} is no suite; pyproject.toml in {ROOT} must name one, as "
+            f"{setting!r} is no suite; pyproject.toml in {ROOT} must name one, as "
             '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
         )
-    return found
+    return suite
 
 
-def _imported(module: str) -> Any:
-    """Import a module of the checkout's suite; of all else, an old commit's stands before the checkout's."""
+def _import_module(module: str) -> Any:
+    """Import a module of the checkout's suite; other modules of an old commit precede the checkout's."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     try:
-        _pin(module.partition(".")[0])
+        _pin_package(module.partition(".")[0])
         return importlib.import_module(module)
-    except Exception as error:  # it runs a user's code
+    except Exception as error:  # the import runs a user's code
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             return None
         raise SuiteError(
-            f"{_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
+            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
         ) from error
 
 
-def _pin(package: str) -> None:
-    """Import a package from the checkout, though a commit may have one of that name in the working folder."""
+def _pin_package(package: str) -> None:
+    """Import a package from the checkout, although the working folder may have another of that name."""
     file = ROOT / package / "__init__.py"
     if package not in sys.modules and file.is_file():
         spec = importlib.util.spec_from_file_location(package, file)
@@ -160,125 +165,131 @@ def _pin(package: str) -> None:
         spec.loader.exec_module(sys.modules[package])
 
 
-def _place(error: Exception) -> str:
-    """The last line of the project's own that an error passed, or that Python cannot read."""
+def _find_place(error: Exception) -> str:
+    """Return the last line of the project that an error passed, or that Python cannot parse."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
-    passed = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     library = Path(__file__).parents[1]
-    own = [each for each in passed if not Path(each.filename).is_relative_to(library)]
-    in_project = [each for each in own if any(map(Path(each.filename).is_relative_to, (ROOT, sources.checkout())))]
-    place = (in_project or own or passed)[-1]
+    outside_library = [frame for frame in frames if not Path(frame.filename).is_relative_to(library)]
+    in_project = [
+        frame
+        for frame in outside_library
+        if any(map(Path(frame.filename).is_relative_to, (ROOT, sources.checkout_folder())))
+    ]
+    place = (in_project or outside_library or frames)[-1]
     return f"{place.filename}:{place.lineno}"
 
 
-def kernel(name: str) -> Kernel:
-    """Return the form of a kernel that the commit that is measured has. Raises as `declared_kernel`."""
-    return declared_kernel(name).form
+def find_kernel(name: str) -> Kernel:
+    """Return a kernel's form at the measured commit. Raises as `find_declared_kernel`."""
+    return find_declared_kernel(name).commit_form
 
 
-def declared_kernel(name: str) -> Kernel:
-    """Return the kernel of that name as it is declared. Raises UnknownKernelError where the commit has none."""
-    known = current().kernels()
-    if name not in known:
-        allowed = f"allowed are {', '.join(known)}" if known else "its package has no kernels of kernelwatch's"
+def find_declared_kernel(name: str) -> Kernel:
+    """Return a kernel by name, as it is declared. Raises UnknownKernelError if the commit has none."""
+    kernels = current_suite().kernels()
+    if name not in kernels:
+        allowed = f"allowed are {', '.join(kernels)}" if kernels else "the package defines no kernelwatch kernels"
         raise UnknownKernelError(f"kernel {name!r} is not known; {allowed}")
-    return known[name]
+    return kernels[name]
 
 
-def folder() -> Path:
-    """Return the folder of the code that is measured: of the installed commit's package, or else its checkout."""
-    if not settings.package():
-        return sources.checkout()
-    found = importlib.import_module(settings.package()).__file__
-    assert found is not None, "it is a package of files"
-    return Path(found).parent
+def find_measured_folder() -> Path:
+    """Return the folder of the measured code: the installed commit's package, or else its checkout."""
+    if not settings.package_name():
+        return sources.checkout_folder()
+    file = importlib.import_module(settings.package_name()).__file__
+    assert file is not None, "it is a package of files"
+    return Path(file).parent
 
 
-def time(sweep: Sweep) -> str:
+def time_benchmark(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 
 
-#: The benchmark that holds a timed one's times in copies of the same bytes, by its name.
-control = record.control
+#: Name of the benchmark that holds a timed one's times in copies of the same bytes.
+control_benchmark = record.control
 
 
-def metrics(sweep: Sweep) -> list[str]:
+def metric_names(sweep: Sweep) -> list[str]:
     """Return the metrics of a counted sweep."""
     return [name for name, metric in METRICS.items() if sweep.shared or not metric.shared]
 
 
-def _once(told: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
-    """Work out once what is told of a configuration: who reviews a history asks for it at every commit."""
+def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
+    """Cache a function of a configuration by suite: a review of a history calls it at every commit."""
 
     @cache
-    def known(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
-        return told(benchmark, dict(params))
+    def compute_once(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
+        return compute(benchmark, dict(params))
 
-    @wraps(told)
-    def wrapped(benchmark: str, params: Mapping[str, object]) -> T:
-        return known(_identity(), benchmark, *params.items())
+    @wraps(compute)
+    def wrapper(benchmark: str, params: Mapping[str, object]) -> T:
+        return compute_once(_suite_identity(), benchmark, *params.items())
 
-    return wrapped
+    return wrapper
 
 
-def _identity() -> int | None:
-    """Which suite it is; None where there is none."""
+def _suite_identity() -> int | None:
+    """Return the identity of the current suite; None without one."""
     try:
-        return id(current())
+        return id(current_suite())
     except KernelwatchError:
         return None
 
 
-@_once
-def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
-    """Return what a configuration launches; None where its parameters do not tell.
+@_cache_by_suite
+def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
+    """Return a configuration's launch; None if its parameters do not determine one.
 
-    Results may be older or newer than the suite, so what it does not know is no error: then the parameters alone tell.
+    Results may be older or newer than the suite. For an unknown benchmark, the parameters alone count.
     """
     try:
-        if benchmark in current().benchmarks:
-            return current().benchmarks[benchmark][1].launch(params)
-        said = read(params)
-        return Launch(**said) if "kernel" in said else None
+        if benchmark in current_suite().benchmarks:
+            return current_suite().benchmarks[benchmark][1].launch(params)
+        launch_fields = read_parameters(params)
+        return Launch(**launch_fields) if "kernel" in launch_fields else None
     except (ValueError, KernelwatchError):
         return None
 
 
-def _asked(benchmark: str, params: Mapping[str, object], ask: Callable[[Kernel, Launch], T]) -> T | None:
-    """Ask a configuration's kernel; None where it is another suite's, or takes other arguments or dtypes."""
-    found = launch(benchmark, params)
+def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[[Kernel, Launch], T]) -> T | None:
+    """Return a query of a configuration's kernel; None if the kernel is unknown or takes other arguments or dtypes."""
+    launch = find_launch(benchmark, params)
     try:
-        return None if found is None else ask(declared_kernel(found.kernel), found)
+        return None if launch is None else query(find_declared_kernel(launch.kernel), launch)
     except (TypeError, KernelwatchError):
         return None
 
 
-@_once
-def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the bytes that a configuration must move; None where they are not known here."""
-    found = launch(benchmark, params)
-    with suppress(TypeError):  # it takes other arguments
-        if found is not None and found.kernel == matrix_copy.NAME:
-            return matrix_copy.useful_bytes(found.dtype, **found.arguments)
-    return _asked(benchmark, params, lambda kernel, one: kernel.useful_bytes(one.dtype, **one.arguments))
+@_cache_by_suite
+def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
+    """Return the bytes that a configuration must move; None if they are unknown."""
+    launch = find_launch(benchmark, params)
+    with suppress(TypeError):  # the kernel takes other arguments
+        if launch is not None and launch.kernel == matrix_copy.NAME:
+            return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
+    return _query_kernel(
+        benchmark, params, lambda kernel, launch: kernel.useful_bytes(launch.dtype, **launch.arguments)
+    )
 
 
-@_once
-def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
-    return _asked(benchmark, params, lambda kernel, one: kernel.flops(**one.arguments)) or None
+@_cache_by_suite
+def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
+    """Return the floating-point operations that a configuration must do; None if there are none, or if unknown."""
+    return _query_kernel(benchmark, params, lambda kernel, launch: kernel.flops(**launch.arguments)) or None
 
 
-@_once
-def verified(benchmark: str, params: Mapping[str, object]) -> bool:
-    """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
-    return _asked(benchmark, params, lambda kernel, _: kernel.reference is not None) is not False
+@_cache_by_suite
+def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
+    """Return whether a configuration's output is compared with a reference; True if unknown."""
+    return _query_kernel(benchmark, params, lambda kernel, _: kernel.reference is not None) is not False
 
 
-@_once
-def code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
-    """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
-    found = launch(benchmark, params)
-    return None if found is None or found.kernel == matrix_copy.NAME else found.code_name
+@_cache_by_suite
+def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
+    """Return the name of a configuration's machine code in `cubins.jsonl`; None for the library's own copy."""
+    launch = find_launch(benchmark, params)
+    return None if launch is None or launch.kernel == matrix_copy.NAME else launch.code_name

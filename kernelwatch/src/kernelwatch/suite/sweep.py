@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kernelwatch.kernel.launch import Launch, read
+from kernelwatch.kernel.launch import Launch, read_parameters
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A class of `benchmarks`, as readers of results ask for it: its fields are the attributes of `Benchmark`.
+    """The launches of a benchmark class, for readers of results: its fields are the attributes of `Benchmark`.
 
     `axes` has `params` by `param_names`.
     """
@@ -29,23 +29,23 @@ class Sweep:
     shared: bool = True
 
     def launch(self, params: Mapping[str, object]) -> Launch:
-        """Return what the parameters of a configuration launch, whether as asv gives them or as it stores them.
+        """Return the launch of a configuration's parameters, as asv gives or stores them.
 
         Raises
         ------
         ValueError
-            A value is not one of its axis.
+            A value does not belong to its axis.
         """
-        said = read(params)
-        said["arguments"] = {**self.fixed, **said["arguments"]}
-        return Launch(**({"kernel": self.kernel} | said))
+        launch_fields = read_parameters(params)
+        launch_fields["arguments"] = {**self.fixed, **launch_fields["arguments"]}
+        return Launch(**({"kernel": self.kernel} | launch_fields))
 
     def points(self) -> Iterator[dict[str, str | int]]:
         """Yield the parameters of every configuration, the last axis varying fastest, as in asv."""
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
-    def chosen(self) -> dict[str, str | int]:
+    def summary_point(self) -> dict[str, str | int]:
         """Return the value of each axis that summaries show."""
         shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
         return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}

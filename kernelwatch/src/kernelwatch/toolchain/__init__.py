@@ -1,1 +1,1 @@
-"""From source to machine code: nvcc, the cache of what it made, and what is read off its output."""
+"""From source to machine code: nvcc, the cache of its output, and facts read off that output."""

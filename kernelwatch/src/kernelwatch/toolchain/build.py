@@ -1,7 +1,7 @@
-"""Compiles CUDA C++ to PTX, and PTX to machine code, each once: what was compiled before comes from the cache.
+"""Compiles CUDA C++ to PTX, and PTX to machine code, once each: repeated compilations come from the cache.
 
-nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source and
-all options of ptxas. PyCUDA compiles CUDA C++ wherever it can be imported; nvcc assembles what comes of it.
+The two steps of nvcc are separate. PTX takes nine tenths of the time, and is the same for all kernels of a source and
+all options of ptxas. PyCUDA compiles CUDA C++ wherever it can be imported; nvcc assembles the PTX.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernelwatch.toolchain.resources import Resources
 
 @dataclass(frozen=True)
 class Cubin:
-    """The machine code of one kernel, as an ELF image with no other entry point, and the resources that it takes."""
+    """The machine code of one kernel, an ELF image with no other entry point, and its resources."""
 
     entry: str
     data: bytes
@@ -32,14 +32,14 @@ class Cubin:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def ptx(
+def compile_to_ptx(
     text: str,
     options: Sequence[str],
     *,
     arch: str,
     name: str = "kernel.cu",
     folders: Sequence[Path] = (),
-    included: Sequence[str] = (),
+    included_texts: Sequence[str] = (),
 ) -> str:
     """Compile CUDA C++ to PTX.
 
@@ -48,38 +48,38 @@ def ptx(
     text : str
         CUDA C++.
     options : sequence of str
-        nvcc's, `without_ptxas`.
+        Options of nvcc, without those of ptxas.
     arch, name : str
-        For example "sm_90", and what a warning calls the text.
+        For example "sm_90", and the name of the text in warnings.
     folders, included : sequence of Path and of str
-        Where it looks for what it includes, and what it includes from there.
+        Folders of its includes, and the texts of the files that it includes from them.
 
     Raises
     ------
     NvccNotFoundError
-        There is no nvcc.
+        nvcc is missing.
     CompileError
-        nvcc refused (an arch it does not know, say); the message carries its text.
+        nvcc failed, for example on an unknown arch; the message carries its text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
-    return _compiled("ptx", text, words, arch, name, (*options, *included)).data.decode()
+    return _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode()
 
 
-def cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
-    """Assemble one kernel of PTX. Arguments and errors as `ptx`; `entry` is its entry point."""
+def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
+    """Assemble one kernel of PTX. Arguments and errors as `compile_to_ptx`; `entry` is its entry point."""
     # Only this kernel goes into the cubin, so that the digest is its own; ptxas reports resources.
     words = (*options, "-e", entry, "-Xptxas", "-v")
-    compiled = _compiled("cubin", text, words, arch, name, words)
-    return Cubin(entry, compiled.data, resources.parse(compiled.messages, entry))
+    compiled = _compile_cached("cubin", text, words, arch, name, words)
+    return Cubin(entry, compiled.data, resources.parse_resources(compiled.messages, entry))
 
 
-def compiler() -> tuple[str, ...]:
-    """Return what nvcc says of itself, and the options that it takes from the environment."""
-    return nvcc.version(nvcc.find_nvcc()), *nvcc.options_of_environment()
+def compiler_identity() -> tuple[str, ...]:
+    """Return nvcc's version, and its options from the environment."""
+    return nvcc.version_text(nvcc.find_nvcc()), *nvcc.environment_options()
 
 
-def without_ptxas(options: Sequence[str]) -> Iterator[str]:
-    """The options but those that are for ptxas alone."""
+def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
+    """Yield the options without those for ptxas alone."""
     words = iter(options)
     for word in words:
         if word == "-Xptxas":
@@ -88,18 +88,18 @@ def without_ptxas(options: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _compiled(
-    target: str, text: str, options: Sequence[str], arch: str, name: str, known_by: Sequence[str]
+def _compile_cached(
+    target: str, text: str, options: Sequence[str], arch: str, name: str, key_parts: Sequence[str]
 ) -> nvcc_call.NvccOutput:
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
-    is_through_pycuda = target == "ptx" and nvcc_call.pycuda_importable()
-    call = nvcc_call.through_pycuda if is_through_pycuda else nvcc_call.directly
+    is_through_pycuda = target == "ptx" and nvcc_call.can_import_pycuda()
+    call_nvcc = nvcc_call.compile_with_pycuda if is_through_pycuda else nvcc_call.compile_with_nvcc
     compiled = cache.lookup(
-        cache.key(text, target, *known_by, arch, *compiler()),
-        lambda: call(nvcc.find_nvcc(), target, options, arch, text),
+        cache.make_key(text, target, *key_parts, arch, *compiler_identity()),
+        lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
     )
-    said = resources.remarks(compiled.messages)
-    if said:
-        warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {said}", CompilerWarning, stacklevel=2)
+    remarks = resources.extract_remarks(compiled.messages)
+    if remarks:
+        warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {remarks}", CompilerWarning, stacklevel=2)
     return compiled

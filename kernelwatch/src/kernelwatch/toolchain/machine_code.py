@@ -1,4 +1,4 @@
-"""The hash of machine code by itself, which two compilers can share: that of a whole cubin names its compiler."""
+"""The hash of machine code alone, which two compilers can share: a whole cubin also names its compiler."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 import struct
 from collections.abc import Iterator
 
-#: What the names of the sections begin with that are machine code: instructions and constants.
+#: Prefixes of the sections that are machine code: instructions and constants.
 _CODE = (".text.", ".nv.constant")
 
-#: How an ELF file of 64 bits begins, and the type of a section whose contents, zeros, are not in it.
+#: First bytes of a 64-bit ELF file, and the type of a section of zeros, whose contents are not in the file.
 _ELF, _NO_BITS = b"\x7fELF\x02", 8
 
 
-def sha256(cubin: bytes) -> str:
+def hash_machine_code(cubin: bytes) -> str:
     """Return the hash of a cubin's instructions and constants, hexadecimal.
 
     Raises
@@ -23,23 +23,23 @@ def sha256(cubin: bytes) -> str:
     """
     digest = hashlib.sha256()
     try:
-        found = dict(_sections(cubin))
+        sections = dict(_iter_sections(cubin))
     except (struct.error, ValueError, IndexError, OverflowError):
-        begins = f"it begins with {cubin[:4]!r}"
-        raise ValueError(f"what nvcc wrote is no machine code ({begins}); set NVCC to a working nvcc") from None
-    for name, data in sorted(found.items()):
+        beginning = f"it begins with {cubin[:4]!r}"
+        raise ValueError(f"what nvcc wrote is no machine code ({beginning}); set NVCC to a working nvcc") from None
+    for name, data in sorted(sections.items()):
         if name.startswith(_CODE):
             digest.update(f"{name} {len(data)} ".encode() + data)
     return digest.hexdigest()
 
 
-def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
+def _iter_sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the names and contents of an ELF file's sections (System V ABI, "Object Files", of 64 bits)."""
     if not elf.startswith(_ELF):
         raise ValueError
-    (start,), (size, count, of_names) = struct.unpack_from("<Q", elf, 0x28), struct.unpack_from("<3H", elf, 0x3A)
+    (start,), (size, count, names_index) = struct.unpack_from("<Q", elf, 0x28), struct.unpack_from("<3H", elf, 0x3A)
     headers = [struct.unpack_from("<2I4Q", elf, start + size * place) for place in range(count)]
-    names = headers[of_names][4]
+    names = headers[names_index][4]
     for name, kind, _, _, offset, length in headers:
         text = elf[names + name : elf.index(0, names + name)]
         yield text.decode(), bytes(length) if kind == _NO_BITS else elf[offset : offset + length]

@@ -1,4 +1,4 @@
-"""Two ways to call nvcc, with the same PTX as result: through PyCUDA, or directly if PyCUDA cannot be imported."""
+"""Two ways to call nvcc, with equal PTX: through PyCUDA, or directly if PyCUDA cannot be imported."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from unittest import mock
 
 from kernelwatch.errors import CompileError
-from kernelwatch.toolchain.nvcc import call
+from kernelwatch.toolchain.nvcc import run_nvcc
 
-#: How PyCUDA gets here.
-_BUILT = "`kernelwatch pycuda-wheel` then builds PyCUDA"
+#: Remedy for a missing PyCUDA.
+_BUILD_ADVICE = "`kernelwatch pycuda-wheel` then builds PyCUDA"
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class NvccOutput:
 
 
 @lru_cache
-def pycuda_problem() -> str | None:
-    """Why PyCUDA cannot be imported and what to do, or None if it can (no device is needed to compile)."""
+def find_pycuda_problem() -> str | None:
+    """Return why PyCUDA cannot be imported, and the remedy, or None if it can; compiling needs no device."""
     try:
-        library = ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions
+        library = ctypes.CDLL("libcuda.so.1")  # first: without it PyCUDA warns of mismatched versions
     except OSError:
         return "no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
     except ModuleNotFoundError as error:
-        return f"PyCUDA is not installed ({error}); {_BUILT}"
+        return f"PyCUDA is not installed ({error}); {_BUILD_ADVICE}"
     except ImportError as error:
         version = ctypes.c_int()  # 1000 major + 10 minor
         library.cuDriverGetVersion(ctypes.byref(version))
@@ -49,61 +49,61 @@ def pycuda_problem() -> str | None:
     return None
 
 
-def pycuda_importable() -> bool:
-    """Whether PyCUDA is installed and its driver library is there."""
-    return pycuda_problem() is None
+def can_import_pycuda() -> bool:
+    """Return whether PyCUDA is installed and its driver library exists."""
+    return find_pycuda_problem() is None
 
 
-def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
     """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
     from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
 
-    with mock.patch.object(prefork, "forker", _Caller()), warnings.catch_warnings(record=True) as said:
+    with mock.patch.object(prefork, "forker", _TimedForker()), warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         try:
-            how = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
-            data = pycuda.compiler.compile(text, **how, no_extern_c=True, cache_dir=False)
+            arguments = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
+            data = pycuda.compiler.compile(text, **arguments, no_extern_c=True, cache_dir=False)
         except pycuda.driver.CompileError as error:
-            raise _refused(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
-        except (FileNotFoundError, UnboundLocalError):  # what nvcc should have written: PyCUDA 2026.1 reads it in vain
-            raise _nothing([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
-    return NvccOutput(data, "\n".join(str(warning.message) for warning in said))
+            raise _failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
+        except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 reads the output that nvcc did not write
+            raise _no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
+    return NvccOutput(data, "\n".join(str(warning.message) for warning in recorded))
 
 
-class _Caller:
-    """Stands where pytools has what calls nvcc for PyCUDA, for ever if need be: all calls have one time limit."""
+class _TimedForker:
+    """Replaces pytools' caller of nvcc, which has no time limit."""
 
     @staticmethod
     def call_capture_output(
         cmdline: Sequence[str], cwd: str | None = None, _error_on_nonzero: bool = True
     ) -> tuple[int, bytes, bytes]:
-        done = call(cmdline, cwd)
+        done = run_nvcc(cmdline, cwd)
         is_silent = done.returncode != 0 and not (done.stdout or done.stderr)
         return done.returncode, done.stdout, b"exit code %d" % done.returncode if is_silent else done.stderr
 
 
-def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
     """Call nvcc on CUDA C++ for PTX, or on PTX for a cubin. Raises CompileError with nvcc's own text."""
     with tempfile.TemporaryDirectory() as folder:
         # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
         name = "kernel.cu" if target == "ptx" else "kernel.ptx"
         Path(folder, name).write_text(text, encoding="utf-8")
         command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
-        done = call(command, folder)
-        said = (done.stdout + done.stderr).decode("utf-8", "replace")
+        done = run_nvcc(command, folder)
+        messages = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.returncode != 0:
-            raise _refused(command, said or f"exit code {done.returncode}")
-        written = Path(folder, f"kernel.{target}")
-        if not written.exists():
-            raise _nothing(command)
-        return NvccOutput(written.read_bytes(), said)
+            raise _failure(command, messages or f"exit code {done.returncode}")
+        output = Path(folder, f"kernel.{target}")
+        if not output.exists():
+            raise _no_output(command)
+        return NvccOutput(output.read_bytes(), messages)
 
 
-def _refused(command: Sequence[str], text: str) -> CompileError:
+def _failure(command: Sequence[str], text: str) -> CompileError:
     return CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
 
 
-def _nothing(command: Sequence[str]) -> CompileError:
+def _no_output(command: Sequence[str]) -> CompileError:
     return CompileError(f"nvcc wrote nothing: {shlex.join(command)}; set NVCC to an NVIDIA nvcc")

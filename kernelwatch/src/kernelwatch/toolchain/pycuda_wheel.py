@@ -1,8 +1,8 @@
 """Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `kernelwatch pycuda-wheel`.
 
-PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, which come from
-PyPI's wheels or a toolkit. It also needs a libcuda to link with. A stub suffices, because the real one is found by its
-name, libcuda.so.1, when PyCUDA is imported.
+PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, from PyPI's wheels or
+a toolkit, and a libcuda to link with. A stub suffices: the import of PyCUDA loads the real one by its name,
+libcuda.so.1.
 """
 
 from __future__ import annotations
@@ -21,70 +21,70 @@ from kernelwatch.config import cache_dir
 #: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
 
-#: As the extra `gpu` has it.
+#: Requirement of the extra `gpu`.
 REQUIREMENT = "pycuda==2026.1"
 
 
-def wheels() -> Path:
-    """Where built wheels are kept."""
-    return cache_dir.cache("wheels")
+def wheels_folder() -> Path:
+    """Return the folder of built wheels."""
+    return cache_dir.cache_folder("wheels")
 
 
-def install() -> None:
+def install_pycuda() -> None:
     """Install PyCUDA into this Python environment, building it first if need be.
 
-    Raises CalledProcessError where pip or a compiler fails; its output says why.
+    Raises CalledProcessError if pip or a compiler fails; its output says why.
     """
     name, _, version = REQUIREMENT.partition("==")
     with suppress(importlib.metadata.PackageNotFoundError):
         if importlib.metadata.version(name) == version:
             return
-    built = ["--only-binary=pycuda", "--find-links", str(wheels()), REQUIREMENT]
-    if _pip("install", *built, quietly=True) != 0:
+    wheel_options = ["--only-binary=pycuda", "--find-links", str(wheels_folder()), REQUIREMENT]
+    if _run_pip("install", *wheel_options, quietly=True) != 0:
         print(f"building {REQUIREMENT} from source (a minute or two; once)", flush=True)
-        build()
-        _pip("install", *built)
+        build_wheel()
+        _run_pip("install", *wheel_options)
 
 
-def build() -> None:
-    """Build the wheel into `wheels()`."""
+def build_wheel() -> None:
+    """Build the wheel into `wheels_folder()`."""
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        toolkit = _toolkit(here)
-        _pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
-        with tarfile.open(next(here.glob("pycuda-*.tar.gz"))) as archive:
+        work_folder = Path(folder)
+        toolkit = _find_toolkit(work_folder)
+        _run_pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
+        with tarfile.open(next(work_folder.glob("pycuda-*.tar.gz"))) as archive:
             # Not an argument of extractall: Python before 3.11.4 has no filters.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
-            archive.extractall(here)
-        source = next(path for path in here.glob("pycuda-*") if path.is_dir())
-        # A library to link with that holds one function: without any, linkers drop it as not needed.
+            archive.extractall(work_folder)
+        source = next(path for path in work_folder.glob("pycuda-*") if path.is_dir())
+        # The stub defines one function: linkers drop an empty library as not needed.
         link = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-Wl,-soname,libcuda.so.1", "-o", f"{folder}/libcuda.so"]
         subprocess.run(link, input=b'extern "C" int cuInit(unsigned) { return 100; }', check=True)
         settings = {
             "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
             "CUDA_ROOT": str(toolkit),
             "CUDADRV_LIB_DIR": [folder],
-            "CXXFLAGS": ["-w", "-g0"],  # some Pythons ask for debug information: most of the wheel
+            "CXXFLAGS": ["-w", "-g0"],  # some Pythons request debug information, most of the wheel's size
         }
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")
-        _pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels()), str(source))
+        _run_pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels_folder()), str(source))
 
 
-def _toolkit(folder: Path) -> Path:
-    """A CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME's, or PyPI's wheels unpacked in `folder`.
+def _find_toolkit(folder: Path) -> Path:
+    """Return a CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME's, or PyPI's wheels unpacked in `folder`.
 
-    An empty CUDA_HOME asks for PyPI's.
+    An empty CUDA_HOME selects PyPI's.
     """
     root = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     if (root / "include" / "cudaProfiler.h").exists():
         return root
     target = folder / "toolkit"
-    _pip("install", "--quiet", "--target", str(target), HEADERS)
+    _run_pip("install", "--quiet", "--target", str(target), HEADERS)
     return next(target.glob("nvidia/cu*"))
 
 
-def _pip(*arguments: str, quietly: bool = False) -> int:
-    """Run pip; unless `quietly`, show what it says and raise CalledProcessError if it fails."""
+def _run_pip(*arguments: str, quietly: bool = False) -> int:
+    """Run pip; unless `quietly`, show its output and raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, check=not quietly, capture_output=quietly).returncode

@@ -1,4 +1,4 @@
-"""What a kernel occupies on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
+"""Resources of a kernel on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ class Resources:
     spill_bytes: int
     #: Bytes of static shared memory a block.
     shared_bytes: int
-    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and what is spilled.
+    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and spills.
     stack_bytes: int
 
 
-def parse(messages: str, entry: str) -> Resources:
-    """Read the resources of the entry point `entry` off ptxas' report.
+def parse_resources(messages: str, entry: str) -> Resources:
+    """Read the resources of the entry point `entry` off the report of ptxas.
 
     Raises
     ------
     CompileError
-        The report does not speak of `entry`, or not in the words known here.
+        The report does not name `entry`, or is not in a known form.
     """
-    found = ptxas.parse_report(messages).get(entry)
-    if found is None:
+    report = ptxas.parse_report(messages).get(entry)
+    if report is None:
         raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
     return Resources(
-        registers=found.registers,
-        spill_bytes=found.spill_stores + found.spill_loads,
-        shared_bytes=found.shared_bytes,
-        stack_bytes=found.stack_frame,
+        registers=report.registers,
+        spill_bytes=report.spill_stores + report.spill_loads,
+        shared_bytes=report.shared_bytes,
+        stack_bytes=report.stack_frame,
     )
 
 
-def remarks(messages: str) -> str:
-    """What nvcc said beside its report: its warnings."""
+def extract_remarks(messages: str) -> str:
+    """Return nvcc's messages besides its report: its warnings."""
     return "\n".join(line for line in messages.splitlines() if not _REPORT.match(line))

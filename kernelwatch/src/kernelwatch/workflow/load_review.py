@@ -27,7 +27,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
     """
     history, (base, head) = selection.history, (side.commit for side in selection.both)
     try:
-        limits = settings.limits()
+        limits = settings.evidence_limits()
         old, new = _load_both(selection)
         pairing = pair_configurations(old, new, describe)
         is_timed = any(kind(pair.benchmark) == TIMED for pair in pairing.pairs)
@@ -51,13 +51,13 @@ def _load_both(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurem
 
 def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
     """Return the facts of the project's suite on a configuration."""
-    launch = registry.launch(benchmark, params)
+    launch = registry.find_launch(benchmark, params)
     is_sized = kind(benchmark) == TIMED or ".track_sectors_" in benchmark
     return Configuration(
         kernel=benchmark if launch is None else launch.kernel,
-        code_name=registry.code_name(benchmark, params),
-        verified=registry.verified(benchmark, params),
-        useful_bytes=registry.useful_bytes(benchmark, params) if is_sized else None,
+        code_name=registry.find_code_name(benchmark, params),
+        verified=registry.is_verified(benchmark, params),
+        useful_bytes=registry.find_useful_bytes(benchmark, params) if is_sized else None,
         conditions=_conditions(benchmark),
         block=_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,
     )
@@ -65,7 +65,7 @@ def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
 
 def _conditions(benchmark: str) -> tuple[str, ...]:
     try:
-        _, sweep = registry.current().benchmarks.get(benchmark, (None, None))
+        _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     except KernelwatchError:
         return ()
     words = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
@@ -75,7 +75,7 @@ def _conditions(benchmark: str) -> tuple[str, ...]:
 def _block(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        return registry.declared_kernel(kernel).fixed(dtype)
+        return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
     except ERRORS:
         return None
 

@@ -91,7 +91,7 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
     That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
     results of both are newest. Errors and `root` are as of `select_commits`.
     """
-    names = [compilers.named({compilers.VARIABLE: release}) for release in (base, head)]
+    names = [compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head)]
     histories = load_histories(machine, root)
     both = [tuple(history.by(name) for name in names) for history in histories if {*names} <= {*history.compilers}]
     every = {each for history in (*histories, *itertools.chain(*both)) for each in history.dates()}
@@ -129,7 +129,9 @@ def load_histories(name: str | None, root: Path) -> list[History]:
             "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
         )
     try:
-        return [History(each, root, compiler=compilers.named()) for each in ([name] if name else machines)]
+        return [
+            History(each, root, compiler=compilers.find_requested_compiler()) for each in ([name] if name else machines)
+        ]
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 

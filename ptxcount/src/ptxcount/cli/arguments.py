@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.argument_layout import Argument, Described, Given, nbytes
+from ..machine.argument_layout import Argument, ArrayDescriptor, KernelArgument, total_bytes
 from ..util import host_memory
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
@@ -19,34 +19,34 @@ from ..util.regular_files import require_regular
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
-_BOUND = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
+_HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
-#: What an array may be filled with, and how many numbers that takes at least and at most.
-_FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
-#: What is shown of a word in an error.
+#: Fills of an array -> the least and the most numbers that they take.
+_FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
+#: Characters of a word that an error shows.
 _SHOWN = 60
 
 
-def arguments(words: Sequence[str], folder: Path | None = None) -> list[Given]:
-    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
-    made: list[Given] = []
+def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
+    """Make a kernel's arguments from their descriptions, in the kernel's order; as `make_argument`."""
+    arguments: list[KernelArgument] = []
     for word in words:
-        made.append(argument(word, sum(map(nbytes, made)), folder))
-    return made
+        arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))
+    return arguments
 
 
-def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Given]:
-    """Variables of the module by name; `LaunchError` for a description without one. Else as `argument`."""
+def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
+    """Make variables of the module by name; `LaunchError` for a description without one. Else as `make_argument`."""
     for word in words:
         if not _NAMED.fullmatch(word):
-            raise LaunchError(f"variable {_cut(word)}: its name is needed, as in taps=float32[9]=ones")
-    return dict(zip((word.partition("=")[0] for word in words), arguments(words, folder), strict=True))
+            raise LaunchError(f"variable {_shorten(word)}: its name is needed, as in taps=float32[9]=ones")
+    return dict(zip((word.partition("=")[0] for word in words), make_arguments(words, folder), strict=True))
 
 
-def argument(word: str, beside: int = 0, folder: Path | None = None) -> Given:
-    """A kernel argument from its description.
+def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) -> KernelArgument:
+    """Make a kernel argument from its description.
 
     ============================================  =====================================================
     ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``
@@ -73,44 +73,46 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Given:
     value = named["value"] if named else word
     try:
         if value.startswith(("{", "[")):
-            return _members(json.loads(value), beside, folder)
-        if named and (bound := _BOUND.fullmatch(value)):
-            array = argument(f"{named['name']}={bound['rest']}", beside, folder)
-            return _described(bound["kind"], (bound["words"] or "").split(","), array)
+            return _make_members(json.loads(value), used_bytes, folder)
+        if named and (handle := _HANDLE.fullmatch(value)):
+            array = make_argument(f"{named['name']}={handle['rest']}", used_bytes, folder)
+            return _make_handle(handle["kind"], (handle["words"] or "").split(","), array)
         if named and value.startswith("@"):
-            return _loaded(Path(folder or "", value[1:]), beside)
-        if found := _BYTES.fullmatch(value):
-            return np.void(bytes.fromhex(found[1]))
-        if named and (found := _ARRAY.fullmatch(value)):
-            numbers = [float(n) for n in (found["numbers"] or "").split(",") if n.strip()]
-            shape = [int(n) for n in found["shape"].split(",")]
-            return _filled(found["fill"], numbers, shape, _dtype(found["dtype"]), beside)
-        if found := _SCALAR.fullmatch(value):
-            return _number(found["value"], _dtype(found["dtype"]))
+            return _load_array(Path(folder or "", value[1:]), used_bytes)
+        if match := _BYTES.fullmatch(value):
+            return np.void(bytes.fromhex(match[1]))
+        if named and (match := _ARRAY.fullmatch(value)):
+            numbers = [float(n) for n in (match["numbers"] or "").split(",") if n.strip()]
+            shape = [int(n) for n in match["shape"].split(",")]
+            return _make_filled(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
+        if match := _SCALAR.fullmatch(value):
+            return _parse_number(match["value"], _find_dtype(match["dtype"]))
     except (ValueError, OverflowError, EOFError, TypeError) as error:
-        raise LaunchError(f"argument {_cut(word)}: {error}") from None
+        raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
-        raise LaunchError(f"argument {_cut(word)}: structs and lists are nested too deeply") from None
+        raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
     example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
-    raise LaunchError(f"argument {_cut(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
+    raise LaunchError(f"argument {_shorten(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
 
 
-def _cut(word: str) -> str:
+def _shorten(word: str) -> str:
     return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _find_dtype(name: str) -> np.dtype[Any]:
     if name not in _DTYPES:
         raise ValueError(f"{name!r} is not a NumPy dtype of known size, such as float32")
     return _DTYPES[name]
 
 
-def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], beside: int) -> Argument:
-    least, most = _FILLS.get(fill or "arange", (1, 0))
-    if not least <= len(numbers) <= most or len(numbers) == 2:
+def _make_filled(
+    fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], used_bytes: int
+) -> Argument:
+    fewest, most_numbers = _FILL_COUNTS.get(fill or "arange", (1, 0))
+    if not fewest <= len(numbers) <= most_numbers or len(numbers) == 2:
         raise ValueError("fills are zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)")
     count = math.prod(shape)
-    host_memory.require(beside + count * dtype.itemsize)
+    host_memory.require(used_bytes + count * dtype.itemsize)
     if fill in (None, "arange"):
         return host_memory.counting(count, dtype).reshape(shape)
     if fill in ("zeros", "ones"):
@@ -118,14 +120,14 @@ def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.
     random = np.random.default_rng(int(numbers[0]))
     if fill == "permutation":
         return random.permutation(count).astype(dtype).reshape(shape)
-    whole = dtype.kind in "iu"
-    low, high = numbers[1:] or (0, count if whole else 1)
-    if whole:
+    is_integer = dtype.kind in "iu"
+    low, high = numbers[1:] or (0, count if is_integer else 1)
+    if is_integer:
         return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
     return random.uniform(low, high, shape).astype(dtype)
 
 
-def _loaded(file: Path, beside: int) -> Argument:
+def _load_array(file: Path, used_bytes: int) -> Argument:
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -133,11 +135,11 @@ def _loaded(file: Path, beside: int) -> Argument:
         raise LaunchError(f"{file}: {error.strerror or 'it is no file of NumPy'}") from None
     if not isinstance(loaded, np.ndarray):
         raise ValueError("one array is needed, in a file that ends in .npy")
-    host_memory.require(beside + loaded.nbytes)
+    host_memory.require(used_bytes + loaded.nbytes)
     return np.array(loaded, order="C")
 
 
-def _number(text: str, dtype: np.dtype[Any]) -> np.generic:
+def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(text) <= np.iinfo(dtype).max:
         raise OverflowError(f"{text} is out of its range")
     with np.errstate(all="ignore"):
@@ -145,19 +147,19 @@ def _number(text: str, dtype: np.dtype[Any]) -> np.generic:
     return value
 
 
-def _members(each: object, beside: int, folder: Path | None) -> Given:
-    """A struct or a list by its members, which are words themselves."""
-    if isinstance(each, Mapping) and each:
-        return {name: _members(member, beside, folder) for name, member in each.items()}
-    if isinstance(each, list) and each:
-        return [_members(member, beside, folder) for member in each]
-    if not isinstance(each, str):
-        raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {each!r}")
-    return argument(f"member={each}", beside, folder)
+def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
+    """Make a struct or a list from its members, which are words themselves."""
+    if isinstance(value, Mapping) and value:
+        return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
+    if isinstance(value, list) and value:
+        return [_make_members(member, used_bytes, folder) for member in value]
+    if not isinstance(value, str):
+        raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {value!r}")
+    return make_argument(f"member={value}", used_bytes, folder)
 
 
-def _described(kind: str, words: Sequence[str], array: object) -> Described:
-    """A texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
+    """Make a texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
 
     Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
     number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
@@ -167,9 +169,9 @@ def _described(kind: str, words: Sequence[str], array: object) -> Described:
 
     if not isinstance(array, np.ndarray):
         raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
-    known: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
+    options_by_word: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
     for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
-        known |= {text: (option, text) for text in texts}
+        options_by_word |= {text: (option, text) for text in texts}
     options: dict[str, Any] = {}
     numbers: list[int] = []
     for word in filter(None, map(str.strip, words)):
@@ -177,15 +179,15 @@ def _described(kind: str, words: Sequence[str], array: object) -> Described:
             numbers.append(int(word))
         elif word.removeprefix("swizzle=").isdigit():
             options["swizzle"] = int(word[8:])
-        elif word in known:
-            options |= [known[word]]
+        elif word in options_by_word:
+            options |= [options_by_word[word]]
         else:
-            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(known)}, swizzle=, and numbers are")
+            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(options_by_word)}, swizzle=, and numbers are")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:
         options["channels"] = numbers[0]
-    kinds: dict[str, Callable[..., Described]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
+    kinds: dict[str, Callable[..., ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
     try:
         return kinds[kind](array, **options)
     except TypeError:

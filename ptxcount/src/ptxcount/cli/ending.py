@@ -1,4 +1,4 @@
-"""How a command ends that the terminal ends: with a line or in silence, and the exit code that shells know."""
+"""Ends of commands: a message or silence, and the exit code that shells know."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-def ended(name: str, command: Callable[[], int], failure: int) -> int:
-    """The exit code of a command: its own; 130 after Ctrl-C, 141 if nobody reads on, or that of a failed output.
+def run_command(name: str, command: Callable[[], int], failure: int) -> int:
+    """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
 
     Its line on standard error begins with its name; without one there is none.
     """
@@ -23,13 +23,13 @@ def ended(name: str, command: Callable[[], int], failure: int) -> int:
                 raise OSError("standard output is closed")
             return command()
         finally:  # also after --help
-            _flush()
+            _flush_output()
     except KeyboardInterrupt:
-        return interrupted(name)
+        return report_interrupt(name)
     except BrokenPipeError:
         return 128 + signal.SIGPIPE
     except OSError as error:
-        _say(name, str(error.strerror or error))
+        _print_error(name, str(error.strerror or error))
         return failure
 
 
@@ -38,13 +38,13 @@ _scratch: list[str] = []
 
 
 @contextmanager
-def importing(name: str) -> Iterator[None]:
+def interruptible_import(name: str) -> Iterator[None]:
     """End at once on Ctrl-C, with a line: NumPy would answer an interrupt of its import with many."""
 
-    def end(number: int, frame: FrameType | None) -> None:
-        os._exit(interrupted(name))
+    def exit_now(number: int, frame: FrameType | None) -> None:
+        os._exit(report_interrupt(name))
 
-    with _handling(signal.SIGINT, end):
+    with _handle_signal(signal.SIGINT, exit_now):
         yield
 
 
@@ -58,16 +58,16 @@ def scratch_folder(prefix: str) -> Iterator[None]:
         yield
         return
 
-    def end(number: int, frame: FrameType | None) -> None:
+    def terminate(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    with _handling(signal.SIGTERM, end):
+    with _handle_signal(signal.SIGTERM, terminate):
         try:
             folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
         except OSError:
             yield
             return
-        before = tempfile.tempdir, os.environ.get("TMPDIR")
+        previous = tempfile.tempdir, os.environ.get("TMPDIR")
         with folder:
             try:
                 tempfile.tempdir = os.environ["TMPDIR"] = folder.name
@@ -75,37 +75,37 @@ def scratch_folder(prefix: str) -> Iterator[None]:
                 yield
             finally:
                 _scratch.clear()
-                tempfile.tempdir = before[0]
+                tempfile.tempdir = previous[0]
                 os.environ.pop("TMPDIR")
-                os.environ |= {} if before[1] is None else {"TMPDIR": before[1]}
+                os.environ |= {} if previous[1] is None else {"TMPDIR": previous[1]}
 
 
 @contextmanager
-def _handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Handle a signal within the block; other threads than the main one may not."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(number, handler)
+    previous = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(number, before)
+        signal.signal(number, previous)
 
 
-def interrupted(name: str) -> int:
+def report_interrupt(name: str) -> int:
     """Say that a command was; return its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one needs no words
-    _say(name, "interrupted")
+    _print_error(name, "interrupted")
     return 128 + signal.SIGINT
 
 
-def _say(name: str, text: str) -> None:
+def _print_error(name: str, text: str) -> None:
     if name and sys.stderr is not None:
         print(f"{name}: {text}", file=sys.stderr)
 
 
-def _flush() -> None:
+def _flush_output() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What the command lines of counting and of the gate share: options, and text that is safe to print."""
+"""Options that the command lines of counting and of the gate share, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..util.errors import Index3, LaunchError
 
 
-def dimensions(text: str) -> Index3:
+def parse_dimensions(text: str) -> Index3:
     """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `LaunchError` for anything else."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
         raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
@@ -17,24 +17,26 @@ def dimensions(text: str) -> Index3:
     return x, y, z
 
 
-def flags_of(include: Sequence[str], flags: str) -> str:
+def join_flags(include: Sequence[str], flags: str) -> str:
     """Nvcc's options: folders of includes, then others."""
     return " ".join(filter(None, (shlex.join(f"-I{folder}" for folder in include), flags)))
 
 
-def printable(text: str) -> str:
-    """A text that no terminal takes for a command: of what cannot be printed line ends and tabs remain."""
-    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+def escape_unprintable(text: str) -> str:
+    """Escape characters that a terminal could take for a command; line ends and tabs remain."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
+    )
 
 
 def plain(name: object, longest: int = 240) -> str:
-    """A name in one line that no terminal takes for a command: names come from files of others, and may be long."""
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(name))
+    """Return a name in one line that no terminal takes for a command, cut to a length."""
+    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
-def joined_flags(words: Sequence[str]) -> list[str]:
-    """``--flags -O3`` as one word: argparse would take the flags of nvcc for options of its own."""
+def attach_flags(words: Sequence[str]) -> list[str]:
+    """Join ``--flags -O3`` to one word: argparse would take nvcc's flags for options of its own."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--flags":

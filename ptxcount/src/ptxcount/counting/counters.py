@@ -8,33 +8,33 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, occupancy
+from ..lanes.warps import Array, find_occupancy
 from ..util.errors import Source
 from ..util.findings import Finding
-from .samples import EXECUTIONS, Sample, sampled
+from .samples import EXECUTIONS, Sample, sample_warps
 from .transactions import (
     CONSTANT,
     SECTOR,
     WORD,
     Rules,
-    constant_addresses,
-    global_atomics,
-    global_patterns,
-    local_sectors,
-    served_loads,
-    served_stores,
-    shared_atomics,
-    totals,
+    count_constant_addresses,
+    count_global,
+    count_global_atomics,
+    count_load_wavefronts,
+    count_local_sectors,
+    count_shared_atomics,
+    count_store_wavefronts,
+    sum_rules,
 )
-from .turns import Turns
+from .turns import AtomicTurns
 
-#: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
+#: Caveats of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
 NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
 #: Caveats of local memory, by the bytes of the stack frame.
 LOCAL = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
-#: What is counted of accesses, as `Amounts` sums it up.
+#: Counts of accesses, as `Amounts` sums them up.
 AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
     "useful_bytes", "together", "addresses",
@@ -45,9 +45,9 @@ _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
 #: The rules of an access to a space, or of a kind of it, and what they count.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
-    "global": (global_patterns, _PATTERNS), "global atomic": (global_atomics, ("together", *_PATTERNS)),
-    "local": (local_sectors, ("sectors",)), "constant": (constant_addresses, ("addresses",)),
-    "shared": (served_stores, _SERVED), "shared load": (served_loads, _SERVED),
+    "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
+    "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
+    "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
 }  # fmt: skip
 
 
@@ -116,55 +116,62 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """What its numbers leave out or are made of, of an atomic that is a loop; else nothing."""
+        """Costs that the numbers of an atomic leave out, if it is a loop; else empty."""
         is_narrow = self.kind == "atomic" and self.width == 2
         retries = [RETRIES] if is_narrow or (self.loops and self.space == "shared") else []
         return "; ".join([NARROW, *retries] if is_narrow else retries)
 
     @property
     def is_uniform_constant(self) -> bool:
-        """Whether it reads constant memory, and each request one address."""
+        """Reads of constant memory with one address per request."""
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
-        self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None, again: bool = False
+        self,
+        address: Value,
+        active: Array,
+        shape: tuple[int, int],
+        turns: AtomicTurns | None = None,
+        again: bool = False,
     ) -> None:
         """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active.
 
         ``again``: the chip repeats a request of threads that were counted before.
         """
-        on = occupancy(active, shape)
-        count = on.requests
+        occupancy = find_occupancy(active, shape)
+        count = occupancy.requests
         self.requests += count
-        self.useful_bytes += on.threads * self.width * (not again)
+        self.useful_bytes += occupancy.threads * self.width * (not again)
         if not (self.whole or again):
-            self.samples += sampled(address, active, shape, self.samples)
+            self.samples += sample_warps(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
-        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        is_aggregated = (
+            turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        )
         if turns is not None:
             self.loops += turns.loops * count
             if self.space == "shared":
-                found = totals(shared_atomics, address, active, shape, self.width)
-                self.together += found[0]
-                self.wavefronts += (count if once else found[turns.rule]) * turns.each
+                sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                self.together += sums[0]
+                self.wavefronts += (count if is_aggregated else sums[turns.rule]) * turns.per_turn
                 self.conflict_free += count * turns.free
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         if rules is not None:
-            found = totals(rules[0], address, active, shape, self.width)
-            for name, number in zip(rules[1], found, strict=True):
-                setattr(self, name, getattr(self, name) + (count if once and name == "sectors" else number))
+            sums = sum_rules(rules[0], address, active, shape, self.width)
+            for name, number in zip(rules[1], sums, strict=True):
+                setattr(self, name, getattr(self, name) + (count if is_aggregated and name == "sectors" else number))
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
         if self.space == "constant":
             self.requests += count * max(self.width // CONSTANT - 1, 0)
 
-    def add(self, requests: int, sectors: int, useful: int) -> None:
+    def add(self, requests: int, sectors: int, useful_bytes: int) -> None:
         """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
         self.requests += requests
         self.sectors += sectors
-        self.useful_bytes += useful
+        self.useful_bytes += useful_bytes
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
 
@@ -188,7 +195,7 @@ class Amounts:
             return getattr(self, name.removesuffix("_per_request")) / requests if requests else 0.0
         if name not in AMOUNTS:
             raise AttributeError(f"{name!r}: one of {', '.join(AMOUNTS)} is there, and each with _per_request")
-        return sum(getattr(each, name) for each in self.accesses)
+        return sum(getattr(access, name) for access in self.accesses)
 
 
 @dataclass
@@ -234,10 +241,10 @@ class LaunchCounters:
         kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
         if name not in kinds:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        return Amounts([each for each in self.accesses if (each.space, each.kind) == kinds[name]])
+        return Amounts([access for access in self.accesses if (access.space, access.kind) == kinds[name]])
 
-    def _sum(self, name: str, space: str, kind: str) -> int:
-        return sum(getattr(a, name) for a in self.accesses if (a.space, a.kind) == (space, kind))
+    def _sum_accesses(self, name: str, space: str, kind: str) -> int:
+        return sum(getattr(access, name) for access in self.accesses if (access.space, access.kind) == (space, kind))
 
     def totals(self) -> dict[str, int]:
         """Sum up the launch.
@@ -260,9 +267,11 @@ class LaunchCounters:
                 KINDS if space in ("global", "shared") else [kind for kind in KINDS if (space, kind) in present]
             ):
                 named = (*amounts, "together") if kind == "atomic" else amounts
-                result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
+                result |= {f"{prefix}{kind}_{name}": self._sum_accesses(name, space, kind) for name in named}
         if ("constant", "load") in present:
-            result |= {f"constant_{name}": self._sum(name, "constant", "load") for name in ("requests", "addresses")}
+            result |= {
+                f"constant_{name}": self._sum_accesses(name, "constant", "load") for name in ("requests", "addresses")
+            }
         return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
 
     @property

@@ -22,30 +22,32 @@ class Sample(NamedTuple):
     addresses: Array
     lanes: Array
     blocks: list[int]
-    of: int
+    block_count: int
 
 
-def sampled(address: Value, active: Array, shape: tuple[int, int], before: list[Sample]) -> list[Sample]:
-    """Some warps of a chunk, the same as ``before``, if any of these is active; parameters as of `Access.record`."""
+def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
+    """Sample some warps of a chunk, the same as in ``earlier`` samples, if any of these is active."""
     blocks, threads = shape
-    if before and before[0].of != blocks:
+    if earlier and earlier[0].block_count != blocks:
         return []
     busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
     busy = min(busy, max(blocks - 2, 0))
-    some = (
-        before[0].blocks if before else list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
+    sampled_blocks = (
+        earlier[0].blocks
+        if earlier
+        else list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
     )
-    whole = -(-threads // LANES)
-    warps = sorted({0, min(1, whole - 1), whole // 2, whole - 1}) if whole > 1 else slice(None)
+    warp_total = -(-threads // LANES)
+    warps = sorted({0, min(1, warp_total - 1), warp_total // 2, warp_total - 1}) if warp_total > 1 else slice(None)
 
-    def picked(values: Array) -> Array:
-        return values if values.shape[0] == 1 else values[some]
+    def pick_blocks(values: Array) -> Array:
+        return values if values.shape[0] == 1 else values[sampled_blocks]
 
-    lanes = lanes_by_warp(picked(active), threads)[:, warps]
+    lanes = lanes_by_warp(pick_blocks(active), threads)[:, warps]
     if not lanes.any():
         return []
     parts = (address.block, address.thread) if isinstance(address, Sum) else (address,)
-    sums = [by_warp(picked(part).astype(np.int64), threads)[:, warps] for part in parts]
-    extent = (len(some), *lanes.shape[1:])
+    sums = [by_warp(pick_blocks(part).astype(np.int64), threads)[:, warps] for part in parts]
+    extent = (len(sampled_blocks), *lanes.shape[1:])
     addresses: Array = sum(sums[1:], sums[0])
-    return [Sample(spread(addresses, extent), spread(lanes, extent), some, blocks)]
+    return [Sample(spread(addresses, extent), spread(lanes, extent), sampled_blocks, blocks)]

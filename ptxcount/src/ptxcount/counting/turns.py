@@ -7,13 +7,13 @@ from typing import NamedTuple
 from ..ptx.program import Type
 
 
-class Turns(NamedTuple):
-    """How the chip counts an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11)."""
+class AtomicTurns(NamedTuple):
+    """Turns that the chip takes for an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11)."""
 
-    #: Which number of `transactions.shared_atomics` its turns in shared memory are.
+    #: Index of its turns in shared memory among the results of `transactions.count_shared_atomics`.
     rule: int
     #: Wavefronts for each turn in shared memory.
-    each: int = 1
+    per_turn: int = 1
     #: Wavefronts where no lane meets another.
     free: int = 1
     #: The chip tries until no other warp has been there meanwhile.
@@ -25,17 +25,17 @@ class Turns(NamedTuple):
 _BANKS, _WIDE, _WORDS_OF_LOAD = 1, 2, 3
 
 
-def turns(name: str, kind: Type, *, returns: bool, ones: bool) -> Turns:
-    """How the chip counts an operation on a type, whose result is used or not, and which adds the literal 1 or not.
+def find_turns(name: str, kind: Type, *, returns: bool, adds_one: bool) -> AtomicTurns:
+    """Find the turns of an operation on a type; ``adds_one``: it adds the literal 1.
 
     PTX does not say which instruction ptxas takes: this is what it took for the kernels measured.
     """
     if kind.size == 8:
-        return Turns(_WIDE, free=4, loops=True)
+        return AtomicTurns(_WIDE, free=4, loops=True)
     if kind.name not in ("u32", "s32", "b32"):
-        return Turns(_BANKS, 2, 2, loops=True)
+        return AtomicTurns(_BANKS, 2, 2, loops=True)
     aggregates = name == "add" or (name in ("min", "max") and not returns)
-    if name == "add" and ones and not returns:
-        return Turns(_WORDS_OF_LOAD, aggregates=True)
+    if name == "add" and adds_one and not returns:
+        return AtomicTurns(_WORDS_OF_LOAD, aggregates=True)
     tries = 2 if name == "cas" else 1
-    return Turns(_BANKS, tries, tries, aggregates=aggregates)
+    return AtomicTurns(_BANKS, tries, tries, aggregates=aggregates)

@@ -1,4 +1,4 @@
-"""Which basic blocks lie before others on all ways through a kernel, and which loops they lie in."""
+"""Basic blocks that lie before others on all ways through a kernel, and the loops that they lie in."""
 
 from __future__ import annotations
 
@@ -32,10 +32,14 @@ class Dominators:
         while changed:
             changed = False
             for block in self.order[1:]:
-                known = [each for each in self._before[block] if each == 0 or self.immediate[each] is not None]
-                common = known[0]
-                for other in known[1:]:
-                    common = self._common(common, other)
+                ready = [
+                    predecessor
+                    for predecessor in self._before[block]
+                    if predecessor == 0 or self.immediate[predecessor] is not None
+                ]
+                common = ready[0]
+                for predecessor in ready[1:]:
+                    common = self._common(common, predecessor)
                 changed = changed or self.immediate[block] != common
                 self.immediate[block] = common
 
@@ -44,7 +48,7 @@ class Dominators:
         seen, work = {0}, [(0, iter(self._successors[0]))]
         while work:
             block, rest = work[-1]
-            following = next((each for each in rest if each not in seen), None)
+            following = next((successor for successor in rest if successor not in seen), None)
             if following is None:
                 order.append(block)
                 work.pop()
@@ -63,12 +67,12 @@ class Dominators:
     def find_between(self, first: int, last: int) -> set[int]:
         """Return the blocks on ways from the end of one block to another; the other itself if it lies in a loop."""
         between: set[int] = set()
-        work = [each for each in self._before[last] if each != first]
+        work = [predecessor for predecessor in self._before[last] if predecessor != first]
         while work:
             block = work.pop()
             if block not in between:
                 between.add(block)
-                work += [each for each in self._before[block] if each != first]
+                work += [predecessor for predecessor in self._before[block] if predecessor != first]
         return between
 
     @cached_property
@@ -78,9 +82,9 @@ class Dominators:
         for block in self.order:
             for head in self._successors[block]:
                 if self._place[head] <= self._place[block] and self._dominates(head, block):
-                    inside = {head, block, *(self.find_between(head, block) if head != block else ())}
-                    for each in inside:
-                        loops[each].add(head)
+                    members = {head, block, *(self.find_between(head, block) if head != block else ())}
+                    for member in members:
+                        loops[member].add(head)
         return loops
 
     def _dominates(self, first: int, last: int) -> bool:
@@ -89,17 +93,17 @@ class Dominators:
             block = self.immediate[block]
         return block == first
 
-    def is_in_loops_of(self, block: int, other: int) -> bool:
-        """Whether a block lies in no loop that another lies outside of."""
-        return self._loops[block] <= self._loops[other]
+    def is_in_loops_of(self, block: int, second: int) -> bool:
+        """Tell if a block lies in no loop that another lies outside of."""
+        return self._loops[block] <= self._loops[second]
 
     @cached_property
     def continues(self) -> list[bool]:
-        """Whether each block only goes on with the block before it in the code."""
-        ways = [
+        """True for each block that only goes on from the block before it in the code."""
+        transitions = [
             (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
         ]
-        return [False, *({*before} == {last} and following == {last + 1} for last, before, following in ways)]
+        return [False, *({*before} == {last} and following == {last + 1} for last, before, following in transitions)]
 
     @cached_property
     def pieces(self) -> list[int]:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ..counting.counters import LaunchCounters
-from ..machine.argument_layout import Given
-from ..source.adapters import adapted
-from ..source.declarations import declarations
+from ..machine.argument_layout import KernelArgument
+from ..source.adapters import adapt_kernel
+from ..source.declarations import find_declarations
 from ..source.names import find_entry
-from ..source.nvcc import ARCH, Compilation, compilation
+from ..source.nvcc import ARCH, Compilation, compile_source
 from ..source.sources import is_ptx, read_source
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
-from .execute import STEP_LIMIT, run
+from .execute import STEP_LIMIT, execute_kernel
 from .launchable import require_launchable
 
 
@@ -25,7 +25,7 @@ def count(
     entry: str | None,
     grid: int | Sequence[int],
     block: int | Sequence[int] | None,
-    arguments: Sequence[Given],
+    arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
     arch: str = ARCH,
@@ -33,7 +33,7 @@ def count(
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
     unwritten: str = UNWRITTEN[0],
-    variables: Mapping[str, Given] | None = None,
+    variables: Mapping[str, KernelArgument] | None = None,
     cluster: int | Sequence[int] | None = None,
     time_limit: float | None = None,
 ) -> LaunchCounters:
@@ -115,28 +115,28 @@ def count(
     >>> totals["load_requests"], totals["load_sectors"], float(x[3])
     (8, 32, 6.0)
     """
-    given = adapted(source_or_ptx, entry, arguments, arch)
-    flags = " ".join(filter(None, (given.flags, flags)))
-    made, entry_name = compiled(given.source, given.entry, flags, arch)
-    threads = given.block if block is None else block
+    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch)
+    flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
+    compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch)
+    threads = adapted_kernel.block if block is None else block
     if threads is None:
         raise LaunchError("block: the number of threads is needed")
     return count_compiled(
-        made.ptx,
+        compilation.ptx,
         entry_name,
         grid,
         threads,
-        given.arguments,
+        adapted_kernel.arguments,
         flags=flags,
         arch=arch,
-        dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
+        dynamic_shared=adapted_kernel.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
         unwritten=unwritten,
         variables=variables,
         cluster=cluster,
         time_limit=time_limit,
-        names=given.names,
+        names=adapted_kernel.names,
     )
 
 
@@ -145,7 +145,7 @@ def count_compiled(
     entry: str,
     grid: int | Sequence[int],
     block: int | Sequence[int],
-    arguments: Sequence[Given],
+    arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
     arch: str = ARCH,
@@ -155,7 +155,7 @@ def count_compiled(
     time_limit: float | None = None,
     **options: Any,
 ) -> LaunchCounters:
-    """Count a launch of what `compiled` gives; parameters, results and errors as of `count` and `execute.run`.
+    """Count a launch of what `compile_entry` returns; the rest is as of `count` and `execute_kernel`.
 
     ``flags`` and ``arch`` are those of the compilation: ptxas has them, too.
     """
@@ -164,7 +164,7 @@ def count_compiled(
             raise LaunchError(f"{name} limit {limit}: it must be positive")
     threads = _extent("block", block)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, arch)
-    return run(
+    return execute_kernel(
         ptx,
         entry,
         _extent("grid", grid),
@@ -179,50 +179,54 @@ def count_compiled(
     )
 
 
-def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
-    """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
+def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
+    """Compile a kernel; return its PTX with the source files, and its mangled name; the rest as of `count`.
 
     A template is instantiated where the source does not: the kernel's name has its arguments then.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
-        made = compilation_of(source, flags, arch)
-        return made, find_entry(made.ptx, entry)
+        compilation = compilation_of(source, flags, arch)
+        return compilation, find_entry(compilation.ptx, entry)
     try:
-        made = compilation_of(source, flags, arch, [qualified(source, entry)])
+        compilation = compilation_of(source, flags, arch, [qualify_name(source, entry)])
     except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
-        made = compilation_of(source, flags, arch)
-        if find_entry(made.ptx, entry) == entry:
+        compilation = compilation_of(source, flags, arch)
+        if find_entry(compilation.ptx, entry) == entry:
             raise error from None
-    name = find_entry(made.ptx, entry)
+    name = find_entry(compilation.ptx, entry)
     if name == entry:  # uint32_t is spelled unsigned int
-        name = find_entry(made.ptx, entry.partition("<")[0])
-    return made, name
+        name = find_entry(compilation.ptx, entry.partition("<")[0])
+    return compilation, name
 
 
-def qualified(source: Path | str, name: str) -> str:
-    """A template's instance with the namespaces that the source declares the template in, if it does so once."""
-    base, bracket, rest = name.partition("<")
-    found = {each.name for each in declarations(read_source(source)) if f"::{each.name}".endswith(f"::{base}")}
-    return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
+def qualify_name(source: Path | str, name: str) -> str:
+    """Add the namespaces to a template's instance, if the source declares one such template."""
+    base, bracket, template_arguments = name.partition("<")
+    qualified_names = {
+        declaration.name
+        for declaration in find_declarations(read_source(source))
+        if f"::{declaration.name}".endswith(f"::{base}")
+    }
+    return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
 
 
 def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
     text = read_source(source)
     if not is_ptx(source):
-        return compilation(source, flags, arch, instances)
+        return compile_source(source, flags, arch, instances)
     if flags:
         raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
     # NVRTC, Warp and Slang end their PTX with a NUL.
     return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 
 
-def _extent(what: str, value: int | Sequence[int]) -> Index3:
+def _extent(dimension: str, value: int | Sequence[int]) -> Index3:
     try:
         numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
     except TypeError:
         numbers = []
     if not 1 <= len(numbers) <= 3:
-        raise LaunchError(f"{what} {value!r}: one to three whole numbers are needed")
+        raise LaunchError(f"{dimension} {value!r}: one to three whole numbers are needed")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z

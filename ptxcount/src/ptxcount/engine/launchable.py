@@ -8,7 +8,7 @@ from ..source import ptxas
 from ..util import architectures
 from ..util.architectures import PARTS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
 from ..util.errors import Index3, LaunchError
-from .executable import Executable, laid_out, load
+from .executable import Executable, lay_out_variables, load_executable
 
 #: Registers of a thread at most (PTX ISA and CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
@@ -21,25 +21,25 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     not asked where the most that a thread can have would fit.
     """
     threads = prod(block)
-    shared = static_shared(load(ptx, entry)) + dynamic_shared
-    holds = architectures.MULTIPROCESSORS.get(arch.rstrip("af"))
-    if holds and shared > holds.shared_of_block:
+    shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
+    multiprocessor = architectures.MULTIPROCESSORS.get(arch.rstrip("af"))
+    if multiprocessor and shared > multiprocessor.shared_of_block:
         raise LaunchError(
             f"{shared} bytes of shared memory a block, {dynamic_shared} of them dynamic; {arch} has "
-            f"{holds.shared_of_block}; use smaller tiles, or --arch for a GPU that has more"
+            f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that has more"
         )
     if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
         return
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
     if resources is None:
         return
-    most = WARP * architectures.fit_warps(resources.registers)
-    if threads > most:
+    max_threads = WARP * architectures.fit_warps(resources.registers)
+    if threads > max_threads:
         warps = round_up(-(-threads // WARP), PARTS)
-        taken = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
+        needed_registers = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
         raise LaunchError(
-            f"block {block}: {threads} threads of {resources.registers} registers take {taken} registers, a "
-            f"multiprocessor has {REGISTERS}; launch at most {most} threads a block, or compile with "
+            f"block {block}: {threads} threads of {resources.registers} registers take {needed_registers} registers, a "
+            f"multiprocessor has {REGISTERS}; launch at most {max_threads} threads a block, or compile with "
             f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
         )
 
@@ -53,7 +53,7 @@ def require_static_shared(size: int) -> None:
         )
 
 
-def static_shared(kernel: Executable) -> int:
+def count_static_shared(kernel: Executable) -> int:
     """Return the bytes of a kernel's own static shared memory."""
-    variables = (each for each in kernel.variables if each.space == "shared" and not each.problem)
-    return laid_out(variables)[1]
+    variables = (variable for variable in kernel.variables if variable.space == "shared" and not variable.problem)
+    return lay_out_variables(variables)[1]

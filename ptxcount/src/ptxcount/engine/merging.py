@@ -1,7 +1,7 @@
 """The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code (nvcc 13.0.88).
 
 Loads, or stores, that add different numbers to the same register become one of up to four elements and 16 bytes where
-that surely begins at a multiple of its size (`residues`) and nothing comes between that orders them
+that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
 (`shared_accesses`). Vectors count as their elements, of which those that nobody reads are left out. A load fetches one
 element too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
@@ -14,97 +14,97 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..counting.transactions import WORD, served_loads, served_stores, totals
+from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts, sum_rules
 from ..isa.operands import plus
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import occupancy
+from ..lanes.warps import find_occupancy
 from ..machine.chunk import Chunk
-from ..ptx.alignment import Residue, residues
+from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
 from .shared_accesses import SharedAccess, breaks_loads, breaks_stores, find_accesses
 
 #: Elements, and bytes, of the widest access.
-_MOST_ELEMENTS, _MOST_BYTES = 4, 16
+_MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
 #: Loads that later ones may join, by the properties that they share.
-_Open = dict[tuple[str, int, "Operand | None"], "Neighbours"]
+_Open = dict[tuple[str, int, "Operand | None"], "MergeableGroup"]
 
 
 @dataclass
-class Neighbours:
+class MergeableGroup:
     """Instructions that may be merged."""
 
     #: ``load`` or ``store``, and the bytes of an element.
     kind: str
     size: int
-    #: What is known of the register, and the block of the first instruction.
+    #: Residue of the register, and the block of the first instruction.
     base: Residue
     block: int
     #: In the order of the code: the identities of the instructions, and what they access.
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 
-    def add(self, identity: int, access: SharedAccess) -> None:
+    def add_access(self, identity: int, access: SharedAccess) -> None:
         """Add an instruction. A vector lies at a multiple of its size, so that more is known of the register."""
         self.instructions.append(identity)
         self.accesses.append(access)
         self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
 
     def is_ended_by(self, instruction: Instruction) -> bool:
-        """Whether an instruction writes the register."""
+        """Tell if an instruction writes the register."""
         return getattr(self.accesses[0].base, "name", "") in instruction.writes
 
     @property
     def window(self) -> int:
         """Bytes of the widest access that these may become."""
-        return min(_MOST_ELEMENTS * self.size, _MOST_BYTES, self.base.modulus)
+        return min(_MAX_ELEMENTS * self.size, _MAX_BYTES, self.base.modulus)
 
-    def takes(self, access: SharedAccess) -> bool:
-        """Whether a store joins those before it: it fills another part of the same window."""
+    def accepts_store(self, access: SharedAccess) -> bool:
+        """Tell if a store joins those before it: it fills another part of the same window."""
         first = self.accesses[0]
-        stored = {offset for each in self.accesses for offset in each.needed}
-        places = {(offset + self.base.rest) // max(self.window, 1) for offset in (first.offset, access.offset)}
+        stored = {offset for earlier in self.accesses for offset in earlier.needed}
+        places = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
         return access.key == first.key and len(places) == 1 and stored.isdisjoint(access.needed)
 
-    def pieces(self) -> list[tuple[int, int]]:
-        """Where each access begins that is made of them, and its bytes.
+    def list_accesses(self) -> list[tuple[int, int]]:
+        """List the merged accesses, as (first offset, bytes).
 
         Stores stay apart where a narrower one comes behind the first.
         """
-        if self.kind == "store" and any(each.width < self.accesses[0].width for each in self.accesses):
-            return [(each.offset, each.width) for each in self.accesses]
-        left, found = {offset for each in self.accesses for offset in each.needed}, []
+        if self.kind == "store" and any(access.width < self.accesses[0].width for access in self.accesses):
+            return [(access.offset, access.width) for access in self.accesses]
+        remaining, merged = {offset for access in self.accesses for offset in access.needed}, []
         for parts in (4, 2):
-            width, rest = parts * self.size, self.base.rest
+            width, remainder = parts * self.size, self.base.remainder
             if width > self.window:
                 continue
-            for start in sorted({(place + rest) // width * width - rest for place in left}):
-                inside = {place for place in left if start <= place < start + width}
-                if len(inside) >= parts - (self.kind == "load" and parts == 4):
-                    found.append((start, width))
-                    left -= inside
-        for each in self.accesses:
-            if each.elements > 1 and left.issuperset(each.needed) and len(each.needed) == each.elements:
-                found.append((each.offset, each.width))
-                left -= {*each.needed}
-        return found + [(place, self.size) for place in sorted(left)]
+            for start in sorted({(place + remainder) // width * width - remainder for place in remaining}):
+                covered = {place for place in remaining if start <= place < start + width}
+                if len(covered) >= parts - (self.kind == "load" and parts == 4):
+                    merged.append((start, width))
+                    remaining -= covered
+        for access in self.accesses:
+            if access.elements > 1 and remaining.issuperset(access.needed) and len(access.needed) == access.elements:
+                merged.append((access.offset, access.width))
+                remaining -= {*access.needed}
+        return merged + [(place, self.size) for place in sorted(remaining)]
 
 
-def neighbours(
+def find_mergeable(
     code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
-) -> list[Neighbours]:
-    """What may be merged in a kernel, and wide accesses by themselves; variables have these addresses."""
+) -> list[MergeableGroup]:
+    """Find accesses that ptxas may merge, and wide accesses by themselves; variables have these addresses."""
     accesses = find_accesses(code)
     if not accesses:
         return []
-    finder = _Finder(code, blocks, accesses, residues(code, addresses))
+    finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
     groups = [*finder.merge_stores(), *finder.merge_loads()]
     return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD]
 
 
-class _Finder:
+class _MergeFinder:
     """Finds what may be merged among the accesses of a kernel."""
 
     def __init__(
@@ -112,9 +112,9 @@ class _Finder:
         code: Sequence[Instruction],
         blocks: Sequence[BasicBlock],
         accesses: Mapping[int, SharedAccess],
-        known: Callable[[Operand | None], Residue],
+        residue_of: Callable[[Operand | None], Residue],
     ) -> None:
-        self._blocks, self._accesses, self._known = blocks, accesses, known
+        self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
         self._parts = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
@@ -125,29 +125,29 @@ class _Finder:
                 if access.width > WORD and writes[getattr(access.base, "name", "")] <= 1:
                     self._vectors[piece, access.base].append((access.width, access.offset))
 
-    def _begin(self, block: int, access: SharedAccess) -> Neighbours:
-        base = self._known(access.base)
+    def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
+        base = self._residue_of(access.base)
         for width, offset in self._vectors[self._flow.pieces[block], access.base]:
             base = base.align(width, offset)
-        return Neighbours(access.kind, access.size, base, block)
+        return MergeableGroup(access.kind, access.size, base, block)
 
-    def merge_stores(self) -> Iterator[Neighbours]:
+    def merge_stores(self) -> Iterator[MergeableGroup]:
         """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
-        run: Neighbours | None = None
+        run: MergeableGroup | None = None
         for index, part in enumerate(self._parts):
             if not self._flow.continues[index]:
                 run = None
             for instruction in part:
                 access = self._accesses.get(id(instruction))
                 if access is not None and access.kind == "store":
-                    if run is None or not run.takes(access):
-                        run = self._begin(index, access)
+                    if run is None or not run.accepts_store(access):
+                        run = self._start_group(index, access)
                         yield run
-                    run.add(id(instruction), access)
+                    run.add_access(id(instruction), access)
                 elif run is not None and (breaks_stores(instruction) or run.is_ended_by(instruction)):
                     run = None
 
-    def merge_loads(self) -> Iterator[Neighbours]:
+    def merge_loads(self) -> Iterator[MergeableGroup]:
         """Yield the loads from one register between which nothing orders them, on any way from the first on."""
         at_end: dict[int, _Open] = {}
         for index in self._flow.order:
@@ -156,24 +156,26 @@ class _Finder:
                 access = self._accesses.get(id(instruction))
                 if access is not None and access.kind == "load":
                     if access.key not in groups:
-                        groups[access.key] = self._begin(index, access)
+                        groups[access.key] = self._start_group(index, access)
                         yield groups[access.key]
-                    groups[access.key].add(id(instruction), access)
-                _close(groups, instruction)
+                    groups[access.key].add_access(id(instruction), access)
+                _close_groups(groups, instruction)
 
     def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
         """Return the groups that are open where a block begins: of the block that comes before it on all ways."""
-        before = self._flow.immediate[block]
-        if before is None:
+        dominator = self._flow.immediate[block]
+        if dominator is None:
             return {}
-        groups = {key: group for key, group in at_end[before].items() if self._flow.is_in_loops_of(group.block, block)}
-        for between in self._flow.find_between(before, block) if groups else ():
-            for instruction in self._parts[between]:
-                _close(groups, instruction)
+        groups = {
+            key: group for key, group in at_end[dominator].items() if self._flow.is_in_loops_of(group.block, block)
+        }
+        for block_between in self._flow.find_between(dominator, block) if groups else ():
+            for instruction in self._parts[block_between]:
+                _close_groups(groups, instruction)
         return groups
 
 
-def _close(groups: _Open, instruction: Instruction) -> None:
+def _close_groups(groups: _Open, instruction: Instruction) -> None:
     """Leave out the groups that no load behind an instruction joins."""
     if groups and breaks_loads(instruction):
         groups.clear()
@@ -181,19 +183,19 @@ def _close(groups: _Open, instruction: Instruction) -> None:
         del groups[key]
 
 
-class Merged:
+class MergedCounter:
     """Counts what ptxas would make of some instructions, each time that the first of them is executed."""
 
-    def __init__(self, group: Neighbours) -> None:
+    def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
         first = group.accesses[0].offset
-        self._pieces = [(start - first, width) for start, width in group.pieces()]
+        self._accesses = [(start - first, width) for start, width in group.list_accesses()]
 
     def record(self, chunk: Chunk, place: Value) -> None:
         """Count an execution by the active threads of a chunk, from the first instruction's addresses."""
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
-        served = served_loads if self.kind == "load" else served_stores
-        for shift, width in self._pieces:
-            where = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
-            self.requests += occupancy(chunk.active, chunk.shape).requests
-            self.wavefronts += totals(served, where, chunk.active, chunk.shape, width)[0]
+        served = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
+        for shift, width in self._accesses:
+            address = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
+            self.requests += find_occupancy(chunk.active, chunk.shape).requests
+            self.wavefronts += sum_rules(served, address, chunk.active, chunk.shape, width)[0]

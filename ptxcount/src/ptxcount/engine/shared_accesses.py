@@ -57,11 +57,11 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     for instruction in code:
         for name in instruction.reads:
             readers[name].append(instruction)
-    accesses = ((id(instruction), _access(instruction, readers)) for instruction in code)
+    accesses = ((id(instruction), _parse_access(instruction, readers)) for instruction in code)
     return {identity: access for identity, access in accesses if access is not None}
 
 
-def _access(instruction: Instruction, readers: Mapping[str, Sequence[Instruction]]) -> SharedAccess | None:
+def _parse_access(instruction: Instruction, readers: Mapping[str, Sequence[Instruction]]) -> SharedAccess | None:
     kind, (space, *names) = _KINDS.get(instruction.opcode), instruction.modifiers or ("",)
     if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
         return None
@@ -75,13 +75,13 @@ def _access(instruction: Instruction, readers: Mapping[str, Sequence[Instruction
     offsets = [place.offset + element.size * index for index in range(count)]
     needed = offsets
     if is_load and isinstance(value, Group) and len(value.items) == count:
-        read = [isinstance(item, Register) and item.name in readers for item in value.items]
-        needed = [offset for offset, is_read in zip(offsets, read, strict=True) if is_read] or offsets
+        read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
+        needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
     return SharedAccess(kind, element.size, place.base, place.offset, count, tuple(needed))
 
 
 def _is_extended(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Whether a halfword is loaded into a word, or needed as one."""
+    """Tell if a halfword is loaded into a word, or needed as one."""
     if not isinstance(target, Register):
         return False
     return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
@@ -95,7 +95,7 @@ def _needs_word(reader: Instruction) -> bool:
 
 
 def breaks_loads(instruction: Instruction) -> bool:
-    """Whether ptxas merges no loads from shared memory across an instruction."""
+    """Tell if ptxas merges no loads from shared memory across an instruction."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("st", "atom", "red"):
         return _OTHER_SPACES.isdisjoint(modifiers)
@@ -103,7 +103,7 @@ def breaks_loads(instruction: Instruction) -> bool:
 
 
 def breaks_stores(instruction: Instruction) -> bool:
-    """Whether ptxas merges no stores to shared memory across an instruction."""
+    """Tell if ptxas merges no stores to shared memory across an instruction."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "ld" and _OTHER_SPACES.isdisjoint(modifiers):
         return True

@@ -29,8 +29,8 @@ _DAYS = 30
 #: Variables that change what ptxas makes of PTX.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
-#: What of a launch changes no count.
-_BESIDE = ("folder", "name", "label", "limits")
+#: Fields of a launch that change no count.
+_IRRELEVANT = ("folder", "name", "label", "limits")
 #: The name of an anonymous namespace behind its length: nvcc draws another one at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
@@ -44,24 +44,24 @@ class _Counts(TypedDict):
     warnings: list[tuple[str, str, list[tuple[str | None, int | None]]]]
 
 
-def kept(launch: Launch, ptx: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the cached counts of a launch, or compute and store them.
 
     A file's name is the hash of all inputs, the version of ptxcount included. No checkout can bring such a file along.
     A folder that cannot be written to holds none.
     """
-    facts = {name: value for name, value in asdict(launch).items() if name not in _BESIDE}
+    facts = {name: value for name, value in asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
     arrays = [_bytes_hash(launch.folder / name) for name in _STORED.findall(words)]
     variables = [os.environ.get(name) for name in _VARIABLES]
-    ptx = _ANONYMOUS.sub(lambda found: found[2][int(found[1]) :], ptx)
+    ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)
     folder = cache_folder()
-    file = folder / f"{_hash([facts, counter(), release(), variables, ptx, arrays])}.json"
+    file = folder / f"{_hash([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
     with suppress(OSError, ValueError, RecursionError):
         counts = dict(msgspec.json.decode(file.read_bytes(), type=_Counts))
         os.utime(file)
         return counts
-    counts = made()
+    counts = compute()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         _remove_unused(folder)
@@ -90,21 +90,21 @@ def _bytes_hash(path: Path) -> str:
 
 
 @cache
-def counter() -> str:
-    """All of ptxcount, and NumPy."""
+def hash_counter() -> str:
+    """Hash all of ptxcount, and NumPy's version."""
     package = Path(__file__).parents[1]
-    found = hashlib.sha256(np.__version__.encode())
+    digest = hashlib.sha256(np.__version__.encode())
     for path in sorted(package.rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @cache
-def release() -> str:
-    """The release of nvcc, as 13.0.88; nothing where there is none."""
+def nvcc_release() -> str:
+    """Return the release of nvcc, as 13.0.88; empty without nvcc."""
     try:
-        done = subprocess.run([str(find_nvcc()), "--version"], capture_output=True, check=False)
+        process = subprocess.run([str(find_nvcc()), "--version"], capture_output=True, check=False)
     except (PtxError, OSError):
         return ""
-    match = re.search(r"V(\d+(?:\.\d+)+)", done.stdout.decode("utf-8", "replace"))
+    match = re.search(r"V(\d+(?:\.\d+)+)", process.stdout.decode("utf-8", "replace"))
     return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""What `check` finds: where, a code, in words; and the names of the codes."""
+"""Findings of `check`: a place, a code and a message; and the names of the codes."""
 
 from __future__ import annotations
 

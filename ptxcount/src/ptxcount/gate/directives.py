@@ -1,4 +1,4 @@
-"""What stands in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
+"""Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
 A directive holds for its line; one on a line of its own for the next line of code.
 """
@@ -19,8 +19,8 @@ _WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
 _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code in CODES}}
 
 
-class Limit(NamedTuple):
-    """What a line may cost: a number, or that many times the ideal."""
+class LineLimit(NamedTuple):
+    """Limit on the cost of a line: a number, or a multiple of the ideal."""
 
     file: str
     line: int
@@ -43,44 +43,52 @@ class Directives:
     """The directives of files, and which of the limits are ``bound`` to an access."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
-        self.bound: set[Limit] = set()
+        self.used_limits: set[LineLimit] = set()
         self._waivers: list[Waiver] = []
-        self._limits: dict[tuple[str, int], list[Limit]] = {}
+        self._limits: dict[tuple[str, int], list[LineLimit]] = {}
         for file in dict.fromkeys(files):
-            self._read(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
+            self._read_file(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
 
-    def limits(self, file: str, line: int | None) -> list[Limit]:
-        """The limits of a line."""
+    def find_limits(self, file: str, line: int | None) -> list[LineLimit]:
+        """Return the limits of a line."""
         return self._limits.get((file, line or 0), [])
 
-    def unbound(self) -> Iterator[Diagnostic]:
-        """The limits that no counted access is bound by."""
-        for each in (each for limits in self._limits.values() for each in limits if each not in self.bound):
-            text = f"{each.name} <= {each.number:g} binds nothing: no counted access of that kind is at its line"
-            yield Diagnostic(each.file, each.line, "PC007", text)
+    def find_unbound(self) -> Iterator[Diagnostic]:
+        """Yield a finding for each limit that bounds no counted access."""
+        for limit in (limit for limits in self._limits.values() for limit in limits if limit not in self.used_limits):
+            text = f"{limit.name} <= {limit.number:g} binds nothing: no counted access of that kind is at its line"
+            yield Diagnostic(limit.file, limit.line, "PC007", text)
 
-    def waive(self, findings: Iterable[Diagnostic], *, counted: set[tuple[str, int]]) -> Iterator[Diagnostic]:
-        """The findings that no waiver takes away, and waivers without a reason, and those of no use.
+    def apply_waivers(
+        self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
+    ) -> Iterator[Diagnostic]:
+        """Yield the findings that no waiver removes, and findings on waivers that are useless or give no reason.
 
         Which are of no use is known only of lines that were ``counted``.
         """
-        needed = set()
+        used_waivers = set()
         for finding in findings:
             place = (finding.file, finding.line)
-            mine = {
-                (w, finding.code) for w in self._waivers if (w.file, w.holds_for) == place and finding.code in w.codes
+            waivers = {
+                (waiver, finding.code)
+                for waiver in self._waivers
+                if (waiver.file, waiver.holds_for) == place and finding.code in waiver.codes
             }
-            needed |= mine
-            if not mine:
+            used_waivers |= waivers
+            if not waivers:
                 yield finding
-        for each in self._waivers:
-            useless = [CODES[code] for code in each.codes if (each, code) not in needed]
-            if not each.reason:
-                yield Diagnostic(each.file, each.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason")
-            elif useless and (each.file, each.holds_for) in counted:
-                yield Diagnostic(each.file, each.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more")
+        for waiver in self._waivers:
+            useless = [CODES[code] for code in waiver.codes if (waiver, code) not in used_waivers]
+            if not waiver.reason:
+                yield Diagnostic(
+                    waiver.file, waiver.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason"
+                )
+            elif useless and (waiver.file, waiver.holds_for) in counted_lines:
+                yield Diagnostic(
+                    waiver.file, waiver.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more"
+                )
 
-    def _read(self, file: str, lines: list[str]) -> None:
+    def _read_file(self, file: str, lines: list[str]) -> None:
         for number, text in enumerate(lines, 1):
             match = _DIRECTIVE.search(text)
             if match is None:
@@ -89,18 +97,18 @@ class Directives:
             holds_for = next(code, number)
             waiver = _WAIVER.fullmatch(match[1])
             if waiver:
-                self._waivers.append(Waiver(file, number, holds_for, _codes(waiver[1], file, number), waiver[2]))
+                self._waivers.append(Waiver(file, number, holds_for, _parse_codes(waiver[1], file, number), waiver[2]))
                 continue
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
-                    known = "sectors <= 4 or ignore[bank-conflict] reason is known"
-                    raise LaunchError(f"{file}:{number}: {word!r}: {known}")
-                made = Limit(file, number, limit[1], float(limit[2]), bool(limit[3]))
-                self._limits.setdefault((file, holds_for), []).append(made)
+                    examples = "sectors <= 4 or ignore[bank-conflict] reason is known"
+                    raise LaunchError(f"{file}:{number}: {word!r}: {examples}")
+                line_limit = LineLimit(file, number, limit[1], float(limit[2]), bool(limit[3]))
+                self._limits.setdefault((file, holds_for), []).append(line_limit)
 
 
-def _codes(text: str, file: str, line: int) -> tuple[str, ...]:
+def _parse_codes(text: str, file: str, line: int) -> tuple[str, ...]:
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in _NAMES]
     if unknown:

@@ -1,4 +1,4 @@
-"""What `check` found, as text and as files of other tools."""
+"""Findings of `check` as text and as files of other tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from .counting import Counted
+from .counting import LaunchCounts
 from .diagnostics import CODES, Diagnostic
 
 #: The version of the JSON; `check.schema.json` describes it.
@@ -17,56 +17,57 @@ VERSION = 2
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def _text(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
+def _format_text(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     return "\n".join(map(str, findings))
 
 
-def _github(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
+def _format_github(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     return "\n".join(
-        f"::{_GITHUB[each.level]} file={_escaped(each.file, ':,')},line={each.line},title={CODES[each.code]}::"
-        + _escaped(f"{each.code} {each.text}")
-        for each in findings
+        f"::{_GITHUB[finding.level]} file={_escape(finding.file, ':,')},line={finding.line},"
+        + f"title={CODES[finding.code]}::"
+        + _escape(f"{finding.code} {finding.text}")
+        for finding in findings
     )
 
 
-def _escaped(text: str, more: str = "") -> str:
-    for character in "%\n" + more:
+def _escape(text: str, extra: str = "") -> str:
+    for character in "%\n" + extra:
         text = text.replace(character, f"%{ord(character):02X}")
     return text
 
 
-def _json(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
+def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     launches = [
         {
-            "file": each.launch.file,
-            "name": each.launch.label,
-            "key": each.key,
-            "totals": each.totals,
-            "lines": each.lines,
+            "file": launch.launch.file,
+            "name": launch.launch.label,
+            "key": launch.key,
+            "totals": launch.totals,
+            "lines": launch.lines,
         }
-        for each in counted
+        for launch in launch_counts
     ]
-    found = [{**asdict(each), "name": CODES[each.code]} for each in findings]
-    return json.dumps({"version": VERSION, "findings": found, "launches": launches}, indent=1)
+    finding_fields = [{**asdict(finding), "name": CODES[finding.code]} for finding in findings]
+    return json.dumps({"version": VERSION, "findings": finding_fields, "launches": launches}, indent=1)
 
 
-def _sarif(findings: Sequence[Diagnostic], counted: Sequence[Counted]) -> str:
+def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     rules = [
         {"id": code, "name": CODES[code], "shortDescription": {"text": f"{code} {CODES[code].replace('-', ' ')}"}}
-        for code in sorted({each.code for each in findings})
+        for code in sorted({finding.code for finding in findings})
     ]
     driver = {"name": "ptxcount", "semanticVersion": version("ptxcount"), "rules": rules}
     return json.dumps(
         {
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "results": [_result(each) for each in findings]}],
+            "runs": [{"tool": {"driver": driver}, "results": [_make_sarif_result(finding) for finding in findings]}],
         },
         indent=1,
     )
 
 
-def _result(finding: Diagnostic) -> dict[str, Any]:
+def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,
@@ -76,9 +77,9 @@ def _result(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
-FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[Counted]], str]] = {
-    "text": _text,
-    "json": _json,
-    "sarif": _sarif,
-    "github": _github,
+FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
+    "text": _format_text,
+    "json": _format_json,
+    "sarif": _format_sarif,
+    "github": _format_github,
 }

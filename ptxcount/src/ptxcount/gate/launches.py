@@ -51,7 +51,7 @@ _Extent = Annotated[int, msgspec.Meta(ge=1)]
 _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_length=3)]
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _LaunchTable(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The types that a table [[launch]] may have."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
@@ -68,7 +68,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     limits: dict[str, int | float | str] = msgspec.field(default_factory=dict)
 
 
-_KEYS = ", ".join(_Entry.__struct_fields__)
+_KEYS = ", ".join(_LaunchTable.__struct_fields__)
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*launch[ \t]*\]\]", re.MULTILINE)
 _ERROR_LINE = re.compile(r"\(at line (\d+),")
 
@@ -87,7 +87,7 @@ class TableError(LaunchError):
         self.line = line
 
 
-def launches(folder: Path) -> list[Launch]:
+def read_launches(folder: Path) -> list[Launch]:
     """Read the launches that a folder's file lists; `TableError` if there is none, or an entry is not understood."""
     path = folder / FILE
     if not path.exists():
@@ -109,36 +109,38 @@ def launches(folder: Path) -> list[Launch]:
     headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     lines = headers if len(headers) == len(entries) else [1] * len(entries)
     entry_lines = enumerate(zip(entries, lines, strict=True), 1)
-    return _labelled(path, [_launch(path, place, entry, line) for place, (entry, line) in entry_lines])
+    return _label_launches(path, [_parse_launch(path, place, entry, line) for place, (entry, line) in entry_lines])
 
 
-def _launch(path: Path, place: int, table: Any, line: int) -> Launch:
-    where = f"{path}, launch {place}"
+def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
+    location = f"{path}, launch {place}"
     try:
-        entry = msgspec.convert(table, _Entry)
+        entry = msgspec.convert(table, _LaunchTable)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise TableError(f"{where}: {error}; the keys of a launch are {_KEYS}", line) from None
+        raise TableError(f"{location}: {error}; the keys of a launch are {_KEYS}", line) from None
     if not entry.name.isprintable():
-        raise TableError(f"{where}: the name {entry.name!r} holds what cannot be printed", line)
-    extents = {name: _three(getattr(entry, name)) for name in ("grid", "block")}
+        raise TableError(f"{location}: the name {entry.name!r} holds what cannot be printed", line)
+    extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
     return Launch(folder=path.parent, **{**msgspec.structs.asdict(entry), **extents})
 
 
-def _three(extent: int | list[int]) -> list[int]:
+def _expand_extent(extent: int | list[int]) -> list[int]:
     numbers = extent if isinstance(extent, list) else [extent]
     return numbers + [1] * (3 - len(numbers))
 
 
-def _labelled(path: Path, given: list[Launch]) -> list[Launch]:
-    """The launches with labels: name or kernel, and the place in the file where several have that one.
+def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
+    """Label launches by name or kernel, with the place in the file where several have the same.
 
     Raises `TableError` for a name given twice.
     """
-    twice = next((name for name, times in Counter(one.name for one in given).items() if name and times > 1), None)
-    if twice:
-        raise TableError(f"{path}: two launches have the name {twice!r}; give each its own")
-    labels = [one.name or one.kernel or Path(one.file).stem for one in given]
+    repeated_name = next(
+        (name for name, times in Counter(launch.name for launch in unlabelled).items() if name and times > 1), None
+    )
+    if repeated_name:
+        raise TableError(f"{path}: two launches have the name {repeated_name!r}; give each its own")
+    labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
-        replace(one, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
-        for place, (one, label) in enumerate(zip(given, labels, strict=True), 1)
+        replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
+        for place, (launch, label) in enumerate(zip(unlabelled, labels, strict=True), 1)
     ]

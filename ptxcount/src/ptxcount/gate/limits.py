@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..util.errors import LaunchError
-from .counting import Counted
+from .counting import LaunchCounts
 from .diagnostics import Diagnostic
 from .directives import Directives
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
 _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
-#: What a limit on a line may name, and the count that is its ideal.
+#: Counts that a limit on a line may name -> the count of their ideal.
 _NAMES = {
     "sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "addresses": "", "bank_conflicts": "",
     "requests": "",
@@ -26,45 +26,48 @@ _OF_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
 _PERHAPS = ("constant_requests", "constant_addresses")
 
 
-def of_launch(one: Counted) -> Iterator[Diagnostic]:
-    """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
-    totals = one.totals | {name: one.totals.get(name, 0) for name in _PERHAPS}
-    totals["bank_conflicts"], together = (
+def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
+    """Check the limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
+    totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}
+    totals["bank_conflicts"], all_requests = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
         for name in ("bank_conflicts", "requests")
     )
-    for name, limit in one.launch.limits.items():
-        count, per = name.removesuffix("_per_request"), name.endswith("_per_request")
+    for name, limit in counts.launch.limits.items():
+        count, is_per_request = name.removesuffix("_per_request"), name.endswith("_per_request")
         match = _COUNT.fullmatch(count)
-        what, amount = match.groups() if match else ("", count)
-        if count not in totals or (per and not match and count != "bank_conflicts"):
+        prefix, amount = match.groups() if match else ("", count)
+        if count not in totals or (is_per_request and not match and count != "bank_conflicts"):
             raise LaunchError(f"limit {name!r}: {', '.join(totals)} are allowed, and of accesses with _per_request")
-        requests = (totals.get(f"{what}requests", together) or 1) if per else 1
-        places = [(row["file"], row["line"] or 1, *_amounts(row, what, amount)) for row in one.lines]
-        ideal = sum(each[3] for each in places) if f"{what}ideal_{amount}" in totals else None
-        value, most = totals[count] / requests, _most(name, limit, None if ideal is None else ideal / requests)
-        if value > most:  # said where most is, or most of what is above the ideal
-            beside = isinstance(limit, str)
-            text, file, line = f"{name} is {value:g}, {most:g} are allowed", one.launch.file, 1
+        requests = (totals.get(f"{prefix}requests", all_requests) or 1) if is_per_request else 1
+        places = [(row["file"], row["line"] or 1, *_sum_accesses(row, prefix, amount)) for row in counts.lines]
+        ideal = sum(place[3] for place in places) if f"{prefix}ideal_{amount}" in totals else None
+        value, allowed = (
+            totals[count] / requests,
+            _resolve_limit(name, limit, None if ideal is None else ideal / requests),
+        )
+        if value > allowed:  # said where most is, or most of what is above the ideal
+            is_relative = isinstance(limit, str)
+            text, file, line = f"{name} is {value:g}, {allowed:g} are allowed", counts.launch.file, 1
             if places and (match or count == "bank_conflicts"):
-                file, line, here, _, requests = max(places, key=lambda each: each[2] - beside * each[3])
-                text += f"; at this line it is {here / max(requests, 1):g}" if per else ""
-            yield Diagnostic(file, line, "PC001", text, launch=one.launch.label)
+                file, line, amount_here, _, requests = max(places, key=lambda place: place[2] - is_relative * place[3])
+                text += f"; at this line it is {amount_here / max(requests, 1):g}" if is_per_request else ""
+            yield Diagnostic(file, line, "PC001", text, launch=counts.launch.label)
 
 
-def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int]:
-    """A count of a line's accesses, its ideal, and requests."""
-    found = [
+def _sum_accesses(row: dict[str, Any], prefix: str, amount: str) -> tuple[int, int, int]:
+    """Sum a count of a line's accesses, its ideal, and the requests."""
+    accesses = [
         access
         for access in row["accesses"]
-        if what in ("", f"{access['space']}_", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
+        if prefix in ("", f"{access['space']}_", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
         and access.get(amount)
     ]
-    ideal = sum(access.get(f"ideal_{amount}", 0) for access in found)
-    return sum(access[amount] for access in found), ideal, sum(access.get("requests", 0) for access in found)
+    ideal = sum(access.get(f"ideal_{amount}", 0) for access in accesses)
+    return sum(access[amount] for access in accesses), ideal, sum(access.get("requests", 0) for access in accesses)
 
 
-def _most(name: str, limit: Any, ideal: float | None) -> float:
+def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
     match = _RELATIVE.fullmatch(limit) if isinstance(limit, str) else None
     if match and ideal is not None:
         return float(match[1]) * ideal
@@ -75,20 +78,20 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-def of_lines(one: Counted, directives: Directives) -> Iterator[Diagnostic]:
-    """The limits that stand in the source, at the lines that this launch executes: of each line the worst access."""
-    for row in one.lines:
-        for limit in directives.limits(row["file"], row["line"]):
+def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
+    """Check the limits in the source at the lines that this launch executes, by the worst access of each line."""
+    for row in counts.lines:
+        for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)
             if ideal_name is None or (limit.relative and not ideal_name):
                 raise LaunchError(f"{row['file']}:{row['line']}: limit {name!r}: one of {', '.join(_NAMES)}")
-            asked = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
-            directives.bound |= {limit} if asked else set()
+            accesses = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
+            directives.used_limits |= {limit} if accesses else set()
             costs = []
-            for access in asked:
+            for access in accesses:
                 requests = access["requests"] if name in _OF_REQUEST else 1
                 costs.append((access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0))
-            value, ideal = max(costs, key=lambda each: each[0] / each[1] if each[1] else 0, default=(0.0, 1.0))
+            value, ideal = max(costs, key=lambda cost: cost[0] / cost[1] if cost[1] else 0, default=(0.0, 1.0))
             if ideal and value > limit.number * ideal:
                 text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed"
-                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=one.launch.label)
+                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=counts.launch.label)

@@ -1,4 +1,4 @@
-"""What ptxas makes of a kernel beside its accesses: the stack frame, where arrays fall to, and spilled registers."""
+"""Memory that ptxas adds to a kernel: the stack frame, where arrays fall to, and spilled registers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..source import ptxas
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
-def memory_of(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
-    """The bytes a thread, written as accesses of `listing.lines`; none where there is no ptxas for this PTX."""
+def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
+    """List the bytes a thread as accesses of `listing.list_lines`; none where there is no ptxas for this PTX."""
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
     if resources is None:
         return []

@@ -15,14 +15,14 @@ import msgspec
 from ..cli.options import plain
 from ..util import atomic_write
 from ..util.errors import LaunchError
-from ..util.git_environment import environment
+from ..util.git_environment import make_environment
 from ..util.regular_files import require_regular
-from .counting import Counted
+from .counting import LaunchCounts
 from .diagnostics import Diagnostic
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
-#: What is pinned of an access, by its space. The stack frame and spills are ptxas's.
+#: Pinned counts of an access, by its space. The stack frame and spills are ptxas's.
 PINNED = {
     "global": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS, "surface": _SECTORS,
     "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",), "spill": ("bytes",),
@@ -55,25 +55,25 @@ class Lock:
     nvcc: str = ""
     launches: dict[str, Lines] = field(default_factory=dict)
 
-    def of(self, one: Counted) -> Lines | None:
-        """The counts of a launch; one that had no name when it was pinned is found by its description."""
-        return self.launches.get(one.key, self.launches.get(one.description))
+    def find_launch(self, counts: LaunchCounts) -> Lines | None:
+        """Find the counts of a launch by its name, or else by its description."""
+        return self.launches.get(counts.key, self.launches.get(counts.description))
 
-    def gone(self, counted: Iterable[Counted]) -> list[str]:
-        """The launches that are pinned and no longer written down, in one short line each."""
-        there = {key for one in counted for key in (one.key, one.description)}
-        return [plain(key, 80) for key in sorted(self.launches.keys() - there)]
+    def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
+        """List the pinned launches that the table no longer has, in one short line each."""
+        current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
+        return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
 
-def pins(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
-    """The counts of each source line, by file and text, and where these lines are now."""
-    found: Lines = {}
+def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
+    """Return the pinned counts of each source line, by file and text, and the places of these lines."""
+    pinned: Lines = {}
     places: dict[str, tuple[str, int]] = {}
-    seen: Counter[str] = Counter()
+    repetitions: Counter[str] = Counter()
     for row in lines:
         text = f"{row['file']}: {' '.join(row['text'].split())}"
-        seen[text] += 1
-        key = text if seen[text] == 1 else f"{text} ({seen[text]})"
+        repetitions[text] += 1
+        key = text if repetitions[text] == 1 else f"{text} ({repetitions[text]})"
         numbers: Counter[str] = Counter()
         for access in row["accesses"]:
             # Uniform loads of constant memory cost next to nothing.
@@ -81,17 +81,19 @@ def pins(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, i
             for name in () if uniform else PINNED.get(access["space"], ()):
                 numbers[f"{access['space']} {access['kind']} {name}"] += access.get(name, 0)
         if numbers:
-            found[key], places[key] = dict(sorted(numbers.items())), (row["file"], row["line"] or 1)
-    return found, places
+            pinned[key], places[key] = dict(sorted(numbers.items())), (row["file"], row["line"] or 1)
+    return pinned, places
 
 
-def write(folder: Path, counted: Iterable[Counted], nvcc: str) -> None:
+def write_lock(folder: Path, launch_counts: Iterable[LaunchCounts], nvcc_release: str) -> None:
     """Write the lock file: JSON with a line for each source line."""
     parts = []
-    for one in counted:
-        rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pins(one.lines)[0].items())
-        parts.append(f" {json.dumps(one.key)}: {{\n{rows}\n }}")
-    text = f'{{\n"nvcc": {json.dumps(nvcc)},\n"launches": {{\n' + ",\n".join(parts) + "\n}\n}\n"
+    for counts in launch_counts:
+        rows = ",\n".join(
+            f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pin_lines(counts.lines)[0].items()
+        )
+        parts.append(f" {json.dumps(counts.key)}: {{\n{rows}\n }}")
+    text = f'{{\n"nvcc": {json.dumps(nvcc_release)},\n"launches": {{\n' + ",\n".join(parts) + "\n}\n}\n"
     atomic_write.write(folder / FILE, text)
 
 
@@ -102,18 +104,18 @@ class _Document(msgspec.Struct):
     launches: dict[str, Lines]
 
 
-def read(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError` for text that `write` did not write."""
+def read_lock(folder: Path) -> Lock | None:
+    """Read the lock file; None if there is none. Raises `LockError` for text that `write_lock` did not write."""
     file = folder / FILE
     require_regular(file)
-    return _parsed(file.read_bytes(), str(file)) if file.exists() else None
+    return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None
 
 
 class LockError(LaunchError):
     """A lock file that is not understood."""
 
 
-def _parsed(text: bytes, name: str) -> Lock:
+def _parse_lock(text: bytes, name: str) -> Lock:
     try:
         document = msgspec.json.decode(text, type=_Document)
     except (ValueError, RecursionError) as error:
@@ -121,87 +123,100 @@ def _parsed(text: bytes, name: str) -> Lock:
     return Lock(document.nvcc, document.launches)
 
 
-def since(revision: str) -> Lock:
-    """The lock file that a revision has in this folder; an empty one if it has none. Raises `LaunchError`."""
+def read_lock_at(revision: str) -> Lock:
+    """Read the lock file of a revision in this folder; an empty one if it has none. Raises `LaunchError`."""
     place = f"./{FILE}"
-    if not _git(revision, "ls-tree", "--end-of-options", revision, place):
+    if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
         return Lock()
-    return _parsed(_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{FILE}")
+    return _parse_lock(_run_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{FILE}")
 
 
-def _git(revision: str, *words: str) -> bytes:
+def _run_git(revision: str, *words: str) -> bytes:
     try:
-        done = subprocess.run(["git", *words], env=environment(), capture_output=True, check=False)
+        process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
         raise LaunchError(f"revision {revision}: git is needed") from None
-    if done.returncode:
-        raise LaunchError(f"revision {revision}: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout
+    if process.returncode:
+        raise LaunchError(f"revision {revision}: {process.stderr.decode(errors='replace').strip()}")
+    return process.stdout
 
 
-def compare(one: Counted, lock: Lock) -> Iterator[Diagnostic]:
-    """What rose, and what fell."""
-    held, name = lock.of(one), one.launch.label
-    if held is None:
-        yield Diagnostic(*one.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
+def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
+    """Yield findings for counts that rose or fell."""
+    pinned_lines, name = lock.find_launch(counts), counts.launch.label
+    if pinned_lines is None:
+        yield Diagnostic(*counts.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
         return
-    pinned, known = (_spaces(lines) & MACHINE for lines in (held, pins(one.lines)[0]))
-    if pinned > known:
+    pinned, available = (_find_spaces(lines) & MACHINE for lines in (pinned_lines, pin_lines(counts.lines)[0]))
+    if pinned > available:
         text = f"the {' and the '.join(sorted(pinned))} are pinned, and there is no ptxas here to hold them"
-        yield Diagnostic(one.launch.file, 1, "PC009", text, launch=name)
-    for each in changes(one.lines, held):
-        if each.now > each.before:
-            yield Diagnostic(each.file, each.line, "PC003", str(each), launch=name)
+        yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=name)
+    for change in iter_changes(counts.lines, pinned_lines):
+        if change.now > change.before:
+            yield Diagnostic(change.file, change.line, "PC003", str(change), launch=name)
         else:
-            yield Diagnostic(each.file, each.line, "PC004", f"{each}: ptxcount pin holds it there", "note", name)
+            yield Diagnostic(change.file, change.line, "PC004", f"{change}: ptxcount pin holds it there", "note", name)
 
 
-def changes(lines: Iterable[dict[str, Any]], before: Lines) -> Iterator[Change]:
-    """What changed of the counts; of ptxas's, if both sides have them.
+def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
+    """Yield the changes of the counts; of ptxas's, if both sides have them.
 
     Lines whose text changed are taken for each other where they count the same; what is left of them is compared
     together, with the lines that went.
     """
-    now, places = pins(lines)
-    unknown = MACHINE - (_spaces(now) & _spaces(before))
-    now, before = (_without(unknown, each) for each in (now, before))
-    new = [key for key in now if key not in before]
-    gone = [key for key in before if key not in now]
-    for key in [*new]:
-        same = next((each for each in gone if before[each] == now[key]), None)
-        if same is not None:
-            new.remove(key)
-            gone.remove(same)
-    for key in filter(before.__contains__, now):
-        for name, old, count in _different(before[key], now[key]):
-            yield Change(*places[key], name, old, count)
-    went, came = (sum((Counter(side[key]) for key in keys), Counter()) for side, keys in ((before, gone), (now, new)))
-    for name, old, count in _different(went, came):
-        most = max(new, key=lambda key: now[key].get(name, 0), default=None)
-        place = places[most] if most is not None else _former_place(name, gone, before, places)
-        yield Change(*place, name, old, count, tuple(places[key] for key in new) or (place,))
+    current_lines, places = pin_lines(lines)
+    incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
+    current_lines, pinned_lines = (
+        _exclude_spaces(incomparable, counts_by_line) for counts_by_line in (current_lines, pinned_lines)
+    )
+    new_keys = [key for key in current_lines if key not in pinned_lines]
+    removed_keys = [key for key in pinned_lines if key not in current_lines]
+    for key in [*new_keys]:
+        moved_key = next(
+            (removed_key for removed_key in removed_keys if pinned_lines[removed_key] == current_lines[key]), None
+        )
+        if moved_key is not None:
+            new_keys.remove(key)
+            removed_keys.remove(moved_key)
+    for key in filter(pinned_lines.__contains__, current_lines):
+        for name, old_count, count in _iter_differences(pinned_lines[key], current_lines[key]):
+            yield Change(*places[key], name, old_count, count)
+    removed_counts, new_counts = (
+        sum((Counter(side[key]) for key in keys), Counter())
+        for side, keys in ((pinned_lines, removed_keys), (current_lines, new_keys))
+    )
+    for name, old_count, count in _iter_differences(removed_counts, new_counts):
+        largest_key = max(new_keys, key=lambda key: current_lines[key].get(name, 0), default=None)
+        place = (
+            places[largest_key]
+            if largest_key is not None
+            else _find_former_place(name, removed_keys, pinned_lines, places)
+        )
+        yield Change(*place, name, old_count, count, tuple(places[key] for key in new_keys) or (place,))
 
 
-def _former_place(name: str, gone: list[str], before: Lines, places: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
+def _find_former_place(
+    name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
+) -> tuple[str, int]:
     """Return a place in the file whose line went, be it a header: the line itself is nowhere any more."""
-    file = max(gone, key=lambda key: before[key].get(name, 0)).partition(": ")[0]
+    file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 
 
-def _spaces(lines: Lines) -> set[str]:
+def _find_spaces(lines: Lines) -> set[str]:
     return {name.partition(" ")[0] for line in lines.values() for name in line}
 
 
-def _without(spaces: set[str], lines: Lines) -> Lines:
-    """The counts of other spaces, and the lines that have any."""
-    left = {
+def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
+    """Exclude the counts of some spaces, and lines without any other."""
+    remaining = {
         key: {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
         for key, line in lines.items()
     }
-    return {key: line for key, line in left.items() if line}
+    return {key: line for key, line in remaining.items() if line}
 
 
-def _different(before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+def _iter_differences(before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
     for name in sorted({*now, *before}):
         if now.get(name, 0) != before.get(name, 0):
             yield name, before.get(name, 0), now.get(name, 0)

@@ -1,4 +1,4 @@
-"""``ptxcount compare``: what counts otherwise than in a revision's lock file, for the summary of a job."""
+"""``ptxcount compare``: changes from a revision's lock file, for the summary of a job."""
 
 from __future__ import annotations
 
@@ -6,42 +6,48 @@ from collections.abc import Iterator, Sequence
 from textwrap import indent
 
 from ..cli.options import plain
-from .counting import Counted
+from .counting import LaunchCounts
 from .diagnostics import Diagnostic
-from .pins import Change, Lock, changes
+from .pins import Change, Lock, iter_changes
 
 #: Changes that are listed at most.
-_MOST = 200
+_MAX_LISTED = 200
 
 
-def markdown(found: Sequence[Counted | Diagnostic], lock: Lock, release: str) -> str:
-    """Markdown: a title, and in a block of code what rose most first, what is new, and what is gone or not counted."""
-    counted = [each for each in found if isinstance(each, Counted)]
-    failed = [f"{each.launch}: {each.message}" for each in found if isinstance(each, Diagnostic)]
-    pinned = [(one, held) for one in counted if (held := lock.of(one)) is not None]
-    changed = [(one, each) for one, held in pinned for each in changes(one.lines, held)]
+def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
+    """Format Markdown: a title and a code block with the largest rises first, then new, removed and failed launches."""
+    launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
+    failed = [f"{outcome.launch}: {outcome.message}" for outcome in outcomes if isinstance(outcome, Diagnostic)]
+    pinned = [
+        (counts, pinned_lines) for counts in launch_counts if (pinned_lines := lock.find_launch(counts)) is not None
+    ]
+    changed = [
+        (counts, change) for counts, pinned_lines in pinned for change in iter_changes(counts.lines, pinned_lines)
+    ]
     changed.sort(key=lambda row: row[1].before / max(row[1].now, 1))
-    lists = {"not counted": failed, "new": sorted(one.launch.label for one in counted if lock.of(one) is None)}
+    lists = {
+        "not counted": failed,
+        "new": sorted(counts.launch.label for counts in launch_counts if lock.find_launch(counts) is None),
+    }
     if not failed:  # else one that is missing may be one that failed
-        lists["gone"] = lock.gone(counted)
-    rose = sum(each.now > each.before for _, each in changed)
-    title = [f"{rose} rose, {len(changed) - rose} fell"] * bool(changed)
-    title += [f"{len(names)} {what}" for what, names in lists.items() if names]
-    alike = len(pinned) - len({one.key for one, _ in changed})
-    lines = [f"{alike} of {len(found)} launches count the same."]
+        lists["gone"] = lock.list_removed(launch_counts)
+    rise_count = sum(change.now > change.before for _, change in changed)
+    title = [f"{rise_count} rose, {len(changed) - rise_count} fell"] * bool(changed)
+    title += [f"{len(names)} {category}" for category, names in lists.items() if names]
+    same_count = len(pinned) - len({counts.key for counts, _ in changed})
+    lines = [f"{same_count} of {len(outcomes)} launches count the same."]
     if lock.nvcc not in ("", release):
         lines.append(f"Before, nvcc {lock.nvcc} compiled them, and now {release or 'none'}.")
-    lines += [f"{what}: {name}" for what, names in lists.items() for name in names]
-    for one, each in changed[:_MOST]:
-        lines += _rows(one, each)
-    lines += [f"and {len(changed) - _MOST} more"] * (len(changed) > _MOST)
-    return (
-        f"### Memory transactions: {', '.join(title) or 'same'}\n\n{indent(chr(10).join(map(plain, lines)), ' ' * 4)}"
-    )
+    lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
+    for counts, change in changed[:_MAX_LISTED]:
+        lines += _format_change(counts, change)
+    lines += [f"and {len(changed) - _MAX_LISTED} more"] * (len(changed) > _MAX_LISTED)
+    body = indent("\n".join(map(plain, lines)), " " * 4)
+    return f"### Memory transactions: {', '.join(title) or 'same'}\n\n{body}"
 
 
-def _rows(one: Counted, change: Change) -> Iterator[str]:
-    part = f"{change.now / change.before - 1:+.0%}" if change.before else "new"
-    yield f"{one.launch.label}: {change.file}:{change.line}: {change} ({part})"
-    texts = [row["text"] for row in one.lines if (row["file"], row["line"]) == (change.file, change.line)]
+def _format_change(counts: LaunchCounts, change: Change) -> Iterator[str]:
+    share = f"{change.now / change.before - 1:+.0%}" if change.before else "new"
+    yield f"{counts.launch.label}: {change.file}:{change.line}: {change} ({share})"
+    texts = [row["text"] for row in counts.lines if (row["file"], row["line"]) == (change.file, change.line)]
     yield from (f"    {text.strip()}" for text in texts if text and not change.places)

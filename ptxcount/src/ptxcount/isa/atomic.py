@@ -5,72 +5,74 @@ from __future__ import annotations
 import numpy as np
 
 from ..counting.transactions import WORD
-from ..counting.turns import turns
+from ..counting.turns import find_turns
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction
-from .atomic_operations import apply, find
+from .atomic_operations import apply_operation, find_operation
 from .operands import address, elements, expect_count, unsupported
 from .registry import Step, binds, step_of
-from .spaces import decode, in_each_space
-from .swap_loop import swap_rounds
+from .spaces import decode_access, make_access
+from .swap_loop import iter_swap_rounds
 
 
 @binds("atom", "red")
 def _atomic(instruction: Instruction) -> Step:
     """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
-    space, count, kind, names = decode(instruction, named=True)
-    operation = find(names, kind)
+    space, count, kind, names = decode_access(instruction, named=True)
+    operation = find_operation(names, kind)
     if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
         raise unsupported(instruction)
     returns = instruction.opcode == "atom"
     expect_count(instruction, returns + 1 + operation.operands)
     where_operand, *sources = instruction.operands[returns:]
     targets = elements(instruction.operands[0], count, instruction) if returns else ()
-    used = any(each is not SINK for each in targets)
-    ones = isinstance(sources[0], Immediate) and sources[0].value == 1
-    cost = turns(names[0], kind, returns=used, ones=ones)
+    used = any(target is not SINK for target in targets)
+    adds_one = isinstance(sources[0], Immediate) and sources[0].value == 1
+    cost = find_turns(names[0], kind, returns=used, adds_one=adds_one)
     read = address(instruction, where_operand, space)
 
-    def done(chunk: Chunk, *given: Array) -> list[Array]:
-        on = np.nonzero(spread(chunk.active, chunk.shape))
+    def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
+        positions = np.nonzero(spread(chunk.active, chunk.shape))
 
-        def each_space(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            mine = np.nonzero(spread(chunk.active, chunk.shape))
-            return update(chunk, where, place, [spread(each, chunk.shape)[mine] for each in given])
+        def update_space(chunk: Chunk, where: str, place: Value) -> list[Array]:
+            active_positions = np.nonzero(spread(chunk.active, chunk.shape))
+            return update_cells(chunk, where, place, [spread(each, chunk.shape)[active_positions] for each in given])
 
-        found = in_each_space(space, read, each_space)(chunk)
+        old_values = make_access(space, read, update_space)(chunk)
         results = [np.zeros(chunk.shape, kind.dtype) for _ in targets]
-        for result, old in zip(results, found, strict=False):
-            result[on] = old[on]
+        for result, old in zip(results, old_values, strict=False):
+            result[positions] = old[positions]
         return results
 
-    def update(chunk: Chunk, where: str, place: Value, values: list[Array]) -> list[Array]:
+    def update_cells(chunk: Chunk, where: str, place: Value, values: list[Array]) -> list[Array]:
         if where not in ("global", "shared"):
             raise unsupported(instruction, f"in {where} memory")
-        on, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
+        positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
-        chunk.order(chunk.active)
+        chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
-        for units, index, chosen in memory.atomic(place, width * count, chunk.active, chunk.reporter(), chunk.shape):
+        for units, index, selected in memory.atomic(
+            place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
+        ):
             cells = units.view(kind.dtype)
             for k, result in enumerate(results):
-                mine = [value[chosen] for value in (values[k : k + 1] if count > 1 else values)]
-                old = apply(operation, cells, index * count + k, mine, returns=used)
-                result[tuple(axis[chosen] for axis in on)] = old
+                operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
+                old = apply_operation(operation, cells, index * count + k, operands, returns=used)
+                result[tuple(axis[selected] for axis in positions)] = old
                 if used and (cells[index * count + k] == old).all():
                     chunk.spins += 1
                 elif names[0] in ("cas", "exch"):
-                    chunk.wrote, chunk.spins = True, 0
+                    chunk.has_written, chunk.spins = True, 0
         if width * count == 2:
             words = dense(place).astype(np.int64) & -WORD
             chunk.record(where, "load", WORD, words)
-            for n, active in enumerate(swap_rounds(operation, chunk, place, results[0][on], values)):
-                chunk.record(where, "atomic", width, words, active=active, turns=cost, again=n > 0)
+            for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
+                chunk.record(where, "atomic", width, words, active=active, turns=cost, is_replay=n > 0)
         else:
             chunk.record(where, "atomic", width * count, place, turns=cost)
         return results
 
-    reads = [(each, kind) for source in sources for each in elements(source, count, instruction)]
-    return step_of(instruction, [(each, kind) for each in targets], reads, done)
+    reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]
+    return step_of(instruction, [(target, kind) for target in targets], reads, run_atomic)

@@ -19,8 +19,8 @@ _SWAPPED = _WORDS | {"b128"}
 _QUEUE = 4
 
 
-class Atomic(NamedTuple):
-    """What is written: from the old value and the operands; ``ufunc`` does the same for many threads in order.
+class AtomicOperation(NamedTuple):
+    """Update of a value from the old one and the operands; ``ufunc`` does the same for many threads in order.
 
     ``queue`` gives for threads in order on one address, whose value is given as an array of one, what each of them
     finds there, and what the last of them leaves.
@@ -33,53 +33,59 @@ class Atomic(NamedTuple):
     queue: Callable[..., tuple[Array, Any]] | None = None
 
 
-def _running(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> Atomic:
-    """An operation that NumPy makes for many threads in order."""
+def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> AtomicOperation:
+    """Wrap an operation that NumPy performs for many threads in order."""
 
     def queue(start: Array, values: Array) -> tuple[Array, Any]:
-        found = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
-        return found[:-1], found[-1]
+        totals = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
+        return totals[:-1], totals[-1]
 
-    return Atomic(update, types, ufunc=ufunc, queue=queue)
-
-
-def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
-    """One by one, as numbers of Python: who compares with what is there puts something else there."""
-    found, value = [], start[0].item()
-    for wanted, put in zip(compare.tolist(), new.tolist(), strict=True):
-        found.append(value)
-        value = put if value == wanted else value
-    return np.array(found, new.dtype), value
+    return AtomicOperation(update, types, ufunc=ufunc, queue=queue)
 
 
-_BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
-ATOMICS: dict[str, Atomic] = {
-    "add": _running(np.add, np.add, _INTEGERS | {"f32", "f64"}),
-    "add.noftz": Atomic(np.add, frozenset({"f16"})),
-    "add.noftz.f16x2": Atomic(floating.on_halves(np.add), frozenset({"f16x2"})),
-    "add.noftz.bf16": Atomic(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
-    "min": _running(np.minimum, floating.minimum, _INTEGERS),
-    "max": _running(np.maximum, floating.maximum, _INTEGERS),
-    "and": _running(np.bitwise_and, np.bitwise_and, _WORDS),
-    "or": _running(np.bitwise_or, np.bitwise_or, _WORDS),
-    "xor": _running(np.bitwise_xor, np.bitwise_xor, _WORDS),
-    "exch": Atomic(
+def _queue_swaps(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
+    """Compare and swap one by one, as Python numbers."""
+    old_values, value = [], start[0].item()
+    for expected, replacement in zip(compare.tolist(), new.tolist(), strict=True):
+        old_values.append(value)
+        value = replacement if value == expected else value
+    return np.array(old_values, new.dtype), value
+
+
+_BITS_OF_SUM = bfloat.wrap_for_bits(OPERATIONS["add"].odd)
+ATOMICS: dict[str, AtomicOperation] = {
+    "add": _wrap_accumulated(np.add, np.add, _INTEGERS | {"f32", "f64"}),
+    "add.noftz": AtomicOperation(np.add, frozenset({"f16"})),
+    "add.noftz.f16x2": AtomicOperation(floating.wrap_for_halves(np.add), frozenset({"f16x2"})),
+    "add.noftz.bf16": AtomicOperation(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
+    "min": _wrap_accumulated(np.minimum, floating.minimum, _INTEGERS),
+    "max": _wrap_accumulated(np.maximum, floating.maximum, _INTEGERS),
+    "and": _wrap_accumulated(np.bitwise_and, np.bitwise_and, _WORDS),
+    "or": _wrap_accumulated(np.bitwise_or, np.bitwise_or, _WORDS),
+    "xor": _wrap_accumulated(np.bitwise_xor, np.bitwise_xor, _WORDS),
+    "exch": AtomicOperation(
         lambda old, new: new, _SWAPPED, queue=lambda start, new: (np.concatenate([start, new[:-1]]), new[-1])
     ),
-    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _SWAPPED | {"b16"}, 2, queue=_compared),
-    "inc": Atomic(lambda old, limit: np.where(old >= limit, 0, old + 1), frozenset({"u32"})),
-    "dec": Atomic(lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1), frozenset({"u32"})),
+    "cas": AtomicOperation(
+        lambda old, compare, new: np.where(old == compare, new, old), _SWAPPED | {"b16"}, 2, queue=_queue_swaps
+    ),
+    "inc": AtomicOperation(lambda old, limit: np.where(old >= limit, 0, old + 1), frozenset({"u32"})),
+    "dec": AtomicOperation(lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1), frozenset({"u32"})),
 }
 
 
-def find(names: list[str], kind: Type) -> Atomic | None:
-    """The operation of an atomic's modifiers and type; None if there is none such."""
+def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
+    """Find the operation of an atomic's modifiers and type; None if there is none such."""
     key = ".".join(names)
-    found = ATOMICS.get(f"{key}.{kind.name.removesuffix('x2') if kind.kind == 'e' else kind.name}", ATOMICS.get(key))
-    return found if found is not None and kind.name in found.types else None
+    operation = ATOMICS.get(
+        f"{key}.{kind.name.removesuffix('x2') if kind.kind == 'e' else kind.name}", ATOMICS.get(key)
+    )
+    return operation if operation is not None and kind.name in operation.types else None
 
 
-def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *, returns: bool) -> Array:
+def apply_operation(
+    operation: AtomicOperation, units: Array, index: Array, values: list[Array], *, returns: bool
+) -> Array:
     """Update ``units[index]`` thread by thread; the old values, or zeros if they are not wanted.
 
     Threads with different addresses do not meet, so that the first thread of every address goes at once, then the
@@ -90,28 +96,28 @@ def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *,
         return np.zeros(len(index), units.dtype)
     order = np.argsort(index, kind="stable")
     ranked = index[order]
-    opens = np.ones(len(ranked), bool)
-    opens[1:] = ranked[1:] != ranked[:-1]
-    first = np.flatnonzero(opens)
+    is_first = np.ones(len(ranked), bool)
+    is_first[1:] = ranked[1:] != ranked[:-1]
+    first = np.flatnonzero(is_first)
     length = np.diff(np.append(first, len(ranked)))
     old = np.zeros(len(index), units.dtype)
     queue = operation.queue
-    together = int(length.max(initial=0))
-    if queue is not None and together > _QUEUE:
-        together = _turns_together(length)
-    for turn in range(together):
+    turn_count = int(length.max(initial=0))
+    if queue is not None and turn_count > _QUEUE:
+        turn_count = _count_parallel_turns(length)
+    for turn in range(turn_count):
         now = order[first[length > turn] + turn]
         old[now] = units[index[now]]
         units[index[now]] = operation.update(old[now], *(value[now] for value in values))
     if queue is not None:
-        for group in np.flatnonzero(length > together):
-            mine = order[first[group] + together : first[group] + length[group]]
-            place = index[mine[0]]
-            old[mine], units[place] = queue(units[place : place + 1], *(value[mine] for value in values))
+        for group in np.flatnonzero(length > turn_count):
+            members = order[first[group] + turn_count : first[group] + length[group]]
+            place = index[members[0]]
+            old[members], units[place] = queue(units[place : place + 1], *(value[members] for value in values))
     return old
 
 
-def _turns_together(length: Array) -> int:
-    """How many turns addresses with so many threads take at once, so that these and the queues left cost least."""
+def _count_parallel_turns(length: Array) -> int:
+    """Count the turns that all addresses take at once, so that these and the remaining queues cost least."""
     at_once = np.concatenate([[0], np.sort(length)])
     return int(at_once[np.argmin(at_once + _QUEUE * np.arange(len(length), -1, -1))])

@@ -29,8 +29,8 @@ class Barrier(NamedTuple):
     of_warp: bool = False
 
 
-def barrier_of(instruction: Instruction) -> Barrier:
-    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, ``.cluster.wait``, ``bar.warp.sync``.
+def parse_barrier(instruction: Instruction) -> Barrier:
+    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive``, ``barrier.cluster.wait`` or ``bar.warp.sync``.
 
     Raises `UnsupportedInstructionError` if the instruction has another form.
     """
@@ -43,8 +43,8 @@ def barrier_of(instruction: Instruction) -> Barrier:
         expect_count(instruction, 1)
         return Barrier(reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
     waits = "sync" in instruction.modifiers
-    known = {"sync" if waits else "arrive"}
-    if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
+    allowed = {"sync" if waits else "arrive"}
+    if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
         raise unsupported(instruction)
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
@@ -53,32 +53,32 @@ def barrier_of(instruction: Instruction) -> Barrier:
 
 
 @binds("bar", "barrier")
-def _barrier(instruction: Instruction) -> Step | None:
-    """The waiting is the scheduler's."""
+def _bind_barrier(instruction: Instruction) -> Step | None:
+    """Check a barrier's form; the scheduler does the waiting."""
     if is_warp_barrier(instruction):
         return None  # its step looks at the mask
     if not {"cluster", "arrive"} <= {*instruction.modifiers}:
-        barrier_of(instruction)
+        parse_barrier(instruction)
     return lambda chunk: None
 
 
 #: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
-_OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
-    "popc": lambda on, came: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
-    "and": lambda on, came: np.asarray((on | ~came).all(axis=1, keepdims=True)),
-    "or": lambda on, came: np.asarray(on.any(axis=1, keepdims=True)),
+_BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "popc": lambda on, arrived: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
+    "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
+    "or": lambda on, arrived: np.asarray(on.any(axis=1, keepdims=True)),
 }
 
 
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
-def _reduced(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """The second half of ``bar.red`` (`lowering`)."""
-    came = spread(chunk.active, chunk.shape)
-    return [_OF_BLOCK[operation](came & predicate, came)]
+def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
+    """Execute the second half of ``bar.red`` (`lowering`)."""
+    arrived = spread(chunk.active, chunk.shape)
+    return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 
 
 @op("(trap|brkpt)", "=")
-def _trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """``brkpt`` ends a kernel that no debugger watches."""
-    raise chunk.fault(TrapError, "the kernel stopped itself")
+def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
+    """Raise a trap; ``brkpt`` ends a kernel that no debugger watches."""
+    raise chunk.make_fault(TrapError, "the kernel stopped itself")

@@ -24,7 +24,7 @@ from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPAR
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
 _CORE = (atomic, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
-_LATER = {
+_LAZY_MODULES = {
     **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.mma"),
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.sampling"),
     **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.mbarriers"),
@@ -32,8 +32,8 @@ _LATER = {
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "wgmma": "hopper.wgmma",
 }
-#: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
-_HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
+#: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
+_HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Modifiers that may be left out to find a row of the table, fewest first.
 _OPTIONS: tuple[frozenset[str], ...] = (
@@ -47,21 +47,21 @@ _REASONS = {
 }
 
 
-def bind(instruction: Instruction) -> Step:
-    """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
+def bind_instruction(instruction: Instruction) -> Step:
+    """Bind an instruction that is no jump to a step; the step of an unsupported one raises."""
     try:
-        step = _step(instruction)
+        step = _find_step(instruction)
     except UnsupportedInstructionError as error:
-        step = _refusal(error)
+        step = _make_refusal(error)
     if instruction.guard is None:
         return step
     instruction.reads.add(instruction.guard.name)
-    return _guarded(step, instruction.guard)
+    return _guard_step(step, instruction.guard)
 
 
-def _step(instruction: Instruction) -> Step:
+def _find_step(instruction: Instruction) -> Step:
     name = f"{instruction.name}."
-    for start, module in _LATER.items():
+    for start, module in _LAZY_MODULES.items():
         if name.startswith(f"{start}."):
             import_module(f"{__package__}.{module}")
     for binder in () if instruction.problem else BINDERS.get(instruction.opcode, ()):
@@ -71,31 +71,31 @@ def _step(instruction: Instruction) -> Step:
     raise unsupported(instruction, instruction.problem or _REASONS.get(instruction.opcode, ""))
 
 
-def _refusal(error: UnsupportedInstructionError) -> Step:
+def _make_refusal(error: UnsupportedInstructionError) -> Step:
     def refuse(chunk: Chunk) -> None:
         raise error.with_traceback(None)  # it is raised again in each launch: what led to it before is of no interest
 
     return refuse
 
 
-def _guarded(step: Step, guard: Register) -> Step:
-    """The step for the active threads whose guard is true."""
+def _guard_step(step: Step, guard: Register) -> Step:
+    """Return the step for the active threads whose guard is true."""
 
-    def guarded(chunk: Chunk) -> None:
+    def run_guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
-        active, kept = chunk.active, chunk.kept
-        chosen = active & (~predicate if guard.negated else predicate)
-        if chosen.any():
-            if not chosen.all():
-                chunk.active, chunk.kept = chosen, None
+        active, kept = chunk.active, chunk.live_elsewhere
+        selected = active & (~predicate if guard.negated else predicate)
+        if selected.any():
+            if not selected.all():
+                chunk.active, chunk.live_elsewhere = selected, None
             step(chunk)
-            chunk.active, chunk.kept = active, kept
+            chunk.active, chunk.live_elsewhere = active, kept
 
-    return guarded
+    return run_guarded
 
 
-def _computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
-    """The row of the table that an instruction stands for, its options and its type."""
+def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
+    """Find the row of the table for an instruction, its options and its type."""
     names, types = split_name(instruction)
     if len(types) != 1:
         raise unsupported(instruction)
@@ -112,32 +112,32 @@ def _computation(instruction: Instruction) -> tuple[str, Computation, list[str],
 
 
 @binds(*{key.split(".")[0] for key in INSTRUCTIONS})
-def _compute(instruction: Instruction) -> Step:
-    key, row, options, kind = _computation(instruction)
+def _bind_computation(instruction: Instruction) -> Step:
+    key, row, options, kind = _find_computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
     roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
     kinds = [roles[role] for role in row.reads]
     wider = kind.kind == "e" and key in OPERATIONS  # of bfloat16 what rounds is rounded to odd before
-    compute = _with_options(OPERATIONS[key].odd if wider else row.compute, options)
+    compute = _apply_options(OPERATIONS[key].odd if wider else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     elif kind.kind == "v":
-        compute = floating.on_halves(compute, _PAIRS[kind.name])
+        compute = floating.wrap_for_halves(compute, _PAIRS[kind.name])
     rule = SUM_RULES.get(key) if kind.kind in "sub" else None
 
-    def computed(chunk: Chunk, *values: Value) -> list[Value]:
+    def compute_values(chunk: Chunk, *values: Value) -> list[Value]:
         result = rule(kind, *values) if rule else None
         if result is None:
             result = compute(*[as_array(value, k) for value, k in zip(values, kinds, strict=True)])
         return [result]
 
     reads = list(zip(sources, kinds, strict=True))
-    return step_of(instruction, [(target, roles[row.writes])], reads, computed, sums=True)
+    return step_of(instruction, [(target, roles[row.writes])], reads, compute_values, sums=True)
 
 
-def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
+def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
     if "ftz" in options:
         inner = compute
         compute = lambda *arguments: flush(inner(*map(flush, arguments)))  # noqa: E731
@@ -151,16 +151,16 @@ def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[.
 
 
 @binds("setp", "set")
-def _compare(instruction: Instruction) -> Step:
+def _bind_comparison(instruction: Instruction) -> Step:
     """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
     comparison, *logic = [name for name in names if name != "ftz"] or [""]
     as_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
     pair = kind.kind in "he" and kind.size == 4
     table: Container[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
-    known = comparison in table and {*logic} <= COMBINATIONS.keys() and len(logic) < 2
+    is_supported = comparison in table and {*logic} <= COMBINATIONS.keys() and len(logic) < 2
     true = TRUE.get((types[0].name, pair)) if as_set and types else 1
-    if not known or len(types) != 1 + as_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
+    if not is_supported or len(types) != 1 + as_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
         raise unsupported(instruction)
     expect_count(instruction, 3 + len(logic))
     places, sources = items(instruction.operands[0]), instruction.operands[1:]
@@ -168,7 +168,7 @@ def _compare(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     compare = _comparison(comparison, kind, "ftz" in names)
 
-    def compared(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
+    def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
         outcomes = compare(left, right)
         if not pair and len(places) > 1:
             outcomes.append(~outcomes[0])
@@ -176,11 +176,13 @@ def _compare(instruction: Instruction) -> Step:
             outcomes = [COMBINATIONS[logic[0]](outcome, dense(third[0])) for outcome in outcomes]
         if not as_set:
             return outcomes[: len(places)]
-        words = [np.where(each, true, 0).astype(f"u{types[0].size}") for each in outcomes]
+        words = [np.where(outcome, true, 0).astype(f"u{types[0].size}") for outcome in outcomes]
         return [words[0] | words[1] << np.uint32(16) if pair else words[0]]
 
     writes = [(place, types[0] if as_set else _PRED) for place in places]
-    return step_of(instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True)
+    return step_of(
+        instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compare_values, sums=True
+    )
 
 
 def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
@@ -188,25 +190,25 @@ def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Valu
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
-        def floats(left: Value, right: Value) -> list[Array]:
-            both = zip(*(numbers_of(as_array(each, kind), kind) for each in (left, right)), strict=True)
-            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in both]
+        def compare_floats(left: Value, right: Value) -> list[Array]:
+            halves = zip(*(numbers_of(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
+            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in halves]
 
-        return floats
+        return compare_floats
     name = INTEGER_COMPARISONS[comparison]
     unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
     sort = TYPES[f"u{kind.bits}"] if unsigned else kind
 
-    def integers(left: Value, right: Value) -> list[Array]:
+    def compare_integers(left: Value, right: Value) -> list[Array]:
         result = compare_sums(name, sort, left, right)
         return [COMPARISONS[name](as_array(left, sort), as_array(right, sort)) if result is None else result]
 
-    return integers
+    return compare_integers
 
 
 def numbers_of(words: Array, kind: Type) -> list[Array]:
-    """The floats that a register holds: one, or two halves, the lower one first."""
+    """Return the floats that a register holds: one, or two halves, the lower one first."""
     if kind.kind == "f":
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
-    return [bfloat.to_float(each) if kind.kind == "e" else each.view(np.float16) for each in halves]
+    return [bfloat.decode_bits(half) if kind.kind == "e" else half.view(np.float16) for half in halves]

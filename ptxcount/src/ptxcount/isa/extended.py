@@ -56,23 +56,23 @@ def _sum_with_carry(instruction: Instruction) -> Step | None:
     carry = (CARRY, CARRY.type)
 
     def total(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
-        a, b = (each.view(f"u{kind.size}") for each in summands(*values[:count]))
-        before = values[count] if carries_in else np.zeros((1, 1), bool)
-        return add(a, b, before.astype(f"u{kind.size}"))
+        a, b = (summand.view(f"u{kind.size}") for summand in summands(*values[:count]))
+        carry_in = values[count] if carries_in else np.zeros((1, 1), bool)
+        return add(a, b, carry_in.astype(f"u{kind.size}"))
 
-    reads = [*((each, kind) for each in sources), *[carry] * carries_in]
+    reads = [*((source, kind) for source in sources), *[carry] * carries_in]
     return step_of(instruction, [(target, kind), *[carry] * carries_out], reads, total)
 
 
 def _parts(words: Array, kind: Type, size: int) -> list[Array]:
-    """The parts of ``size`` bytes of 32-bit words, lowest first, extended as the type says."""
+    """Return the parts of ``size`` bytes of 32-bit words, lowest first, extended by the type."""
     cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
     parts = cut.reshape(*words.shape, 4 // size)
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]
 
 
 def _dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
-    first, second = (TYPES[each] for each in kinds)
+    first, second = (TYPES[kind_name] for kind_name in kinds)
     pairs = zip(_parts(a, first, size), _parts(b, second, 1)[skipped:], strict=False)
     return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
 
@@ -88,8 +88,8 @@ def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b:
     return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
 
 
-#: What ``v...``, ``v...2`` and ``v...4`` make of two words or of their parts, and of that and a third word.
-_OF_PARTS: dict[str, Callable[[Array, Array], Array]] = {
+#: Functions of ``v...``, ``v...2`` and ``v...4`` of two words or of their parts, and of that and a third word.
+_PART_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "absdiff": lambda a, b: np.abs(a - b),
@@ -101,10 +101,10 @@ _OF_PARTS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 @op("(vset|vset2|vset4).(u32|s32).(u32|s32).(eq|ne|lt|le|gt|ge)(?:.(add|min|max))?", "u32 = b32 b32 u32?")
-def _compared_parts(
+def _compare_parts(
     opcode: str, first: str, second: str, name: str, merge: str | None, chunk: Chunk, *words: Array
 ) -> Any:
-    return _of_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
+    return _combine_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
 
 
 @op(
@@ -112,30 +112,32 @@ def _compared_parts(
     ".(u32|s32).(u32|s32).(u32|s32)(?:.(sat))?(?:.(add|min|max))?",
     "$2 = b32 b32 $2?",
 )
-def _of_parts(
+def _combine_parts(
     opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    """The parts of two words made into those of one, clamped with ``sat``; or their sum merged with a third word."""
+    """Combine the parts of two words, clamped with ``sat``; or merge their sum with a third word."""
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
     kind, bits = TYPES[total].dtype, 8 * size
     pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
-    parts = [_OF_PARTS[name](x, y).astype(np.int64) for x, y in pairs]
+    parts = [_PART_OPERATIONS[name](x, y).astype(np.int64) for x, y in pairs]
     if sat:
         limits = np.iinfo(f"{kind.kind}{size}")
         parts = [np.clip(part, limits.min, limits.max) for part in parts]
     if merge:
-        return [_OF_PARTS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(kind)]
+        return [_PART_OPERATIONS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(kind)]
     return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(kind)]
 
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
-def _selected_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """``a`` where ``c`` is not below zero, else ``b``."""
+def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    """Return ``a`` where ``c`` is not below zero, else ``b``."""
     return [np.where((flush(c) if ftz else c) >= 0, a, b)]
 
 
 @op("lop3.(and|or).b32", "b32|pred = b32 b32 b32 u32 pred")
-def _logic_and_test(name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, other: Array) -> list[Array]:
+def _logic_and_test(
+    name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, predicate: Array
+) -> list[Array]:
     """Also whether any bit is set, combined with a predicate."""
     result = logic3(a, b, c, table)
-    return [result, COMBINATIONS[name](result != 0, other)]
+    return [result, COMBINATIONS[name](result != 0, predicate)]

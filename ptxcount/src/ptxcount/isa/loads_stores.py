@@ -6,11 +6,11 @@ import numpy as np
 
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, unsigned
-from ..machine.chunk import EVERYONE, Chunk
+from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
-from .spaces import HINTS, decode, in_each_space
+from .spaces import HINTS, decode_access, make_access
 
 #: Spaces that are only read.
 _READ = ("constant", "parameter")
@@ -19,7 +19,7 @@ _READ = ("constant", "parameter")
 @binds("ld", "ldu")
 def _load(instruction: Instruction) -> Step:
     """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
-    space, count, kind, _ = decode(instruction)
+    space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     places = elements(instruction.operands[0], count, instruction)
     source = instruction.operands[1]
@@ -29,18 +29,18 @@ def _load(instruction: Instruction) -> Step:
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
         if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
-            values = chunk.context.parameters.load(place, kind.size, count, EVERYONE, chunk.reporter())
+            values = chunk.context.parameters.load(place, kind.size, count, ALL_THREADS, chunk.make_reporter())
             return [value.view(kind.dtype) for value in values]  # it is one number, whoever asks for it
         if polls:
             chunk.spins += 1
-            chunk.order(chunk.active)
-        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
+            chunk.order_blocks(chunk.active)
+        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.make_reporter(plain=not polls))
         if indexed or where not in _READ:
             chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
-    loaded = in_each_space(space, address(instruction, source, space), load)
-    return step_of(instruction, [(each, kind) for each in places], [], loaded, wider=True)
+    load_step = make_access(space, address(instruction, source, space), load)
+    return step_of(instruction, [(each, kind) for each in places], [], load_step, wider=True)
 
 
 @binds("st")
@@ -48,7 +48,7 @@ def _store(instruction: Instruction) -> Step | None:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
     if "async" in instruction.modifiers:
         return None
-    space, count, kind, _ = decode(instruction)
+    space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     if space in _READ:
         raise unsupported(instruction, f"{space} memory is not written")
@@ -57,17 +57,17 @@ def _store(instruction: Instruction) -> Step | None:
     plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
-        chunk.wrote, chunk.spins = True, 0
+        chunk.has_written, chunk.spins = True, 0
         parts = [value.view(dtype) for value in values]
 
-        def stored(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.reporter(plain=plain))
+        def store_parts(chunk: Chunk, where: str, place: Value) -> list[Array]:
+            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.make_reporter(plain=plain))
             chunk.record(where, "store", kind.size * count, place)
             return []
 
-        return in_each_space(space, read, stored)(chunk)
+        return make_access(space, read, store_parts)(chunk)
 
-    return step_of(instruction, [], [(each, kind) for each in sources], store, wider=True)
+    return step_of(instruction, [], [(source, kind) for source in sources], store, wider=True)
 
 
 #: Of asynchronous copies what only orders them.
@@ -86,23 +86,23 @@ def _async_copy(instruction: Instruction) -> Step | None:
     if {"bulk", "mbarrier"} & {*names}:
         return None
     expect_count(instruction, 3, 4)
-    to, source, size, *some = instruction.operands
+    to, source, size, *byte_count = instruction.operands
     width = size.value if isinstance(size, Immediate) else 0
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
         raise unsupported(instruction)
     count = int(width) // 4
     read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
-    given = reader(instruction, some[0], TYPES["u32"]) if some else None
+    read_count = reader(instruction, byte_count[0], TYPES["u32"]) if byte_count else None
     instruction.units.add(4)
 
     def step(chunk: Chunk) -> None:
         shared, place, active = read_to(chunk), read_from(chunk), chunk.active
-        report = chunk.reporter()
-        if given is not None:
-            wanted = as_array(given(chunk), TYPES["u32"])
-            if (active & (wanted != 0) & (wanted != width)).any():
+        report = chunk.make_reporter()
+        if read_count is not None:
+            copied_bytes = as_array(read_count(chunk), TYPES["u32"])
+            if (active & (copied_bytes != 0) & (copied_bytes != width)).any():
                 raise unsupported(instruction, f"0 or {width} bytes")
-            chunk.active = active & (wanted == width)
+            chunk.active = active & (copied_bytes == width)
         values = [np.zeros((1, 1), np.uint32)] * count
         if chunk.active.any():
             values = chunk.context.memory.load(place, 4, count, chunk.active, report)
@@ -126,7 +126,7 @@ def _stack(instruction: Instruction) -> Step:
         return step_of(instruction, [used], [(operands[0], kind)], lambda chunk, place: [place.astype(np.uint64)])
     align = int(operands[2].value) if len(operands) > 2 and isinstance(operands[2], Immediate) else 8
 
-    def allocated(chunk: Chunk, used: Array, *size: Array) -> list[Array]:
+    def allocate(chunk: Chunk, used: Array, *size: Array) -> list[Array]:
         if not size:
             return [used.astype(kind.dtype)]
         start = (used.astype(np.int64) + align - 1) // align * align
@@ -134,7 +134,7 @@ def _stack(instruction: Instruction) -> Step:
         return [place.astype(kind.dtype), (start + size[0].astype(np.int64)).astype(np.uint64)]
 
     writes = [(operands[0], kind), used][: len(operands[:2])]
-    return step_of(instruction, writes, [used, *((each, kind) for each in operands[1:2])], allocated)
+    return step_of(instruction, writes, [used, *((operand, kind) for operand in operands[1:2])], allocate)
 
 
 @binds(

@@ -13,70 +13,72 @@ from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
 from .arithmetic.floating import positive
-from .arithmetic.small_float import PAIRS, decoded, encoded
+from .arithmetic.small_float import PAIRS, decode_small, encode_small
 from .operands import as_array, expect_count, plus, split_name, unsupported
 from .registry import Step, binds, op, step_of
-from .spaces import SPACES, WINDOW_BITS, WINDOWS, window
+from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
-#: What is added to the bits of a float before the lowest 13 are cut off.
+#: Addend to the bits of a float before the lowest 13 are cut off, by rounding.
 _TF32: dict[str, Callable[[Array], Any]] = {
     "rna": lambda bits: 0x1000,
     "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
     "rz": lambda bits: 0,
 }
-#: What two of 8 bits make of no number, as on an H200.
+#: Bits of NaN as a half, converted from 8 bits, as on an H200.
 _HALF_NAN = 0x7FFF
 
 
 @op("cvt.(rna|rn|rz).tf32.f32", "b32 = u32")
-def _tf32(rounding: str, chunk: Chunk, bits: Array) -> list[Array]:
-    """What becomes of no number is as on an H200."""
+def _convert_tf32(rounding: str, chunk: Chunk, bits: Array) -> list[Array]:
+    """Round to tf32; NaN becomes the bits that an H200 gives."""
     unknown = bits if rounding == "rna" else 0x7FFFFFFF
-    whole = np.where((bits & 0x7FFFFFFF) > 0x7F800000, unknown, bits + _TF32[rounding](bits))
-    return [(whole & 0xFFFFE000).astype(np.uint32)]
+    rounded = np.where((bits & 0x7FFFFFFF) > 0x7F800000, unknown, bits + _TF32[rounding](bits))
+    return [(rounded & 0xFFFFE000).astype(np.uint32)]
 
 
 @op("cvt.rn.satfinite(.relu)?.(e4m3x2|e5m2x2).f32", "b16 = f32 f32")
 @op("cvt.rn.satfinite(.relu)?.(e4m3x2|e5m2x2).f16x2", "b16 = b32")
-def _to_small(relu: str | None, kind: str, chunk: Chunk, *given: Array) -> list[Array]:
-    if len(given) == 1:
-        halves = np.stack([given[0] & 0xFFFF, given[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
+def _encode_pair(relu: str | None, kind: str, chunk: Chunk, *floats: Array) -> list[Array]:
+    if len(floats) == 1:
+        halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
     else:
-        halves = np.stack(np.broadcast_arrays(*given[::-1]), axis=-1)
-    parts = encoded(PAIRS[kind], positive(halves) if relu else halves)
+        halves = np.stack(np.broadcast_arrays(*floats[::-1]), axis=-1)
+    parts = encode_small(PAIRS[kind], positive(halves) if relu else halves)
     return [parts[..., 0] | (parts[..., 1].astype(np.uint16) << np.uint16(8))]
 
 
 @op("cvt.rn(.relu)?.f16x2.(e4m3x2|e5m2x2)", "b32 = b16")
-def _from_small(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list[Array]:
-    low, high = (decoded(PAIRS[kind], each).astype(np.float16) for each in (pair & 0xFF, pair >> 8))
-    both = [(positive(each) if relu else each) for each in (low, high)]
-    bits = [np.where(np.isnan(each), _HALF_NAN, each.view(np.uint16)).astype(np.uint32) for each in both]
+def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list[Array]:
+    low, high = (decode_small(PAIRS[kind], byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8))
+    halves = [(positive(half) if relu else half) for half in (low, high)]
+    bits = [np.where(np.isnan(half), _HALF_NAN, half.view(np.uint16)).astype(np.uint32) for half in halves]
     return [bits[0] | (bits[1] << np.uint32(16))]
 
 
 @op("cvt.(rn|rz)(.relu)?.(f16|bf16)x2.f32", "b32 = f32 f32")
-def _packed(rounding: str, relu: str | None, half: str, chunk: Chunk, *floats: Array) -> list[Array]:
-    """The first operand becomes the upper half."""
+def _pack_halves(rounding: str, relu: str | None, half: str, chunk: Chunk, *floats: Array) -> list[Array]:
+    """Pack two floats as halves, the first in the upper half."""
     upper, lower = (
-        convert(each, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, relu=bool(relu)).view(np.uint16)
-        for each in floats
+        convert(value, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, relu=bool(relu)).view(np.uint16)
+        for value in floats
     )
     return [lower.astype(np.uint32) | (upper.astype(np.uint32) << np.uint32(16))]
 
 
 @op("cvt.pack.sat.([us]16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us]8).s32.b32", "b32 = s32 s32 u32")
-def _packed_saturated(kind: str, chunk: Chunk, *given: Array) -> list[Array]:
-    """Two numbers, and the lower bits of a third above them."""
+def _pack_saturated(kind: str, chunk: Chunk, *integers: Array) -> list[Array]:
+    """Pack two clamped numbers, and the lower bits of a third above them."""
     limits, width = np.iinfo(TYPES[kind].dtype), TYPES[kind].bits
-    upper, lower = (np.clip(each, limits.min, limits.max).astype(np.int64) & (2**width - 1) for each in given[:2])
-    rest = given[2].astype(np.int64) << 2 * width if len(given) > 2 else 0
-    return [(lower | upper << width | rest).astype(np.uint32)]
+    upper, lower = (
+        np.clip(integer, limits.min, limits.max).astype(np.int64) & (2**width - 1) for integer in integers[:2]
+    )
+    upper_bits = integers[2].astype(np.int64) << 2 * width if len(integers) > 2 else 0
+    return [(lower | upper << width | upper_bits).astype(np.uint32)]
 
 
 @binds("cvt")
-def _convert(instruction: Instruction) -> Step:
+def _bind_conversion(instruction: Instruction) -> Step:
     """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
     if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat", "relu"} or any(t.kind in "bph" for t in types):
@@ -84,64 +86,66 @@ def _convert(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     target, source = types
     _expect_half(instruction, names, target, source)
-    chosen = [name for name in names if name in ROUNDINGS]
+    roundings = [name for name in names if name in ROUNDINGS]
     to_integer = target.kind not in "fe" and source.kind in "fe"
-    if len(chosen) > 1 or (to_integer and not (chosen and chosen[0].endswith("i"))):
+    if len(roundings) > 1 or (to_integer and not (roundings and roundings[0].endswith("i"))):
         raise unsupported(instruction, "one rounding wanted")
-    rounding, saturate, ftz, relu = chosen[0] if chosen else "rn", "sat" in names, "ftz" in names, "relu" in names
-    to, from_ = instruction.operands
+    rounding, saturate, ftz, relu = roundings[0] if roundings else "rn", "sat" in names, "ftz" in names, "relu" in names
+    target_register, source_register = instruction.operands
     sums = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
-    sums = sums and isinstance(to, Register) and to.type.size == target.size
+    sums = sums and isinstance(target_register, Register) and target_register.type.size == target.size
 
-    def converted(chunk: Chunk, value: Value) -> list[Value]:
+    def convert_value(chunk: Chunk, value: Value) -> list[Value]:
         total = convert_sum(value, source, target) if sums else None
         if total is not None:
             return [total]
         return [convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz, relu=relu)]
 
-    return step_of(instruction, [(to, target)], [(from_, source)], converted, wider=True, sums=True)
+    return step_of(
+        instruction, [(target_register, target)], [(source_register, source)], convert_value, wider=True, sums=True
+    )
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """``.relu`` goes with halves. What becomes a half of another type is rounded to nearest or towards zero."""
+    """Refuse ``.relu`` without halves, and roundings to a half other than to nearest or towards zero."""
     if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu goes with a half made of .f32")
     if "e" in (target.kind, source.kind):
-        whole = source.kind in "su" and source.size <= 4
-        narrows = target.size == 2 and (source.kind in "fe" or whole) and {"rn", "rz"} & {*names}
+        is_integer = source.kind in "su" and source.size <= 4
+        narrows = target.size == 2 and (source.kind in "fe" or is_integer) and {"rn", "rz"} & {*names}
         exact = not names if target.kind == "f" else target.kind in "su" or {*names} & {*TO_INTEGER}
         if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)
 
 
 @binds("mov")
-def _move(instruction: Instruction) -> Step:
+def _bind_move(instruction: Instruction) -> Step:
     """``mov.type d, a``, where either side may be a vector of equal parts that make up the other."""
     _, types = split_name(instruction)
     expect_count(instruction, 2)
     if len(types) != 1 or len(instruction.modifiers) != 1:
         raise unsupported(instruction)
-    kind, (to, source) = types[0], instruction.operands
-    group = to if isinstance(to, Group) else source
+    kind, (target, source) = types[0], instruction.operands
+    group = target if isinstance(target, Group) else source
     if not isinstance(group, Group):
-        return step_of(instruction, [(to, kind)], [(source, kind)], lambda chunk, value: [value], sums=True)
+        return step_of(instruction, [(target, kind)], [(source, kind)], lambda chunk, value: [value], sums=True)
     count = len(group.items)
     part = TYPES.get(f"b{kind.bits // count}")
     if count not in (2, 4) or part is None or kind.kind in "pfh":
         raise unsupported(instruction, f"{count} parts of .{kind.name}")
     parts = [(item, part) for item in group.items]
-    if group is to:
-        return step_of(instruction, parts, [(source, kind)], lambda chunk, whole: _unpacked(whole, part))
+    if group is target:
+        return step_of(instruction, parts, [(source, kind)], lambda chunk, packed: _split_parts(packed, part))
     return step_of(
         instruction,
-        [(to, kind)],
+        [(target, kind)],
         parts,
         lambda chunk, *pieces: [np.stack(np.broadcast_arrays(*pieces), axis=-1).view(kind.dtype)[..., 0]],
     )
 
 
-def _unpacked(whole: Array, part: Type) -> list[Array]:
-    pieces = np.ascontiguousarray(whole)[..., None].view(part.dtype)
+def _split_parts(value: Array, part: Type) -> list[Array]:
+    pieces = np.ascontiguousarray(value)[..., None].view(part.dtype)
     return [np.ascontiguousarray(pieces[..., place]) for place in range(pieces.shape[-1])]
 
 
@@ -149,10 +153,10 @@ _SPACE = "|".join(SPACES)
 
 
 @op(f"cvta(.to)?.({_SPACE}).u64", "u64 = u64", sums=True)
-def _addressed(to: str | None, space: str, chunk: Chunk, value: Value) -> list[Value]:
-    """Between generic addresses and those of a state space."""
-    start = window(space)
-    return [plus(TYPES["u64"], value, np.full((1, 1), -start if to else start, np.int64)) if start else value]
+def _convert_address(to_space: str | None, space: str, chunk: Chunk, value: Value) -> list[Value]:
+    """Convert between generic addresses and addresses of a state space."""
+    start = window_base(space)
+    return [plus(TYPES["u64"], value, np.full((1, 1), -start if to_space else start, np.int64)) if start else value]
 
 
 @op(f"isspacep.({_SPACE})", "pred = s64")
@@ -161,7 +165,7 @@ def _is_within(space: str, chunk: Chunk, value: Array) -> list[Array]:
 
 
 @binds("createpolicy")
-def _policy(instruction: Instruction) -> Step:
-    """A number that only the L2 cache understands."""
+def _bind_policy(instruction: Instruction) -> Step:
+    """Bind ``createpolicy`` to zero: only the L2 cache reads the policy."""
     target = (instruction.operands[0], TYPES["u64"])
     return step_of(instruction, [target], [], lambda chunk: [np.zeros((1, 1), np.uint64)])

@@ -19,30 +19,30 @@ CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"]
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
-    """The error for an instruction outside of the subset, or whose operands do not fit it."""
+    """Make the error for an instruction outside of the subset, or whose operands do not fit it."""
     return UnsupportedInstructionError(instruction.source, instruction.name, why)
 
 
 def expect_count(instruction: Instruction, *counts: int) -> None:
     """Check the number of operands."""
     if len(instruction.operands) not in counts:
-        wanted = " or ".join(map(str, counts))
-        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {wanted}")
+        allowed = " or ".join(map(str, counts))
+        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {allowed}")
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
-    """The modifiers of an instruction that are not types, and its types."""
+    """Split the modifiers of an instruction: those that are not types, and its types."""
     names = [name for name in instruction.modifiers if name not in TYPES]
     return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
 
 
 def as_array(value: Value, kind: Type) -> Array:
-    """The value as one array of the dtype of ``kind``."""
+    """Return the value as one array of the dtype of ``kind``."""
     return dense(value).view(kind.dtype)
 
 
 def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
-    """A function from a chunk to what an operand holds for each thread, as ``kind``; bits beyond are cut if ``wider``.
+    """Make a function from a chunk to an operand's value for each thread, as ``kind``; ``wider`` cuts further bits.
 
     Raises `UnsupportedInstructionError` if the operand does not fit; of an unknown name, the function raises it.
     """
@@ -66,7 +66,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
     def read(chunk: Chunk) -> Value:
         place = chunk.context.symbols.get(name)
         if place is None:
-            problem = chunk.context.refused.get(name, "it is not a variable")
+            problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
         return np.array([[(place + offset) % most]], dtype)
 
@@ -75,7 +75,7 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
 
 def _special(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
-        value = chunk.special(name)
+        value = chunk.read_special(name)
         if value is None:
             raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
@@ -84,25 +84,29 @@ def _special(name: str, dtype: np.dtype[Any]) -> Reader:
 
 
 def _fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
-    own = operand.type
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
-        raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
+    register_type = operand.type
+    if (register_type.kind == "p") != (kind.kind == "p") or not (
+        register_type.size == kind.size or (wider and kind.size < register_type.size <= 8)
+    ):
+        raise unsupported(
+            instruction, f"register {operand.name} is .{register_type.name}, which does not fit .{kind.name}"
+        )
 
 
 def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
-    own, name = operand.type, operand.name
+    register_type, name = operand.type, operand.name
     _fit(instruction, operand, kind, wider)
     instruction.reads.add(name)
     if operand.negated:
-        return lambda chunk: ~dense(chunk.read(name, own))
-    if own.size > kind.size:
-        cut, whole = np.dtype(f"u{kind.size}"), np.dtype(f"u{own.size}")
-        return lambda chunk: dense(chunk.read(name, own)).view(whole).astype(cut)
-    return lambda chunk: chunk.read(name, own)
+        return lambda chunk: ~dense(chunk.read(name, register_type))
+    if register_type.size > kind.size:
+        cut, register_bits = np.dtype(f"u{kind.size}"), np.dtype(f"u{register_type.size}")
+        return lambda chunk: dense(chunk.read(name, register_type)).view(register_bits).astype(cut)
+    return lambda chunk: chunk.read(name, register_type)
 
 
 def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
-    """A literal as a (1, 1) array of ``kind``."""
+    """Return a literal as a (1, 1) array of ``kind``."""
     if kind.kind == "p":
         if isinstance(operand.value, int):
             return np.full((1, 1), operand.value != 0)
@@ -118,7 +122,7 @@ def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array
 
 
 def destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
-    """The register that an instruction writes; None for the sink ``_``. Parameters and errors as of `reader`."""
+    """Return the register that an instruction writes; None for the sink ``_``. Parameters and errors as of `reader`."""
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
@@ -129,20 +133,20 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
-    """The operands that stand in one place, such as ``p|q``; else the one that stands there."""
+    """Return the operands that stand in one place, such as ``p|q``; else the only one."""
     return operand.items if isinstance(operand, Group) else (operand,)
 
 
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands of a vector of ``count``, or the one operand of a scalar."""
-    found = items(operand)
-    if len(found) != count or any(isinstance(item, (Group, Address)) for item in found):
-        raise unsupported(instruction, f"{count} elements wanted, {len(found)} given")
-    return found
+    """Return the operands of a vector of ``count``, or the one operand of a scalar."""
+    operands = items(operand)
+    if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
+        raise unsupported(instruction, f"{count} elements wanted, {len(operands)} given")
+    return operands
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """A function that reads a byte address: 64 bits wide, or 32 in shared and local memory."""
+    """Make a function that reads a byte address: 64 bits wide, or 32 in shared and local memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"an address is needed, not {operand}")
     u64 = TYPES["u64"]
@@ -162,6 +166,6 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
 
 
 def plus(kind: Type, value: Value, offset: Array) -> Value:
-    """A value and a signed offset, as a sum of parts if the value is one."""
+    """Add a signed offset to a value, as a sum of parts if the value is one."""
     total = SUM_RULES["add"](kind, value, offset)
     return dense(value).view(offset.dtype) + offset if total is None else total

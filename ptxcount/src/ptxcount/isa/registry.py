@@ -1,4 +1,4 @@
-"""How instructions become steps: binders by opcode, and the rules that most of them are."""
+"""Registry of steps: binders by opcode, and the rules that most of them are."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
         @binds(*opcodes)
         def binder(instruction: Instruction) -> Step | None:
-            found = pattern.fullmatch(instruction.name)
-            if found is None:
+            match = pattern.fullmatch(instruction.name)
+            if match is None:
                 return None
-            (targets, fewest), (kinds, least) = (_types(words, found) for words in (written, read))
+            (targets, fewest), (kinds, least) = (_parse_types(words, match) for words in (written, read))
             first = bool(targets)
             expect_count(instruction, *range(least + first, len(kinds) + first + 1))
             places = items(instruction.operands[0])[: len(targets)] if first else ()
             if len(places) < fewest:
                 raise unsupported(instruction, f"{fewest} results, not {len(places)}")
             reads = zip(instruction.operands[first:], kinds, strict=False)
-            computed = partial(compute, *found.groups())
+            computed = partial(compute, *match.groups())
             return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)
 
         return compute
@@ -65,11 +65,11 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     return register
 
 
-def _types(words: str, found: re.Match[str]) -> tuple[list[Type], int]:
-    """The types of operands, and how many of them are needed."""
-    each = words.replace("|", " ").split()
-    names = [found[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in each]
-    return [TYPES[name] for name in names], sum(not word.endswith("?") for word in each)
+def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
+    """Parse the types of operands, and the number of them that are needed."""
+    type_words = words.replace("|", " ").split()
+    names = [match[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in type_words]
+    return [TYPES[name] for name in names], sum(not word.endswith("?") for word in type_words)
 
 
 def step_of(
@@ -81,15 +81,15 @@ def step_of(
     wider: bool = False,
     sums: bool = False,
 ) -> Step:
-    """The step that reads operands, computes from the chunk and an array for each, and writes each result.
+    """Make the step that reads operands, computes from the chunk and their arrays, and writes each result.
 
     With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
     hold, which may be sums of parts. Raises as `reader` and `destination`.
     """
-    given = [*reads]
+    sources = [*reads]
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
-    readers = [reader(instruction, operand, kind, wider) for operand, kind in given]
-    dtypes = [kind.dtype for _, kind in given]
+    readers = [reader(instruction, operand, kind, wider) for operand, kind in sources]
+    dtypes = [kind.dtype for _, kind in sources]
 
     def step(chunk: Chunk) -> None:
         values: Sequence[Value] = [read(chunk) for read in readers]
@@ -97,13 +97,13 @@ def step_of(
             values = [dense(value).view(dtype) for value, dtype in zip(values, dtypes, strict=True)]
         for target, result in zip(targets, compute(chunk, *values), strict=False):
             if target is not None:
-                chunk.write(target.name, _extended(result, target) if wider else result)
+                chunk.write(target.name, _extend_value(result, target) if wider else result)
 
     return step
 
 
-def _extended(value: Value, register: Register) -> Value:
-    """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
+def _extend_value(value: Value, register: Register) -> Value:
+    """Extend a value to a register that may be wider: by its sign if signed, else by zeros."""
     if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
         return value
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")

@@ -17,126 +17,128 @@ from ..ptx.program import Group, Instruction, Symbol
 from ..util.errors import TrapError
 from .operands import unsupported
 from .registry import Step, binds
-from .spaces import resolver
+from .spaces import make_resolver
 
-#: How many characters of a text are read.
-_TEXT = 4096
+#: Longest text that is read, in characters.
+_MAX_TEXT = 4096
 #: Bytes of the heap, as a host has it that asks for no other, of what they are multiples, and of a child's arguments.
 HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 
 
-class _Arguments(NamedTuple):
-    """What a call is given, by place."""
+class _CallArguments(NamedTuple):
+    """Arguments of a call, by position."""
 
     chunk: Chunk
     names: list[str]
     widths: tuple[int, ...]
 
-    def value(self, place: int) -> Value:
-        """One of them, for all threads."""
+    def load_argument(self, place: int) -> Value:
+        """Load an argument for all threads."""
         if not self.widths[place]:
             return np.full((1, 1), _PARAMETERS)
         chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
-        return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.reporter())[0]
+        return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.make_reporter())[0]
 
-    def first(self, place: int) -> int:
-        """One of them, of the first active thread."""
-        return int(spread(dense(self.value(place)), self.chunk.shape)[self.chunk.first_active()])
+    def load_first(self, place: int) -> int:
+        """Load an argument of the first active thread."""
+        return int(spread(dense(self.load_argument(place)), self.chunk.shape)[self.chunk.first_active()])
 
-    def text(self, address: int) -> str:
-        """The text at an address, up to its zero."""
+    def load_text(self, address: int) -> str:
+        """Load the zero-terminated text at an address."""
         data = bytearray()
-        only = np.zeros(self.chunk.shape, bool)
-        only[self.chunk.first_active()] = True
-        while len(data) < _TEXT:
-            value = self.load(np.full((1, 1), address + len(data), np.uint64), 1, only)
+        mask = np.zeros(self.chunk.shape, bool)
+        mask[self.chunk.first_active()] = True
+        while len(data) < _MAX_TEXT:
+            value = self.load_memory(np.full((1, 1), address + len(data), np.uint64), 1, mask)
             byte = int(value[self.chunk.first_active()])
             if not byte:
                 break
             data.append(byte)
         return data.decode("utf-8", "replace")
 
-    def load(self, address: Value, size: int, active: Array) -> Array:
-        """What lies at a generic address of each active thread."""
+    def load_memory(self, address: Value, size: int, active: Array) -> Array:
+        """Load from a generic address of each active thread."""
         chunk = self.chunk
-        before, chunk.active = chunk.active, active
+        previous, chunk.active = chunk.active, active
         try:
-            space, place = resolver(None, lambda _: address)(chunk)
-            (found,) = chunk.memory(space).load(place, size, 1, active, chunk.reporter())
+            space, place = make_resolver(None, lambda _: address)(chunk)
+            (values,) = chunk.memory(space).load(place, size, 1, active, chunk.make_reporter())
         finally:
-            chunk.active = before
-        return spread(found, chunk.shape)
+            chunk.active = previous
+        return spread(values, chunk.shape)
 
 
-def _assert(given: _Arguments) -> Value:
+def _fail_assertion(arguments: _CallArguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
-    message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
-    text = f"assertion {message!r} failed in {function}, {file}:{given.first(2)}"
-    raise given.chunk.fault(TrapError, text)
+    message, file, function = (arguments.load_text(arguments.load_first(place)) for place in (0, 1, 3))
+    text = f"assertion {message!r} failed in {function}, {file}:{arguments.load_first(2)}"
+    raise arguments.chunk.make_fault(TrapError, text)
 
 
-def _allocate(given: _Arguments) -> Value:
+def _allocate_heap(arguments: _CallArguments) -> Value:
     """``malloc(bytes)``: from a heap of its own, in which nothing comes back; null where it is used up."""
-    chunk = given.chunk
+    chunk = arguments.chunk
     active = spread(chunk.active, chunk.shape)
-    wanted = np.where(active, spread(dense(given.value(0)).astype(np.int64), chunk.shape), 0)
-    taken = -(-wanted // _UNIT) * _UNIT
-    places = chunk.context.heap_used + np.cumsum(taken).reshape(chunk.shape) - taken
-    fits = places + taken <= HEAP
-    chunk.context.heap_used = int((places + taken)[fits].max(initial=chunk.context.heap_used))
+    sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)
+    padded = -(-sizes // _UNIT) * _UNIT
+    places = chunk.context.heap_used + np.cumsum(padded).reshape(chunk.shape) - padded
+    fits = places + padded <= HEAP
+    chunk.context.heap_used = int((places + padded)[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
         text = f"malloc gives null: more than {HEAP} bytes were asked for, and free gives nothing back here"
-        chunk.find("heap", text, int((active & ~fits).sum()))
+        chunk.add_finding("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
     return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
 
 
-def _finding(code: str, text: str) -> Callable[[_Arguments], Value]:
-    """A call that is a finding, and does nothing."""
+def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
+    """Make a call that records a finding and does nothing else."""
 
-    def find(given: _Arguments) -> Value:
-        given.chunk.find(code, text, int(spread(given.chunk.active, given.chunk.shape).sum()))
+    def record_finding(arguments: _CallArguments) -> Value:
+        arguments.chunk.add_finding(code, text, int(spread(arguments.chunk.active, arguments.chunk.shape).sum()))
         return np.zeros((1, 1), np.uint32)
 
-    return find
+    return record_finding
 
 
-_print = _finding("printf", "the kernel prints, which is not shown")
-_child = _finding("child-kernel", "the kernel launches another one, which is not run: the counts are its own alone")
-_condition = _finding("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
+_print = _make_finding("printf", "the kernel prints, which is not shown")
+_child = _make_finding(
+    "child-kernel", "the kernel launches another one, which is not run: the counts are its own alone"
+)
+_condition = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
 
 
-#: What can be called: the bytes of each argument, and what it does.
-FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
+#: Supported functions: the bytes of each argument, and the implementation.
+FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
     "vprintf": ((8, 8), _print),
-    "__assertfail": ((8, 8, 4, 8, 8), _assert),
-    "malloc": ((8,), _allocate),
-    "free": ((8,), lambda given: np.zeros((1, 1), np.uint32)),
+    "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
+    "malloc": ((8,), _allocate_heap),
+    "free": ((8,), lambda arguments: np.zeros((1, 1), np.uint32)),
     "cudaGraphSetConditional": ((8, 4), _condition),
     **dict.fromkeys(  # room for the arguments of another kernel
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
-        ((8, 12, 12, 4), lambda given: _allocate(given._replace(widths=(0,)))),
+        ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments._replace(widths=(0,)))),
     ),
     **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _child)),
 }
 
 
 @binds("call")
-def _call(instruction: Instruction) -> Step:
+def _bind_call(instruction: Instruction) -> Step:
     """``call{.uni} {(result),} function{, (argument, ...)}`` of what is provided; others are inlined (`lowering`)."""
-    function = next((each.name for each in instruction.operands if isinstance(each, Symbol)), "")
-    lists = [each.items for each in instruction.operands if isinstance(each, Group)]
+    function = next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
+    lists = [operand.items for operand in instruction.operands if isinstance(operand, Group)]
     names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]
     if function not in FUNCTIONS or not names or len(names[-1]) != len(FUNCTIONS[function][0]):
         raise unsupported(instruction)
-    (widths, compute), (*results, given) = FUNCTIONS[function], names
+    (widths, compute), (*results, arguments) = FUNCTIONS[function], names
 
     def step(chunk: Chunk) -> None:
-        value = compute(_Arguments(chunk, given, widths))
-        for name in (each for result in results for each in result):
+        value = compute(_CallArguments(chunk, arguments, widths))
+        for name in (variable for result in results for variable in result):
             place = np.full((1, 1), chunk.context.symbols[name])
             array = dense(value)
-            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.reporter())
+            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.make_reporter())
 
     return step

@@ -29,24 +29,26 @@ HINTS = {
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
-def window(space: str) -> int:
-    """What a generic address has more than one in a state space, by its name in PTX."""
+def window_base(space: str) -> int:
+    """Return the base of a state space in generic addresses, by its name in PTX."""
     return WINDOWS.index(SPACES[space]) << WINDOW_BITS
 
 
-def space_of(instruction: Instruction) -> str | None:
-    """The state space that an instruction names; None for generic addresses."""
+def find_space(instruction: Instruction) -> str | None:
+    """Find the state space that an instruction names; None for generic addresses."""
     return next((SPACES[name] for name in instruction.modifiers if name in SPACES), None)
 
 
-def decode(instruction: Instruction, *more: str, named: bool = False) -> tuple[str | None, int, Type, list[str]]:
+def decode_access(
+    instruction: Instruction, *allowed: str, named: bool = False
+) -> tuple[str | None, int, Type, list[str]]:
     """State space, elements, type, and what else the modifiers say: nothing but ``more``, unless that is ``named``."""
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
-    rest = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in more)]
-    wrong = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?"
-    if wrong or (rest and not named):
+    extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
+    unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?"
+    if unsupported_form or (extra and not named):
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
@@ -54,61 +56,63 @@ def decode(instruction: Instruction, *more: str, named: bool = False) -> tuple[s
     space = spaces[0] if spaces else None
     if space in (None, "shared"):
         instruction.units.add(min(types[0].size, 8))
-    return space, count, types[0], rest
+    return space, count, types[0], extra
 
 
-def resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
-    """A function that gives the state space and the address within it, if the active threads are in one."""
+def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
+    """Make a function that returns the state space of the active threads and their addresses within it."""
     if space is not None:
         return lambda chunk: (space, read(chunk))
 
-    def generic(chunk: Chunk) -> tuple[str, Value]:
-        where, place, mine = next(_windows(chunk, read(chunk)))
-        if (mine != chunk.active).any():
+    def resolve_generic(chunk: Chunk) -> tuple[str, Value]:
+        resolved_space, place, mask = next(_iter_spaces(chunk, read(chunk)))
+        if (mask != chunk.active).any():
             raise unsupported(chunk.instruction, "addresses in more than one state space at once")
-        return where, place
+        return resolved_space, place
 
-    return generic
-
-
-def in_shared(instruction: Instruction, read: Reader) -> Reader:
-    """A function that gives an address within shared memory; `UnsupportedInstructionError` for any other."""
-    resolve = resolver(space_of(instruction), read)
-
-    def place(chunk: Chunk) -> Value:
-        where, found = resolve(chunk)
-        if where != "shared":
-            raise unsupported(instruction, f"in {where} memory")
-        return found
-
-    return place
+    return resolve_generic
 
 
-def _windows(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array]]:
-    """The state spaces of generic addresses, the addresses there, and the active threads that have one."""
-    whole, on = spread(dense(value).view(np.int64), chunk.shape), spread(chunk.active, chunk.shape)
-    windows = whole >> WINDOW_BITS
-    known = np.where((windows >= 0) & (windows < len(WINDOWS)), windows, 0)
-    first = int(known[on][0])
-    for window in [first] if (known[on] == first).all() else np.unique(known[on]).tolist():
-        mine = chunk.active if (known[on] == window).all() else on & (known == window)
-        yield WINDOWS[window], whole - (window << WINDOW_BITS) if window else value, mine
+def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
+    """Make a reader of shared addresses; it raises `UnsupportedInstructionError` for any other space."""
+    resolve = make_resolver(find_space(instruction), read)
+
+    def read_place(chunk: Chunk) -> Value:
+        resolved_space, address = resolve(chunk)
+        if resolved_space != "shared":
+            raise unsupported(instruction, f"in {resolved_space} memory")
+        return address
+
+    return read_place
 
 
-def in_each_space(
+def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array]]:
+    """Yield each state space of generic addresses, the addresses within it, and the mask of their threads."""
+    addresses, active = spread(dense(value).view(np.int64), chunk.shape), spread(chunk.active, chunk.shape)
+    windows = addresses >> WINDOW_BITS
+    valid_windows = np.where((windows >= 0) & (windows < len(WINDOWS)), windows, 0)
+    first = int(valid_windows[active][0])
+    for window in [first] if (valid_windows[active] == first).all() else np.unique(valid_windows[active]).tolist():
+        mask = chunk.active if (valid_windows[active] == window).all() else active & (valid_windows == window)
+        yield WINDOWS[window], addresses - (window << WINDOW_BITS) if window else value, mask
+
+
+def make_access(
     space: str | None, read: Reader, access: Callable[[Chunk, str, Value], list[Array]]
 ) -> Callable[[Chunk], list[Array]]:
-    """An access to a state space, or to each that the active threads have generic addresses of."""
+    """Make an access to a state space, or to each space of the active threads' generic addresses."""
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))
 
-    def generic(chunk: Chunk) -> list[Array]:
+    def access_generic(chunk: Chunk) -> list[Array]:
         active, results = chunk.active, None
-        for where, place, mine in [*_windows(chunk, read(chunk))]:
-            chunk.active = mine
-            found = access(chunk, where, place)
-            results = [np.where(mine, new, old) for new, old in zip(found, results, strict=True)] if results else found
+        for resolved_space, place, mask in [*_iter_spaces(chunk, read(chunk))]:
+            chunk.active = mask
+            loaded = access(chunk, resolved_space, place)
+            results = (
+                [np.where(mask, new, old) for new, old in zip(loaded, results, strict=True)] if results else loaded
+            )
         chunk.active = active
         return results or []
 
-    return generic
+    return access_generic

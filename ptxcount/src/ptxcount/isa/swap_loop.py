@@ -15,11 +15,11 @@ from ..counting.transactions import WORD
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import LANES, Array, spread, warp_count
 from ..machine.chunk import Chunk
-from .atomic_operations import ATOMICS, Atomic
+from .atomic_operations import ATOMICS, AtomicOperation
 
 
-def swap_rounds(
-    operation: Atomic, chunk: Chunk, place: Value, old: Array, operands: Sequence[Array]
+def iter_swap_rounds(
+    operation: AtomicOperation, chunk: Chunk, place: Value, old: Array, operands: Sequence[Array]
 ) -> Iterator[Array]:
     """Yield the threads of each round of compare-and-swap, as masks of the chunk's shape.
 
@@ -44,23 +44,25 @@ def swap_rounds(
     warp = row * warp_count(shape[1]) + thread // LANES
     _, first, half = np.unique(np.stack([warp, address]), axis=1, return_index=True, return_inverse=True)
     _, word = np.unique(np.stack([warp, address // WORD]), axis=1, return_inverse=True)
-    half, word, now = half.ravel(), word.ravel(), old[first]
-    left = np.arange(len(row))
-    while left.size:
+    half, word, contents = half.ravel(), word.ravel(), old[first]
+    pending = np.arange(len(row))
+    while pending.size:
         active = np.zeros(shape, bool)
-        active[row[left], thread[left]] = True
+        active[row[pending], thread[pending]] = True
         yield active
-        found = now[half[left]]
-        new = operation.update(found, *(operand[left] for operand in operands)).astype(found.dtype, copy=False)
-        changes = new.view("u2") != found.view("u2")
+        old_contents = contents[half[pending]]
+        new = operation.update(old_contents, *(operand[pending] for operand in operands)).astype(
+            old_contents.dtype, copy=False
+        )
+        changes = new.view("u2") != old_contents.view("u2")
         winner = np.full(int(word.max()) + 1, len(row))
-        np.minimum.at(winner, word[left[changes]], left[changes])
-        wins = changes & (left == winner[word[left]])
-        now[half[left[wins]]] = new[wins]
+        np.minimum.at(winner, word[pending[changes]], pending[changes])
+        wins = changes & (pending == winner[word[pending]])
+        contents[half[pending[wins]]] = new[wins]
         if operation is ATOMICS["cas"]:
             changed = np.full(len(winner), -1)
-            changed[word[left[wins]]] = half[left[wins]]
-            retries = (left > winner[word[left]]) & (half[left] != changed[word[left]])
+            changed[word[pending[wins]]] = half[pending[wins]]
+            retries = (pending > winner[word[pending]]) & (half[pending] != changed[word[pending]])
         else:
-            retries = left > winner[word[left]]
-        left = left[retries]
+            retries = pending > winner[word[pending]]
+        pending = pending[retries]

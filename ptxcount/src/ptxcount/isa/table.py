@@ -14,7 +14,7 @@ import numpy as np
 
 from ..lanes.warps import choose
 from .arithmetic import floating, integer
-from .arithmetic.directed import MODES, OPERATIONS, directed
+from .arithmetic.directed import MODES, OPERATIONS, make_directed
 from .arithmetic.floating import through_double
 
 I16 = frozenset({"s16", "u16"})
@@ -36,7 +36,7 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """What an instruction computes, how it reads and writes, for which types, and what else its name may hold."""
+    """Row of an instruction: its function, its operands, its types, and further parts of its name."""
 
     compute: Callable[..., Any]
     reads: str
@@ -49,8 +49,8 @@ INSTRUCTIONS: dict[str, Computation] = {
     "add": Computation(np.add, "tt", INTEGERS | FLOATS | HALFWORDS, ROUND),
     "sub": Computation(np.subtract, "tt", INTEGERS | FLOATS, ROUND),
     "mul": Computation(np.multiply, "tt", FLOATS, ROUND),
-    "add.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") + b), "tt", frozenset({"s32"})),
-    "sub.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") - b), "tt", frozenset({"s32"})),
+    "add.sat": Computation(lambda a, b: integer.saturate_total(a.astype("i8") + b), "tt", frozenset({"s32"})),
+    "sub.sat": Computation(lambda a, b: integer.saturate_total(a.astype("i8") - b), "tt", frozenset({"s32"})),
     "mul.lo": Computation(np.multiply, "tt", INTEGERS),
     "mul24.lo": Computation(partial(integer.multiply24, 0), "tt", I32),
     "mul24.hi": Computation(partial(integer.multiply24, 16), "tt", I32),
@@ -117,9 +117,12 @@ INSTRUCTIONS: dict[str, Computation] = {
     "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
     **{
         f"{name}.{mode}": Computation(
-            directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
+            make_directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
         )
-        for name, operation in {**{each: each for each in OPERATIONS}, "mad": "fma"}.items()
+        for name, operation in {
+            **{operation_name: operation_name for operation_name in OPERATIONS},
+            "mad": "fma",
+        }.items()
         for mode in MODES
     },
     "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
@@ -143,11 +146,11 @@ INSTRUCTIONS: dict[str, Computation] = {
 }
 
 
-def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _require_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: compare(a, b) & (a == a) & (b == b)
 
 
-def _unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
 
@@ -159,21 +162,21 @@ INTEGER_COMPARISONS = {
 }  # fmt: skip
 FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal,
-    "ne": _ordered(np.not_equal),
+    "ne": _require_ordered(np.not_equal),
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
-    "equ": _unordered(np.equal),
+    "equ": _allow_unordered(np.equal),
     "neu": np.not_equal,
-    "ltu": _unordered(np.less),
-    "leu": _unordered(np.less_equal),
-    "gtu": _unordered(np.greater),
-    "geu": _unordered(np.greater_equal),
+    "ltu": _allow_unordered(np.less),
+    "leu": _allow_unordered(np.less_equal),
+    "gtu": _allow_unordered(np.greater),
+    "geu": _allow_unordered(np.greater_equal),
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: What ``set`` writes where it holds, by the type of the result, and whether that is of each half of a pair.
+#: Value that ``set`` writes where it holds, by the type of the result; and a flag: of each half of a pair.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

@@ -1,4 +1,4 @@
-"""What a register holds for a chunk of thread blocks.
+"""Values of a register for a chunk of thread blocks.
 
 A value is an array of shape (1 or blocks, 1 or threads): what depends only on ``threadIdx`` has one row, what
 depends only on ``blockIdx`` one column, what is the same everywhere one element. An index such as
@@ -33,12 +33,12 @@ class Sum:
         self.block, self.thread = block, thread
         self._bounds: tuple[int, int] | None = None
 
-    def dense(self) -> Array:
-        """The value as one array (blocks, threads), wrapped to its width."""
+    def to_array(self) -> Array:
+        """Return the value as one array (blocks, threads), wrapped to its width."""
         return self.block + self.thread
 
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest value, as if the sum did not wrap."""
+        """Return the least and the greatest value, as if the sum did not wrap."""
         if self._bounds is None:
             block, thread = self.block, self.thread
             self._bounds = int(block.min()) + int(thread.min()), int(block.max()) + int(thread.max())
@@ -49,17 +49,17 @@ Value = Array | Sum
 
 
 def dense(value: Value) -> Array:
-    """A value as an array."""
-    return value.dense() if isinstance(value, Sum) else value
+    """Return a value as an array."""
+    return value.to_array() if isinstance(value, Sum) else value
 
 
-def summed(block: Array, thread: Array) -> Value:
-    """The sum of a column and a row, as an array where either is a single number."""
+def add_column_row(block: Array, thread: Array) -> Value:
+    """Add a column and a row, as an array where either is a single number."""
     return block + thread if block.size == 1 or thread.size == 1 else Sum(block, thread)
 
 
-def parts(value: Value, size: int) -> Sum | None:
-    """A value of ``size`` bytes as a column plus a row; None if it is neither."""
+def split_sum(value: Value, size: int) -> Sum | None:
+    """Split a value of ``size`` bytes into a column plus a row; None if it is neither."""
     if isinstance(value, Sum):
         return value
     signed = value.view(_SIGNED[size])
@@ -68,9 +68,9 @@ def parts(value: Value, size: int) -> Sum | None:
     return Sum(_ZERO[size], signed) if signed.shape[0] == 1 else None
 
 
-def exact(value: Value, kind: Type) -> Sum | None:
-    """A value as a column plus a row whose sum is its true value as ``kind``, not wrapped; None if not shown."""
-    split = parts(value, kind.size)
+def split_exact(value: Value, kind: Type) -> Sum | None:
+    """Split a value into a column plus a row whose sum is its true value as ``kind``; None if not shown."""
+    split = split_sum(value, kind.size)
     if split is not None:
         low, high = split.bounds()
         least, most = (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1)) if kind.kind == "s" else (0, 2**kind.bits)
@@ -80,18 +80,18 @@ def exact(value: Value, kind: Type) -> Sum | None:
 
 
 def _combine(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
-    a, b = parts(left, kind.size), parts(right, kind.size)
-    return summed(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
+    a, b = split_sum(left, kind.size), split_sum(right, kind.size)
+    return add_column_row(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
     if isinstance(right, Sum) or right.size > 1:
         left, right = right, left
-    a = parts(left, kind.size)
+    a = split_sum(left, kind.size)
     if a is None or isinstance(right, Sum) or right.size > 1:
         return None
     factor = right.view(_SIGNED[kind.size])
-    return summed(a.block * factor, a.thread * factor)
+    return add_column_row(a.block * factor, a.thread * factor)
 
 
 def _multiply_add(kind: Type, left: Value, right: Value, addend: Value) -> Value | None:
@@ -100,20 +100,20 @@ def _multiply_add(kind: Type, left: Value, right: Value, addend: Value) -> Value
 
 
 def _shift_left(kind: Type, left: Value, amount: Value) -> Value | None:
-    a = parts(left, kind.size)
+    a = split_sum(left, kind.size)
     if a is None or isinstance(amount, Sum) or amount.size > 1 or int(amount.item()) >= kind.bits:
         return None
     places = amount.astype(_SIGNED[kind.size])
-    return summed(a.block << places, a.thread << places)
+    return add_column_row(a.block << places, a.thread << places)
 
 
 def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
     wide = TYPES[f"{kind.kind}{2 * kind.bits}"]
-    a, b = (convert_sum(each, kind, wide) for each in (left, right))
+    a, b = (convert_sum(factor, kind, wide) for factor in (left, right))
     return None if a is None or b is None else _multiply(wide, a, b)
 
 
-#: How an instruction acts on sums; each function gives None where the result is not one, or not shown to be one.
+#: Effects of instructions on sums; each function gives None where the result is not shown to be a sum.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
     "add": partial(_combine, operator.add),
     "sub": partial(_combine, operator.sub),
@@ -125,12 +125,12 @@ SUM_RULES: dict[str, Callable[..., Value | None]] = {
 
 
 def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
-    """An integer conversion (PTX ISA ``cvt``) of a sum; None where it is not a sum afterwards."""
-    a = parts(value, source.size) if target.size <= source.size else exact(value, source)
+    """Convert a sum of integers (PTX ISA ``cvt``); None where it is not a sum afterwards."""
+    a = split_sum(value, source.size) if target.size <= source.size else split_exact(value, source)
     if a is None:
         return None
     dtype = _SIGNED[target.size]
-    return summed(a.block.astype(dtype), a.thread.astype(dtype))
+    return add_column_row(a.block.astype(dtype), a.thread.astype(dtype))
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -139,9 +139,9 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
-    """A comparison of integers, by their bounds where these decide it; None if it takes the whole arrays."""
-    a = exact(left, kind)
-    b = None if a is None else exact(right, kind)
+    """Compare integers by their bounds where these decide it; None if it takes the whole arrays."""
+    a = split_exact(left, kind)
+    b = None if a is None else split_exact(right, kind)
     if a is None or b is None:
         return None
     compare = COMPARISONS[name]

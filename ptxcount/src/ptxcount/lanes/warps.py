@@ -10,11 +10,11 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 LANES = 32
 #: Elements of which `numpy.where` takes no time.
-_FEW = 1 << 12
+_SMALL_SIZE = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """`numpy.broadcast_to`, at less cost."""
+    """Broadcast as `numpy.broadcast_to`, at less cost."""
     if values.shape == shape:
         return values
     if values.ndim != len(shape) or not values.flags.c_contiguous:
@@ -24,27 +24,27 @@ def spread(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 def unsigned(size: int) -> np.dtype[Any]:
-    """The dtype of so many bytes: unsigned integers, where NumPy has any."""
+    """Return the dtype of so many bytes: unsigned integers, where NumPy has any."""
     return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
 
 
-def choose(mask: Array, one: Array, other: Array) -> Array:
-    """`numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
-    if mask.size < _FEW or one.itemsize > 8:
-        return np.where(mask, one, other)
-    kind, bits = one.dtype, f"u{one.itemsize}"
-    one, other = one.view(bits), other.view(bits)
-    ones = np.negative(mask.view(np.int8)).astype(f"i{kind.itemsize}").view(bits)
-    return np.asarray(((one ^ other) & ones) ^ other).view(kind)
+def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
+    """Choose as `numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
+    if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
+        return np.where(mask, chosen, alternative)
+    kind, bits = chosen.dtype, f"u{chosen.itemsize}"
+    chosen, alternative = chosen.view(bits), alternative.view(bits)
+    all_ones = np.negative(mask.view(np.int8)).astype(f"i{kind.itemsize}").view(bits)
+    return np.asarray(((chosen ^ alternative) & all_ones) ^ alternative).view(kind)
 
 
 def warp_count(threads: int) -> int:
-    """The number of warps of a block."""
+    """Return the number of warps of a block."""
     return -(-threads // LANES)
 
 
 def by_warp(values: Array, threads: int) -> Array:
-    """(rows, 1 or threads) as (rows, warps, 32); lanes beyond the last thread repeat it."""
+    """Reshape (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread repeat it."""
     full = spread(values, (values.shape[0], threads))
     missing = -threads % LANES
     if missing:
@@ -53,7 +53,7 @@ def by_warp(values: Array, threads: int) -> Array:
 
 
 def lanes_by_warp(active: Array, threads: int) -> Array:
-    """A mask (rows, 1 or threads) as (rows, warps, 32); lanes beyond the last thread are off."""
+    """Reshape a mask (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread are off."""
     lanes = by_warp(active, threads)
     if threads % LANES:
         lanes[:, -1, threads % LANES :] = False
@@ -61,7 +61,7 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 class Occupancy:
-    """Which threads of a chunk a mask has, which never changes.
+    """Active threads of a chunk, by a mask that never changes.
 
     ``lanes`` are the active lanes of warps, (1 or blocks, warps, 32), None for all lanes of whole warps; ``warps`` have
     an active lane, (1 or blocks, warps); ``requests`` and ``threads`` are how many warps and threads are active.
@@ -86,8 +86,8 @@ class Occupancy:
 _last = [Occupancy(np.ones((1, 1), bool), (1, 1))]
 
 
-def occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
-    """The `Occupancy` of a mask."""
+def find_occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
+    """Return the `Occupancy` of a mask."""
     (last,) = _last
     if last.active is not active or last.shape != shape:
         last = _last[0] = Occupancy(active, shape)

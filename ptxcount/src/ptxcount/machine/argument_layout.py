@@ -1,4 +1,4 @@
-"""What a kernel is given: the bytes of its arguments, and in memory the arrays that these point to."""
+"""Arguments of a kernel: their bytes, and in memory the arrays that these point to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .global_memory import ArrayMemory
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
-    """An array that a kernel gets with a description of it: as a handle, or as bytes that only the chip reads."""
+class ArrayDescriptor:
+    """Array that a kernel gets with a description: as a handle, or as bytes that only the chip reads."""
 
     array: Array
 
@@ -28,16 +28,16 @@ class Described:
         return self.array.nbytes
 
 
-class Bound(NamedTuple):
-    """What a handle stands for, and where its array begins."""
+class BoundDescriptor(NamedTuple):
+    """Descriptor behind a handle, and the address of its array."""
 
-    what: Described
+    descriptor: ArrayDescriptor
     base: int
 
 
 Argument = Array | np.generic
 #: Also textures and the like, structs by their members, and what a pointer points to.
-Given = Argument | Described | Mapping[str, Any] | list[Any]
+KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any]
 #: The only key of a mapping that stands for a pointer.
 POINTER = "*"
 #: The first handle of a texture or the like: no address.
@@ -45,22 +45,22 @@ FIRST_HANDLE = 1 << 53
 _ADDRESS = np.dtype("u8")
 
 
-def nbytes(given: Given) -> int:
-    """The bytes of all arrays and scalars in it."""
-    if isinstance(given, Mapping):
-        return sum(map(nbytes, given.values()))
-    return sum(map(nbytes, given)) if isinstance(given, list) else given.nbytes
+def total_bytes(argument: KernelArgument) -> int:
+    """Sum the bytes of all arrays and scalars in an argument."""
+    if isinstance(argument, Mapping):
+        return sum(map(total_bytes, argument.values()))
+    return sum(map(total_bytes, argument)) if isinstance(argument, list) else argument.nbytes
 
 
-class Layout:
-    """Puts arrays into memory, each once, and handles into ``bound``, and says what a kernel gets for them."""
+class ArgumentLayout:
+    """Layout of arguments: places each array once in memory, and makes handles of descriptors."""
 
-    def __init__(self, memory: ArrayMemory, bound: dict[int, Bound]) -> None:
-        self._memory, self._bound = memory, bound
-        self._mapped: dict[tuple[int, int, bool], int] = {}
+    def __init__(self, memory: ArrayMemory, descriptors: dict[int, BoundDescriptor]) -> None:
+        self._memory, self._descriptors = memory, descriptors
+        self._addresses: dict[tuple[int, int, bool], int] = {}
 
-    def content(self, given: Given, name: str) -> bytes:
-        """The bytes of an argument or a variable.
+    def encode_argument(self, argument: KernelArgument, name: str) -> bytes:
+        """Encode an argument or a variable as bytes.
 
         ==================  ========================================================================
         an array            its address, as it lies in memory: ``a.T`` where ``a`` does, ``a[1:]`` behind ``a[0]``
@@ -74,60 +74,60 @@ class Layout:
 
         Raises `LaunchError`, which calls it by its name, for anything else.
         """
-        dtype, value = self._laid_out({POINTER: given} if isinstance(given, list) else given, name)
-        return _encoded(dtype, value)
+        dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
+        return _encode_value(dtype, value)
 
-    def _laid_out(self, given: Given, name: str) -> tuple[np.dtype[Any], Any]:
-        """The type of its bytes, and what NumPy makes them from."""
-        if isinstance(given, Mapping) and {*given} == {POINTER}:
-            behind = given[POINTER]
-            if not isinstance(behind, np.ndarray):
-                content = _encoded(*self._laid_out(behind, f"*{name}"))
-                behind = np.frombuffer(bytearray(content), np.uint8)
-            return _ADDRESS, self._address(behind, name)
-        if isinstance(given, Mapping) and given:
-            parts = {key: self._laid_out(each, f"{name}.{key}") for key, each in given.items()}
+    def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
+        """Return the dtype of an argument's bytes, and the value that NumPy makes them from."""
+        if isinstance(argument, Mapping) and {*argument} == {POINTER}:
+            pointee = argument[POINTER]
+            if not isinstance(pointee, np.ndarray):
+                content = _encode_value(*self._lay_out(pointee, f"*{name}"))
+                pointee = np.frombuffer(bytearray(content), np.uint8)
+            return _ADDRESS, self._place_array(pointee, name)
+        if isinstance(argument, Mapping) and argument:
+            parts = {key: self._lay_out(member, f"{name}.{key}") for key, member in argument.items()}
             dtype = np.dtype([(key, kind) for key, (kind, _) in parts.items()], align=True)
             return dtype, tuple(value for _, value in parts.values())
-        if isinstance(given, list) and given:
-            items = [self._laid_out(each, f"{name}[{place}]") for place, each in enumerate(given)]
-            if len({kind for kind, _ in items}) > 1:
+        if isinstance(argument, list) and argument:
+            elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
+            if len({element_type for element_type, _ in elements}) > 1:
                 raise LaunchError(f"{name}: the elements of a list have one type")
-            return np.dtype((items[0][0], (len(items),))), [value for _, value in items]
-        if isinstance(given, Described):
-            if not given.array.flags.c_contiguous:
-                raise LaunchError(f"{name}: the array of a {type(given).__name__} must be C-contiguous")
-            handle = FIRST_HANDLE + len(self._bound)
-            self._bound[handle] = Bound(given, self._address(given.array, name))
-            return np.dtype((np.void, given.size)), np.void(handle.to_bytes(given.size, "little"))
-        if isinstance(given, np.ndarray):
-            return _ADDRESS, self._address(given, name)
-        if isinstance(given, np.generic):
-            return given.dtype, given
-        raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(given).__name__}")
+            return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
+        if isinstance(argument, ArrayDescriptor):
+            if not argument.array.flags.c_contiguous:
+                raise LaunchError(f"{name}: the array of a {type(argument).__name__} must be C-contiguous")
+            handle = FIRST_HANDLE + len(self._descriptors)
+            self._descriptors[handle] = BoundDescriptor(argument, self._place_array(argument.array, name))
+            return np.dtype((np.void, argument.size)), np.void(handle.to_bytes(argument.size, "little"))
+        if isinstance(argument, np.ndarray):
+            return _ADDRESS, self._place_array(argument, name)
+        if isinstance(argument, np.generic):
+            return argument.dtype, argument
+        raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(argument).__name__}")
 
-    def _address(self, array: Array, name: str) -> int:
-        """Where an array lies: within the one around it, if that lies in memory in one piece, in whatever order."""
-        around = array
-        while isinstance(around.base, np.ndarray):
-            around = around.base
+    def _place_array(self, array: Array, name: str) -> int:
+        """Return the address of an array: within the one around it, if that lies in memory in one piece."""
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
         writable = array.flags.writeable
-        if not (around.flags.forc and around.flags.writeable >= writable):
-            around = array
-        if not around.flags.forc:
+        if not (owner.flags.forc and owner.flags.writeable >= writable):
+            owner = array
+        if not owner.flags.forc:
             raise LaunchError(f"{name}: the array has gaps, and what lies there is not known; copy it")
-        key = (around.ctypes.data, around.nbytes, writable)
-        if key not in self._mapped:
-            whole = around.reshape(-1, order="A").view()
+        key = (owner.ctypes.data, owner.nbytes, writable)
+        if key not in self._addresses:
+            contents = owner.reshape(-1, order="A").view()
             if not writable:
-                whole.flags.writeable = False
-            self._mapped[key] = self._memory.add(
-                whole, name if around.nbytes == array.nbytes else f"the array around {name}"
+                contents.flags.writeable = False
+            self._addresses[key] = self._memory.add(
+                contents, name if owner.nbytes == array.nbytes else f"the array around {name}"
             )
-        return self._mapped[key] + array.ctypes.data - around.ctypes.data
+        return self._addresses[key] + array.ctypes.data - owner.ctypes.data
 
 
-def _encoded(dtype: np.dtype[Any], value: Any) -> bytes:
-    made = np.zeros((), dtype)
-    made[()] = value
-    return made.tobytes()
+def _encode_value(dtype: np.dtype[Any], value: Any) -> bytes:
+    encoded = np.zeros((), dtype)
+    encoded[()] = value
+    return encoded.tobytes()

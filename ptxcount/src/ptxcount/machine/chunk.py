@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 
 from ..counting.counters import Access, LaunchCounters
-from ..counting.turns import Turns
-from ..lanes.symbolic_values import Sum, Value, dense, summed
-from ..lanes.warps import LANES, Array, choose, occupancy, spread, unsigned, warp_count
+from ..counting.turns import AtomicTurns
+from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
+from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type
 from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from ..util.findings import Finding
 from .block_memory import LocalMemory, SharedMemory
 from .global_memory import ArrayMemory
-from .global_races import Meeting, WarpOrder
+from .global_races import AccessEvent, WarpOrder
 from .polls import Poll
 from .progress import STALL_LIMIT, Progress
 from .warp_clocks import Clock, WarpClocks
 
-EVERYONE = np.ones((1, 1), bool)
-NOTHING: frozenset[str] = frozenset()
+ALL_THREADS = np.ones((1, 1), bool)
+NO_REGISTERS: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
 #: The numbers of threads that are told apart.
-_THREADS = (1 << 31) - 2
-_NO = np.zeros((1, 1), bool)
+_MAX_THREAD_NUMBER = (1 << 31) - 2
+_FALSE = np.zeros((1, 1), bool)
 #: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
-_SURVIVED: dict[Any, tuple[str, str]] = {
+_RECOVERABLE: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
     GlobalRaceError: ("global-race", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
@@ -39,21 +39,21 @@ _SURVIVED: dict[Any, tuple[str, str]] = {
 #: The attribute of `Context` with the memory of a state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
-#: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
+#: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
 GRID_WORKSPACE = "workspace of a cooperative launch"
-#: Where cooperative groups keep what several warps exchange, and its bytes: before the kernel's own shared memory.
+#: Register and size of the memory in which cooperative groups exchange: before the kernel's own shared memory.
 RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
-def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
-    """A linear index as (x, y, z), x fastest."""
+def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
+    """Split a linear index into (x, y, z), x fastest."""
     return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
 @dataclass
 class Context:
-    """What all chunks of a launch share."""
+    """State that all chunks of a launch share."""
 
     grid: Index3
     block: Index3
@@ -63,41 +63,41 @@ class Context:
     parameters: ArrayMemory
     #: The addresses of variables and parameters by their names, and why others have none.
     symbols: dict[str, int]
-    refused: dict[str, str]
+    unavailable: dict[str, str]
     #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
     shared_size: int
     shared_unit: int
     local_size: int
     #: Instructions that a chunk may execute.
     step_limit: int
-    #: What is done about races, of `findings.RACES`, and about reads of what nobody wrote, of `findings.UNWRITTEN`.
+    #: Policies for races, of `findings.RACES`, and for reads of unwritten memory, of `findings.UNWRITTEN`.
     races: str
     unwritten: str
     counters: LaunchCounters
-    #: What handles of textures, surfaces and tensors stand for.
-    bound: dict[int, Any]
+    #: Descriptors of textures, surfaces and tensors, by handle.
+    descriptors: dict[int, Any]
     #: Blocks of a cluster.
     cluster: Index3
-    #: Whether the blocks of a chunk may wait for each other, so that they must not part.
-    together: bool = False
+    #: True if the blocks of a chunk may wait for each other, so that they must not part.
+    may_wait: bool = False
     #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
     reserved: int = 0
-    #: What is said of dynamic shared memory where an access lies beyond, if the kernel has any, and its bytes.
+    #: Note on dynamic shared memory in messages about accesses beyond it, and its bytes.
     dynamic: str = ""
     dynamic_size: int = 0
-    #: Whether races in global memory are looked for.
-    watching: bool = False
+    #: True if races in global memory are looked for.
+    watches_races: bool = False
     #: The accesses that were looked at.
     clock: Clock = field(default_factory=Clock)
     #: The line of each access, by its time.
-    accessed: dict[int, Source] = field(default_factory=dict)
-    #: How many lanes of a warp its barriers may tell apart (`warp_clocks.ordered_lanes`).
+    access_sources: dict[int, Source] = field(default_factory=dict)
+    #: Lanes of a warp that its barriers may tell apart (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0
     #: The loads that may poll, by their identity.
     polls: dict[int, Poll] = field(default_factory=dict)
-    #: When all must have ended, by `time.monotonic`.
+    #: Time by which all must have ended, by `time.monotonic`.
     deadline: float = float("inf")
-    #: What is known of a launch that does not come further.
+    #: Progress of the launch.
     progress: Progress = field(default_factory=lambda: Progress(STALL_LIMIT))
     #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     heap: int = 0
@@ -106,7 +106,7 @@ class Context:
     merged: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
-    #: What was found, by its code and lines.
+    #: Findings by code and lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
 
     @property
@@ -114,9 +114,13 @@ class Context:
         """Threads of a block."""
         return prod(self.block)
 
-    def find(self, code: str, source: Source, message: str, times: int, other: Source | None = None) -> None:
+    def add_finding(
+        self, code: str, source: Source, message: str, times: int, other_source: Source | None = None
+    ) -> None:
         """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
-        lines = frozenset((one.file, one.line) if one.file else one.ptx_line for one in (source, other or source))
+        lines = frozenset(
+            (place.file, place.line) if place.file else place.ptx_line for place in (source, other_source or source)
+        )
         self.findings.setdefault((code, lines), Finding(code, source, message)).times += times
 
 
@@ -130,21 +134,21 @@ class Reporter:
         self.chunk, self.source, self.plain = chunk, source, plain
 
     def __call__(
-        self, error: Any, position: tuple[int, int], text: str, address: int, other: Source | None = None
+        self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None
     ) -> None:
         """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
             position = self.chunk.first_active()
         text += context.dynamic if text.endswith("of shared memory") else ""
-        text += f", at {other}" if other else ""
-        fault = self.chunk.fault(error, text, position=position, address=address, source=self.source)
-        code, what = _SURVIVED.get(error, ("", "error"))
-        policy = getattr(context, what, what)
+        text += f", at {other_source}" if other_source else ""
+        fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
+        code, option = _RECOVERABLE.get(error, ("", "error"))
+        policy = getattr(context, option, option)
         if policy == "error":
             raise fault
         if policy != "off":
-            context.find(code, self.source, fault.what, 1, other)
+            context.add_finding(code, self.source, fault.what, 1, other_source)
 
 
 class Chunk:
@@ -155,11 +159,11 @@ class Chunk:
     #: The threads that execute it, broadcastable to (blocks, threads).
     active: Array
     #: The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
-    kept: frozenset[str] | None
-    #: How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    live_elsewhere: frozenset[str] | None
+    #: Polls of a lock or a flag in turn without a write: threads may wait for others.
     spins: int
-    #: Whether anything was written since that was asked last.
-    wrote: bool
+    #: True if anything was written since the last look.
+    has_written: bool
 
     def __init__(self, context: Context, block_ids: Array) -> None:
         self.context, self.block_ids = context, block_ids
@@ -170,43 +174,48 @@ class Chunk:
         self.shared = SharedMemory(
             *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races, clocks
         )
-        self.shared.reserve(context.reserved)
+        self.shared.reserve_bytes(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
-        self.active, self.kept = EVERYONE, NOTHING
+        self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
-        self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
+        self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
         #: The place that each thread read last by a load that may poll, -1 for none since it came to the loop.
-        self._polled: dict[int, Array] = {}
+        self._poll_places: dict[int, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
-        """The state of some of the blocks, as a chunk of its own."""
+        """Select some of the blocks as a chunk of its own."""
         part = object.__new__(Chunk)
         part.context, part.block_ids = self.context, self.block_ids[rows]
         part.shape = (len(rows), self.shape[1])
-        part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
+        part.registers = {name: _select_rows(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
-        part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
-        part.spins, part.wrote, part.ordered, part._specials = self.spins, self.wrote, self.ordered[rows], {}
-        part._polled = {which: places[rows] for which, places in self._polled.items()}
+        part.active, part.live_elsewhere, part.steps = ALL_THREADS, NO_REGISTERS, self.steps
+        part.spins, part.has_written, part.last_ordered, part._specials = (
+            self.spins,
+            self.has_written,
+            self.last_ordered[rows],
+            {},
+        )
+        part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
-        """A register; one that was never written reads as zero."""
+        """Read a register; one that was never written reads as zero."""
         value = self.registers.get(name)
         if value is not None:
             return value
-        return _NO if kind.kind == "p" else _ZEROS[kind.size]
+        return _FALSE if kind.kind == "p" else _ZEROS[kind.size]
 
     def write(self, name: str, value: Value) -> None:
         """Set a register for the active threads."""
-        if (self.kept is None or name in self.kept) and name in self.registers:
+        if (self.live_elsewhere is None or name in self.live_elsewhere) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
             value = choose(self.active, new, old.view(new.dtype))
         self.registers[name] = value
 
-    def special(self, name: str) -> Array | None:
-        """A special register (PTX ISA, "Special Registers"), as u32 or u64; None for one that is not known.
+    def read_special(self, name: str) -> Array | None:
+        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown one.
 
         Clocks count instructions: they grow, and no more is to be read from them.
         """
@@ -216,29 +225,29 @@ class Chunk:
             self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
         return self._specials.get(name)
 
-    def at(self, what: str, axis: int) -> Any:
-        """Where each thread, block (``ctaid``), cluster, or block within its cluster lies along an axis."""
+    def locate(self, unit: str, axis: int) -> Any:
+        """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
         context, cluster = self.context, self.context.cluster
-        if what == "tid":
-            return linear(np.arange(self.shape[1])[None, :], context.block)[axis]
-        block = linear(self.block_ids[:, None], context.grid)[axis]
-        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
+        if unit == "tid":
+            return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
+        block = split_index(self.block_ids[:, None], context.grid)[axis]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
 
     def memory(self, space: str) -> Any:
-        """The memory of a state space."""
+        """Return the memory of a state space."""
         name = _MEMORIES.get(space)
         return getattr(self, space) if name is None else getattr(self.context, name)
 
-    def reporter(self, *, plain: bool = False) -> Reporter:
-        """What memory calls when the current instruction is at fault."""
+    def make_reporter(self, *, plain: bool = False) -> Reporter:
+        """Make the function that memory calls when the current instruction is at fault."""
         return Reporter(self, self.instruction.source, plain)
 
-    def find(self, code: str, message: str, times: int) -> None:
+    def add_finding(self, code: str, message: str, times: int) -> None:
         """Note something that the current instruction did, and that stops nothing."""
-        self.context.find(code, self.instruction.source, message, times)
+        self.context.add_finding(code, self.instruction.source, message, times)
 
-    def access(self, space: str, kind: str, width: int) -> Access:
-        """The counters of the current instruction in a state space."""
+    def find_counters(self, space: str, kind: str, width: int) -> Access:
+        """Return the counters of the current instruction in a state space."""
         key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
             self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
@@ -252,8 +261,8 @@ class Chunk:
         place: Value,
         *,
         active: Array | None = None,
-        turns: Turns | None = None,
-        again: bool = False,
+        turns: AtomicTurns | None = None,
+        is_replay: bool = False,
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
 
@@ -263,8 +272,8 @@ class Chunk:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
-        self.context.progress.visit(id(self.instruction), place)
-        self.access(space, kind, width).record(place, active, self.shape, turns, again)
+        self.context.progress.note_place(id(self.instruction), place)
+        self.find_counters(space, kind, width).record(place, active, self.shape, turns, is_replay)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None:
             merged.record(self, place)
@@ -275,41 +284,41 @@ class Chunk:
         if poll is None:
             self.record(space, "load", width, place)
             return
-        places = self._polled.setdefault(poll.load, np.full(self.shape, -1, np.int64))
+        places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        again = active & (places == now)
+        is_repeated = active & (places == now)
         places[active] = now[active]
-        self.access(space, "load", width).polls += occupancy(again, self.shape).requests
-        if (active != again).any():
-            self.record(space, "load", width, place, active=active & ~again)
+        self.find_counters(space, "load", width).polls += find_occupancy(is_repeated, self.shape).requests
+        if (active != is_repeated).any():
+            self.record(space, "load", width, place, active=active & ~is_repeated)
         else:
-            self.context.progress.visit(poll.load, place)
+            self.context.progress.note_place(poll.load, place)
 
-    def enter(self, block: int) -> None:
+    def enter_block(self, block: int) -> None:
         """Begin a basic block: threads that are outside of the loop of a poll poll no more."""
-        for which, places in self._polled.items():
-            if block not in self.context.polls[which].loop:
+        for load, places in self._poll_places.items():
+            if block not in self.context.polls[load].loop:
                 places[spread(self.active, self.shape)] = -1
 
-    def order(self, threads: Array) -> None:
-        """The blocks of some threads come behind all that was done before."""
-        if self.context.watching:
-            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
+    def order_blocks(self, threads: Array) -> None:
+        """Order the blocks of some threads behind all accesses before."""
+        if self.context.watches_races:
+            self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
-    def meeting(self, places: Array) -> Meeting:
-        """An access of the threads at some places of the chunk."""
+    def make_event(self, places: Array) -> AccessEvent:
+        """Make the event of an access by the threads at some places of the chunk."""
         rows, threads = places // self.shape[1], places % self.shape[1]
-        numbers = (self.block_ids[rows] * self.shape[1] + threads) % _THREADS + 1
+        numbers = (self.block_ids[rows] * self.shape[1] + threads) % _MAX_THREAD_NUMBER + 1
         clocks, warp = self.shared.races.clocks, None
         if clocks is not None:
-            lanes = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
-            warp = WarpOrder(threads % LANES, lanes, clocks.known_of(rows, threads))
+            lane_counts = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
+            warp = WarpOrder(threads % LANES, lane_counts, clocks.find_ordered_times(rows, threads))
         context = self.context
         time, is_strict = context.clock.tick(), context.races == "strict"
-        context.accessed[time] = self.instruction.source
-        return Meeting(time, numbers, self.ordered[rows], is_strict, context.accessed, warp)
+        context.access_sources[time] = self.instruction.source
+        return AccessEvent(time, numbers, self.last_ordered[rows], is_strict, context.access_sources, warp)
 
-    def fault(
+    def make_fault(
         self,
         error: type[KernelFaultError],
         text: str,
@@ -318,28 +327,29 @@ class Chunk:
         address: int | None = None,
         source: Source | None = None,
     ) -> KernelFaultError:
-        """A fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
+        """Make a fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
         row, place = position or self.first_active()
-        block, thread = linear(int(self.block_ids[row]), self.context.grid), linear(place, self.context.block)
+        block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
 
     def first_active(self) -> tuple[int, int]:
-        """The (block, thread) of the first active thread."""
-        return divmod(int(occupancy(self.active, self.shape).places[0]), self.shape[1])
+        """Return the (block, thread) of the first active thread."""
+        return divmod(int(find_occupancy(self.active, self.shape).places[0]), self.shape[1])
 
 
-def _lane(chunk: Chunk) -> Array:
+def _lane_index(chunk: Chunk) -> Array:
     return np.arange(chunk.shape[1])[None, :] % LANES
 
 
-def _rank(chunk: Chunk) -> Any:
-    x, y, z = (chunk.at("cluster_ctaid", axis) for axis in range(3))
+def _cluster_rank(chunk: Chunk) -> Any:
+    x, y, z = (chunk.locate("cluster_ctaid", axis) for axis in range(3))
     return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
 
 
-def _per_axis(name: str, of: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+def _per_axis(name: str, read_axis: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
     return {
-        f"%{name}.{letter}": partial(lambda axis, chunk: of(chunk, axis), axis) for axis, letter in enumerate("xyz")
+        f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
+        for axis, letter in enumerate("xyz")
     }
 
 
@@ -348,26 +358,26 @@ SPECIALS: dict[str, Callable[[Chunk], Any]] = {
     **{
         key: value
         for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
-        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.at(name, axis), name)).items()
+        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.locate(name, axis), name)).items()
     },
     **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
     **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
     **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
     **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
-    "%cluster_ctarank": _rank,
+    "%cluster_ctarank": _cluster_rank,
     "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
     "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
     GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
     GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
-    "%laneid": _lane,
+    "%laneid": _lane_index,
     "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
     "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
     "WARP_SZ": lambda chunk: LANES,
-    "%lanemask_eq": lambda chunk: 1 << _lane(chunk),
-    "%lanemask_lt": lambda chunk: (1 << _lane(chunk)) - 1,
-    "%lanemask_le": lambda chunk: (2 << _lane(chunk)) - 1,
-    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane(chunk)),
-    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane(chunk)),
+    "%lanemask_eq": lambda chunk: 1 << _lane_index(chunk),
+    "%lanemask_lt": lambda chunk: (1 << _lane_index(chunk)) - 1,
+    "%lanemask_le": lambda chunk: (2 << _lane_index(chunk)) - 1,
+    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane_index(chunk)),
+    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane_index(chunk)),
     **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
     **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
     "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
@@ -376,7 +386,7 @@ SPECIALS: dict[str, Callable[[Chunk], Any]] = {
 }
 
 
-def _select(value: Value, rows: Array) -> Value:
+def _select_rows(value: Value, rows: Array) -> Value:
     if isinstance(value, Sum):
-        return summed(value.block[rows], value.thread)
+        return add_column_row(value.block[rows], value.thread)
     return value[rows] if value.shape[0] > 1 else value

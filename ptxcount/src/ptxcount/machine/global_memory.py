@@ -10,7 +10,7 @@ import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
-from ..lanes.warps import Array, occupancy, spread, unsigned
+from ..lanes.warps import Array, find_occupancy, spread, unsigned
 from ..util.errors import (
     GlobalRaceError,
     LaunchError,
@@ -19,18 +19,18 @@ from ..util.errors import (
     ReadOnlyError,
     UnsetVariableError,
 )
-from .global_races import Watched
+from .global_races import AccessHistory
 
 ALIGNMENT = 256
 GUARD = 1 << 32
-#: Stores to an array that is only stored to, of which the threads are compared with each other.
-_COMPARED = 16
-#: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
+#: Write-only arrays: number of stores that are checked for races.
+_COMPARED_STORES = 16
+#: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 52
 #: Some of a list: a mask, or all.
-Chosen = Array | slice
+Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
 Report = Callable[..., None]
 
@@ -44,11 +44,11 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
-    #: Whether each sector was read, and written; nothing where nobody asks.
+    #: Sectors that were read, and written; empty unless they are counted.
     read: Array | None = None
     written: Array | None = None
-    #: Who was where, if races are looked for.
-    watched: Watched | None = None
+    #: History of accesses, if races are looked for.
+    watched: AccessHistory | None = None
     #: Of how many stores the threads are still compared with each other.
     compared: list[int] = field(default_factory=lambda: [0])
 
@@ -58,7 +58,7 @@ class Region:
         return self.base + self.data.size
 
     def units(self, size: int) -> Array:
-        """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
+        """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
@@ -66,15 +66,15 @@ class Region:
 
         Of neighbours, known by their address, one a sector and the last will do.
         """
-        touched = self.written if written else self.read
-        if touched is not None:
+        flags = self.written if written else self.read
+        if flags is not None:
             if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
-            touched[index >> (SECTOR // size).bit_length() - 1] = True
+            flags[index >> (SECTOR // size).bit_length() - 1] = True
 
 
 class Part(NamedTuple):
-    """What an access reaches of an array: the first unit of each thread, all threads or those at places of a shape.
+    """Part of an array that an access reaches: the first unit of each thread, or of those at places of a shape.
 
     ``chosen`` says which of the active threads they are.
     """
@@ -82,10 +82,10 @@ class Part(NamedTuple):
     region: Region
     unit: Array
     places: Array | None
-    chosen: Chosen
+    chosen: Selection
 
 
-def _low_high(address: Value) -> tuple[int, int]:
+def _find_bounds(address: Value) -> tuple[int, int]:
     if isinstance(address, Sum):
         return address.bounds()
     if address.size == 1:
@@ -93,16 +93,16 @@ def _low_high(address: Value) -> tuple[int, int]:
     return (int(address.min()), int(address.max())) if address.size else (FIRST_ADDRESS, FIRST_ADDRESS)
 
 
-def aligned(address: Value, width: int) -> bool:
-    """Whether all addresses are multiples of the width, a power of two."""
+def is_aligned(address: Value, width: int) -> bool:
+    """Test that all addresses are multiples of the width, a power of two."""
     if isinstance(address, Sum):
         first = address.thread.flat[0]
-        return aligned(address.block + first, width) and aligned(address.thread - first, width)
+        return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
     return not (address & address.dtype.type(width - 1)).any()
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
-    """The places of aligned addresses in an array of units of ``size`` bytes."""
+    """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
     shift = size.bit_length() - 1
     if isinstance(address, Sum):  # only together are the two parts multiples of the size
         first = address.thread.flat[0]
@@ -133,13 +133,13 @@ class ArrayMemory:
         return region.base
 
     def arrays(self) -> list[tuple[int, int, str]]:
-        """The first address, the bytes and the name of each."""
+        """Return the first address, the bytes and the name of each array."""
         return [(region.base, region.data.size, region.name) for region in self._regions]
 
     def distinct_sectors(self) -> tuple[int, int]:
-        """How many different sectors were read, and written."""
-        read = [np.count_nonzero(each.read) for each in self._regions if each.read is not None]
-        written = [np.count_nonzero(each.written) for each in self._regions if each.written is not None]
+        """Count the different sectors that were read, and written."""
+        read = [np.count_nonzero(region.read) for region in self._regions if region.read is not None]
+        written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return int(sum(read)), int(sum(written))
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
@@ -147,10 +147,10 @@ class ArrayMemory:
 
         Gives unsigned integers, one array for each element. Faults go to ``report``.
         """
-        shape, reached = self._reach(address, size, count, active, report)
+        shape, parts = self._resolve(address, size, count, active, report)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
-        for part in reached:
-            self._watch(part, size, count, shape, report)
+        for part in parts:
+            self._check_race(part, size, count, shape, report)
             values = [part.region.units(size)[part.unit + k if k else part.unit] for k in range(count)]
             if part.places is None:
                 return values
@@ -159,15 +159,17 @@ class ArrayMemory:
         return results
 
     def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
-        """Look for races in the arrays that are stored to, by their names, or in all; whether there are any."""
+        """Look for races in the arrays that are stored to, by their names, or in all; tell if there are any."""
         for place, region in enumerate(self._regions):
             if region.writable and (stored is None or region.name in stored):
-                both = strict or read is None or region.name in read
-                watched = Watched(region.data, region.name) if both else None
-                self._regions[place] = replace(region, watched=watched, compared=[0 if both else _COMPARED])
+                compares_loads = strict or read is None or region.name in read
+                watched = AccessHistory(region.data, region.name) if compares_loads else None
+                self._regions[place] = replace(
+                    region, watched=watched, compared=[0 if compares_loads else _COMPARED_STORES]
+                )
         return any(region.watched or region.compared[0] for region in self._regions)
 
-    def _watch(
+    def _check_race(
         self, part: Part, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
         """Look whether an access races, if somebody asks, and it orders nothing."""
@@ -181,81 +183,85 @@ class ArrayMemory:
             full.reshape(-1)[part.places] = part.unit
         full = spread(full, chunk.shape).reshape(-1)
         places = np.flatnonzero(full >= 0)
-        index, meeting, width = full[places] // count, chunk.meeting(places), size * count
+        index, event, width = full[places] // count, chunk.make_event(places), size * count
         if values:
-            given = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
-            found = watched.store(index, width, given, part.region.units(size), meeting)
+            stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
+            race = watched.note_store(index, width, stored_values, part.region.units(size), event)
         else:
-            found = watched.load(index, width, meeting)
-        if found is not None:
-            position = divmod(int(places[found[0]]), chunk.shape[1])
-            report(GlobalRaceError, position, found[1], part.region.base + int(index[found[0]]) * width)
+            race = watched.note_load(index, width, event)
+        if race is not None:
+            position = divmod(int(places[race[0]]), chunk.shape[1])
+            report(GlobalRaceError, position, race[1], part.region.base + int(index[race[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
-        others = [value.shape for value in values]
-        shape, reached = self._reach(address, size, len(values), active, report, *others, written=True)
-        for part in reached:
-            self._watch(part, size, len(values), shape, report, values)
+        shapes = [value.shape for value in values]
+        shape, parts = self._resolve(address, size, len(values), active, report, *shapes, written=True)
+        for part in parts:
+            self._check_race(part, size, len(values), shape, report, values)
             units = part.region.units(size)
             for k, value in enumerate(values):
                 place = part.unit + k if k else part.unit
-                mine = value if part.places is None else spread(value, shape).reshape(-1)[part.places]
-                if mine.size > 1 and mine.shape != place.shape:
-                    place = spread(place, np.broadcast_shapes(place.shape, mine.shape))
-                units[place] = mine
-                if part.region.compared[0] and mine.size > 1:
-                    self._compare(part, place, units[place] != mine, size, shape, report)
+                stored = value if part.places is None else spread(value, shape).reshape(-1)[part.places]
+                if stored.size > 1 and stored.shape != place.shape:
+                    place = spread(place, np.broadcast_shapes(place.shape, stored.shape))
+                units[place] = stored
+                if part.region.compared[0] and stored.size > 1:
+                    self._check_lost_stores(part, place, units[place] != stored, size, shape, report)
 
     @staticmethod
-    def _compare(part: Part, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report) -> None:
-        """Report that of the threads of a store one did not find what it stored."""
+    def _check_lost_stores(
+        part: Part, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
+    ) -> None:
+        """Report a store of which one thread overwrote another one's value."""
         region = part.region
         region.compared[0] -= 1
         if getattr(report, "plain", False) and lost.any():
             first = int(lost.argmax())
             byte = int(spread(place, lost.shape).flat[first]) * size
             text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
-            at = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
-            report(GlobalRaceError, at, text, region.base + byte)
+            position = (
+                divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
+            )
+            report(GlobalRaceError, position, text, region.base + byte)
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
-    ) -> list[tuple[Array, Array, Chosen]]:
+    ) -> list[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
-        found = []
-        for part in self._reach(address, size, 1, active, report, shape, written=True)[1]:
+        accesses = []
+        for part in self._resolve(address, size, 1, active, report, shape, written=True)[1]:
             part.region.touch(part.unit, size, written=False)
             index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
-            found.append((part.region.units(size), index, part.chosen))
-        return found
+            accesses.append((part.region.units(size), index, part.chosen))
+        return accesses
 
-    def _reach(
-        self, address: Value, size: int, count: int, active: Array, report: Report, *others: tuple[int, ...],
+    def _resolve(
+        self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
         written: bool = False,
     ) -> tuple[tuple[int, ...], list[Part]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
-        low, high, width = *_low_high(address), size * count
-        region = self._around(low, high, width) if active.size == 1 else None
+        low, high, width = *_find_bounds(address), size * count
+        region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
-        if region is not None and (low % width == 0 if low == high else aligned(address, width)):
-            found = [Part(region, unit_index(address, region.base, size), None, np.s_[:])]
+        if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
+            parts = [Part(region, unit_index(address, region.base, size), None, np.s_[:])]
         else:
-            whole = dense(address).view(np.int64)
-            shape = np.broadcast_shapes(whole.shape, active.shape, *others)
-            places = occupancy(active, shape).places
-            picked = spread(whole, shape).reshape(-1)[places]
+            addresses = dense(address).view(np.int64)
+            shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
+            places = find_occupancy(active, shape).places
+            active_addresses = spread(addresses, shape).reshape(-1)[places]
 
-            def at(error: Any, place: int, text: str) -> None:
-                report(error, divmod(int(places[place]), shape[1]), text, int(picked[place]))
+            def report_at(error: Any, place: int, text: str) -> None:
+                report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
 
-            found = [Part(region, unit_index(picked[chosen], region.base, size), places[chosen], chosen)
-                     for region, chosen in self._by_region(picked, width, at)]  # fmt: skip
-        for region, index, mine, _ in found:
-            first = (0, 0) if mine is None else divmod(int(mine[0]), shape[1])
+            parts = [Part(region, unit_index(active_addresses[chosen], region.base, size), places[chosen], chosen)
+                     for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
+        for region, index, places_of_part, _ in parts:
+            first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
             if region.unset:
                 text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
                 report(UnsetVariableError, first, text, region.base)
@@ -263,40 +269,44 @@ class ArrayMemory:
                 byte = int(index.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            region.touch(index, size, address if mine is None else None, written=written)
-        return shape, found
+            region.touch(index, size, address if places_of_part is None else None, written=written)
+        return shape, parts
 
-    def _around(self, low: int, high: int, width: int) -> Region | None:
-        """The array that holds accesses from an address up to another."""
-        return next((each for each in self._regions if each.base <= low and high + width <= each.end), None)
+    def _find_region(self, low: int, high: int, width: int) -> Region | None:
+        """Find the array that holds accesses from one address up to another."""
+        return next((region for region in self._regions if region.base <= low and high + width <= region.end), None)
 
-    def _by_region(
+    def _split_by_region(
         self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
-    ) -> list[tuple[Region, Chosen]]:
-        """The arrays that some addresses lie in, and which of the addresses lie in each."""
-        region = self._around(*_low_high(addresses), width)
-        if region is not None and aligned(addresses, width):
+    ) -> list[tuple[Region, Selection]]:
+        """Split addresses by the array that they lie in."""
+        region = self._find_region(*_find_bounds(addresses), width)
+        if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]
         bases, ends = np.array([(each.base, each.end) for each in self._regions] or [(0, 0)], np.int64).T
         owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
         outside = (addresses < bases[owner]) | (addresses > ends[owner] - width)
-        crooked = (addresses & (width - 1)) != 0
-        for wrong, error in ((outside, OutOfBoundsError), (crooked, MisalignedError)):
-            if wrong.any():
-                first = int(wrong.argmax())
-                where = int(addresses[first])
-                stray = error is OutOfBoundsError
-                text = self._stray(where, width) if stray else f"address {where:#x} is not a multiple of {width} bytes"
+        misaligned = (addresses & (width - 1)) != 0
+        for faulting, error in ((outside, OutOfBoundsError), (misaligned, MisalignedError)):
+            if faulting.any():
+                first = int(faulting.argmax())
+                address = int(addresses[first])
+                is_outside = error is OutOfBoundsError
+                text = (
+                    self._describe_stray(address, width)
+                    if is_outside
+                    else f"address {address:#x} is not a multiple of {width} bytes"
+                )
                 report(error, first, text)
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
-    def _stray(self, address: int, width: int) -> str:
-        """Where a stray access lies, seen from the nearest array."""
-        where = f"{width} bytes at {address:#x}"
+    def _describe_stray(self, address: int, width: int) -> str:
+        """Describe a stray access by its distance from the nearest array."""
+        access = f"{width} bytes at {address:#x}"
         if not self._regions:
-            return where
-        near = min(self._regions, key=lambda region: max(region.base - address, address - region.end))
-        size = f"{near.name} of {near.data.size} bytes"
-        if address < near.base:
-            return f"{where}, {near.base - address} bytes before {size}"
-        return f"{where}, which is byte {address - near.base} of {size}"
+            return access
+        nearest = min(self._regions, key=lambda region: max(region.base - address, address - region.end))
+        size = f"{nearest.name} of {nearest.data.size} bytes"
+        if address < nearest.base:
+            return f"{access}, {nearest.base - address} bytes before {size}"
+        return f"{access}, which is byte {address - nearest.base} of {size}"

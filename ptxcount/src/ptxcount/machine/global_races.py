@@ -20,10 +20,10 @@ from ..util.errors import Source
 
 _TIME, _THREAD = 32, (1 << 32) - 1
 #: Several threads have read a place.
-_MANY = _THREAD
+_SEVERAL_THREADS = _THREAD
 #: Several threads of one warp have: with the number of its first thread.
-_LANES_OF = 1 << 31
-#: What is reached through an address that was read from memory.
+_WARP_LANES = 1 << 31
+#: Name for memory behind an address that was read from memory.
 ANYTHING = "*"
 
 
@@ -35,41 +35,41 @@ class WarpOrder:
     lanes: Array
     count: Array
     #: The times that each knows of the lanes of its warp (`warp_clocks`), (threads, 1 or 32).
-    known: Array
+    ordered_times: Array
 
-    def first(self, me: Array) -> Array:
-        """The number of the first thread of each thread's warp."""
-        return np.asarray(me - self.lanes[:, None])
+    def first_thread(self, thread: Array) -> Array:
+        """Return the number of the first thread of each thread's warp."""
+        return np.asarray(thread - self.lanes[:, None])
 
-    def lane_of(self, who: Array, me: Array) -> tuple[Array, Array]:
-        """The lanes that other threads have in each thread's warp, and whether they are there."""
-        lane = who - self.first(me)
+    def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
+        """Return the lanes that other threads have in each thread's warp, and whether they are in it."""
+        lane = other_thread - self.first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
-    def orders(self, who: Array, when: Array, several: Array | None, me: Array) -> Array:
-        """Whether it orders others, or several lanes of the warp that bits name, at some times before each thread."""
-        lane, inside = self.lane_of(who, me)
-        of_lanes = who == (_LANES_OF | self.first(me))
-        if several is None:  # all lanes know the same
-            return np.asarray((inside | of_lanes) & (when <= self.known))
-        one = when <= np.take_along_axis(self.known, np.where(inside, lane, 0), axis=1)
-        late = np.zeros(who.shape, bool)
-        for other in range(LANES) if of_lanes.any() else ():
-            foreign = (several >> np.uint32(other) & 1).astype(bool) & (self.lanes != other)[:, None]
-            late |= foreign & (when > self.known[:, other, None])
-        return np.asarray(inside & one | of_lanes & ~late)
+    def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
+        """Tell if barriers order earlier accesses, of threads or of lanes by their bits, before each thread."""
+        lane, inside = self.find_lane(other_thread, thread)
+        is_warp = other_thread == (_WARP_LANES | self.first_thread(thread))
+        if lane_bits is None:  # all lanes know the same
+            return np.asarray((inside | is_warp) & (times <= self.ordered_times))
+        is_lane_ordered = times <= np.take_along_axis(self.ordered_times, np.where(inside, lane, 0), axis=1)
+        is_unordered = np.zeros(other_thread.shape, bool)
+        for index in range(LANES) if is_warp.any() else ():
+            is_other_lane = (lane_bits >> np.uint32(index) & 1).astype(bool) & (self.lanes != index)[:, None]
+            is_unordered |= is_other_lane & (times > self.ordered_times[:, index, None])
+        return np.asarray(inside & is_lane_ordered | is_warp & ~is_unordered)
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """An access of a chunk, and all that says whether it races."""
+class AccessEvent:
+    """Access of a chunk, with all that decides whether it races."""
 
     #: Of the access; later ones have more.
     time: int
     #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
     threads: Array
     ordered: Array
-    #: Whether a store that changes nothing races, too.
+    #: True if a store that changes nothing races, too.
     strict: bool
     #: The line of each access, by its time.
     sources: Mapping[int, Source] = field(default_factory=dict)
@@ -77,8 +77,8 @@ class Meeting:
     warp: WarpOrder | None = None
 
 
-class Watched:
-    """Who read and wrote each place of an array last, in units of its smallest access."""
+class AccessHistory:
+    """Last reader and writer of each place of an array, in units of its smallest access."""
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
@@ -86,8 +86,8 @@ class Watched:
         #: The lanes that have read a place, if they are several of one warp; none where lanes are not told apart.
         self._lanes: Array | None = None
 
-    def _units(self, index: Array, width: int) -> Array:
-        """The places of accesses of so many bytes, (accesses, places of each)."""
+    def _find_units(self, index: Array, width: int) -> Array:
+        """Return the places of accesses of so many bytes, (accesses, places of each)."""
         if not self._unit:
             self._unit = width
             self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))
@@ -95,133 +95,139 @@ class Watched:
             times, self._unit = self._unit // width, width
             self._read, self._written = self._read.repeat(times), self._written.repeat(times)
             self._lanes = None if self._lanes is None else self._lanes.repeat(times)
-        each = width // self._unit
-        return np.asarray(index[:, None] * each + np.arange(each))
+        units_per_access = width // self._unit
+        return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
-    def load(self, index: Array, width: int, meeting: Meeting) -> tuple[int, str] | None:
-        """Note a read of places of so many bytes by some threads; the first that races, and what to say of it."""
-        places = self._units(index, width)
-        me = meeting.threads[:, None]
-        wrote = self._written[places]
-        found = self._said(self._unordered(wrote, me, meeting), places, width, "load", "wrote", wrote, meeting)
-        before, now = self._read[places], np.broadcast_to(me | meeting.time << _TIME, places.shape)
+    def note_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
+        """Note a read of places of so many bytes by some threads; return the first that races, and a message."""
+        places = self._find_units(index, width)
+        thread = event.threads[:, None]
+        last_write = self._written[places]
+        race = self._describe_race(
+            self._is_unordered(last_write, thread, event), places, width, "load", "wrote", last_write, event
+        )
+        last_read, now = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
         self._read[places] = now
-        many = (self._read[places] != now) | self._unordered(before, me, meeting, self._several(places))
-        if meeting.warp is not None and many.any():
-            many = self._note_lanes(places, before, many, me, meeting)
-        self._read[places[many]] = _MANY | meeting.time << _TIME
-        return found
+        is_shared = (self._read[places] != now) | self._is_unordered(
+            last_read, thread, event, self._find_lane_bits(places)
+        )
+        if event.warp is not None and is_shared.any():
+            is_shared = self._note_warp_lanes(places, last_read, is_shared, thread, event)
+        self._read[places[is_shared]] = _SEVERAL_THREADS | event.time << _TIME
+        return race
 
-    def _several(self, places: Array) -> Array | None:
+    def _find_lane_bits(self, places: Array) -> Array | None:
         return None if self._lanes is None else self._lanes[places]
 
-    def _note_lanes(self, places: Array, before: Array, many: Array, me: Array, meeting: Meeting) -> Array:
-        """Note where several lanes of one warp have read; where others have read as well."""
-        warp, several, who = meeting.warp, self._several(places), before & _THREAD
+    def _note_warp_lanes(
+        self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
+    ) -> Array:
+        """Note places that several lanes of one warp have read; return those that others have read as well."""
+        warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
         assert warp is not None
-        if warp.known.shape[1] > 1 and several is None:
+        if warp.ordered_times.shape[1] > 1 and lane_bits is None:
             self._lanes = np.zeros(len(self._read), np.uint32)
-            several = self._lanes[places]
-        first = np.broadcast_to(_LANES_OF | warp.first(me), places.shape)
-        lane, inside = warp.lane_of(who, me)
-        of_lanes = who == first
-        earlier = self._unordered(before, me, meeting, several)
-        value = first | meeting.time << _TIME
-        mine = self._read[places]
-        self._read[places] = value
-        others = (self._read[places] != value) | earlier & ~inside & ~of_lanes
-        self._read[places] = mine
-        self._read[places[many]] = value[many]
-        if self._lanes is not None and several is not None:
+            lane_bits = self._lanes[places]
+        first = np.broadcast_to(_WARP_LANES | warp.first_thread(thread), places.shape)
+        lane, inside = warp.find_lane(reader, thread)
+        is_warp = reader == first
+        is_unordered = self._is_unordered(last_read, thread, event, lane_bits)
+        warp_read = first | event.time << _TIME
+        own_read = self._read[places]
+        self._read[places] = warp_read
+        is_foreign = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
+        self._read[places] = own_read
+        self._read[places[is_shared]] = warp_read[is_shared]
+        if self._lanes is not None and lane_bits is not None:
             bit = np.uint32(1)
-            kept = np.where(of_lanes, several, np.where(inside, bit << (lane % LANES).astype(np.uint32), 0))
+            kept_bits = np.where(is_warp, lane_bits, np.where(inside, bit << (lane % LANES).astype(np.uint32), 0))
             self._lanes[places] = 0
-            own = bit << warp.lanes[:, None].astype(np.uint32)
-            np.bitwise_or.at(self._lanes, places, np.where(earlier, kept, 0).astype(np.uint32) | own)
-        return np.asarray(others)
+            own_bit = bit << warp.lanes[:, None].astype(np.uint32)
+            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, kept_bits, 0).astype(np.uint32) | own_bit)
+        return np.asarray(is_foreign)
 
-    def store(
-        self, index: Array, width: int, values: Sequence[Array], cells: Array, meeting: Meeting
+    def note_store(
+        self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a write of values to places, before it is done; as `load`."""
-        places, me = self._units(index, width), meeting.threads[:, None]
+        """Note a write of values to places, before it is done; as `note_load`."""
+        places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
-        if not meeting.strict:
+        if not event.strict:
             first = index * len(values)
             changes = np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)])[:, None]
-        was_read, was_written = self._read[places], self._written[places]
-        read = self._unordered(was_read, me, meeting, self._several(places)) & changes
-        written = self._unordered(was_written, me, meeting) & changes
-        self._written[places] = np.broadcast_to(me | meeting.time << _TIME, places.shape)
-        together = (self._written[places] & _THREAD) != me
-        if together.any() and not meeting.strict:
-            _, one, which = np.unique(index, return_index=True, return_inverse=True)
-            differs = np.logical_or.reduce([value != value[one][which.ravel()] for value in values])
-            together &= np.isin(index, index[differs])[:, None]
-        found = self._said(together, places, width, "store", "writes")
-        found = found or self._said(written, places, width, "store", "wrote", was_written, meeting)
-        return found or self._said(read, places, width, "store", "read", was_read, meeting)
+        last_read, last_write = self._read[places], self._written[places]
+        races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(places)) & changes
+        races_write = self._is_unordered(last_write, thread, event) & changes
+        self._written[places] = np.broadcast_to(thread | event.time << _TIME, places.shape)
+        is_disputed = (self._written[places] & _THREAD) != thread
+        if is_disputed.any() and not event.strict:
+            _, first_access, group = np.unique(index, return_index=True, return_inverse=True)
+            differs = np.logical_or.reduce([value != value[first_access][group.ravel()] for value in values])
+            is_disputed &= np.isin(index, index[differs])[:, None]
+        race = self._describe_race(is_disputed, places, width, "store", "writes")
+        race = race or self._describe_race(races_write, places, width, "store", "wrote", last_write, event)
+        return race or self._describe_race(races_read, places, width, "store", "read", last_read, event)
 
     @staticmethod
-    def _unordered(before: Array, me: Array, meeting: Meeting, several: Array | None = None) -> Array:
-        """Whether another thread was there, or several lanes of a warp, and nothing orders this one behind them."""
-        who, when = before & _THREAD, before >> _TIME
-        race = np.asarray((before != 0) & (who != me) & (when > meeting.ordered[:, None]))
-        if meeting.warp is None or not race.any():
+    def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
+        """Tell if nothing orders an access behind another thread, or several lanes of a warp, at its place."""
+        other_thread, times = last_access & _THREAD, last_access >> _TIME
+        race = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
+        if event.warp is None or not race.any():
             return race
-        if several is None and meeting.warp.known.shape[1] > 1:
-            several = np.zeros(who.shape, np.uint32)
-        return race & ~meeting.warp.orders(who, when, several, me)
+        if lane_bits is None and event.warp.ordered_times.shape[1] > 1:
+            lane_bits = np.zeros(other_thread.shape, np.uint32)
+        return race & ~event.warp.is_ordered(other_thread, times, lane_bits, thread)
 
-    def _said(
+    def _describe_race(
         self,
         race: Array,
         places: Array,
         width: int,
         kind: str,
-        did: str,
-        before: Array | None = None,
-        meeting: Meeting | None = None,
+        verb: str,
+        last_access: Array | None = None,
+        event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """The first access that races, and what to say of it; with the line of the other, where that is another."""
+        """Return the first access that races, and a message, with the line of the other where that is another."""
         if not race.any():
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
         byte = int(places[access, place]) * self._unit
-        text = f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {did} as well"
-        if before is not None and meeting is not None and meeting.sources:
-            text += f", at {meeting.sources[int(before[access, place]) >> _TIME]}"
+        text = f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {verb} as well"
+        if last_access is not None and event is not None and event.sources:
+            text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text
 
 
-def reached(code: Sequence[Instruction]) -> tuple[set[str], set[str]]:
-    """The parameters and variables that addresses of loads, and of stores, are made of; `ANYTHING` if that is open."""
+def find_reached_names(instructions: Sequence[Instruction]) -> tuple[set[str], set[str]]:
+    """Find the parameters and variables that addresses of loads, and of stores, are made of; `ANYTHING` if unknown."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:
         changed = False
-        for one in code:
-            found = _made_of(one, sources) if one.writes else frozenset()
-            for name in one.writes:
-                before = sources.get(name, frozenset())
-                if not found <= before:
-                    sources[name], changed = before | found, True
-    through: tuple[set[str], set[str]] = (set(), set())
-    for one in code:
-        if one.opcode in ("ld", "st") and not {"shared", "local", "param", "const"} & {*one.modifiers}:
-            for each in one.operands:
-                if isinstance(each, Address):
-                    through[one.opcode == "st"].update(_behind(each, sources))
-    return through
+        for instruction in instructions:
+            origins = _find_result_origins(instruction, sources) if instruction.writes else frozenset()
+            for name in instruction.writes:
+                known_origins = sources.get(name, frozenset())
+                if not origins <= known_origins:
+                    sources[name], changed = known_origins | origins, True
+    reached_names: tuple[set[str], set[str]] = (set(), set())
+    for instruction in instructions:
+        if instruction.opcode in ("ld", "st") and not {"shared", "local", "param", "const"} & {*instruction.modifiers}:
+            for operand in instruction.operands:
+                if isinstance(operand, Address):
+                    reached_names[instruction.opcode == "st"].update(_find_origins(operand, sources))
+    return reached_names
 
 
-def _made_of(one: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    if one.opcode in ("ld", "ldu", "atom") and "param" not in one.modifiers:
-        return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*one.modifiers} else ())
-    return frozenset().union(*(_behind(each, sources) for each in one.operands[1:]))
+def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
+        return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*instruction.modifiers} else ())
+    return frozenset().union(*(_find_origins(operand, sources) for operand in instruction.operands[1:]))
 
 
-def _behind(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    found = frozenset(each.name for each in leaves(operand) if isinstance(each, Symbol))
-    registers = (each.name for each in leaves(operand) if isinstance(each, Register))
-    return found.union(*(sources.get(name, frozenset()) for name in registers))
+def _find_origins(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    symbols = frozenset(leaf.name for leaf in leaves(operand) if isinstance(leaf, Symbol))
+    registers = (leaf.name for leaf in leaves(operand) if isinstance(leaf, Register))
+    return symbols.union(*(sources.get(name, frozenset()) for name in registers))

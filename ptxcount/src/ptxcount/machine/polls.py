@@ -24,12 +24,12 @@ class Poll(NamedTuple):
 
 
 def is_strong(instruction: Instruction) -> bool:
-    """Whether it is a load of what others may write meanwhile."""
+    """Tell if an instruction loads values that others may write meanwhile."""
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
 
 
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
-    """The loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
+    """Find the loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
 
     The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
     before it: the same load there is one of the loop's.
@@ -37,31 +37,36 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     polls: dict[int, Poll] = {}
     if not any(map(is_strong, code)):
         return polls
-    for loop in sorted(_loops(flow), key=len, reverse=True):  # the innermost comes last
-        inside = [one for index in sorted(loop) for one in _instructions(code, flow.blocks[index])]
-        waits = not any(one.opcode in _WORK or (one.opcode == "ld" and not is_strong(one) and "param" not in
-                                                one.modifiers) for one in inside)  # fmt: skip
-        for one in filter(is_strong, inside):
-            polls.pop(id(one), None)
-            if waits and _decides(one, inside, code, flow, loop):
-                polls[id(one)] = Poll(id(one), loop)
-                before = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
-                for other in (other for block in before for other in _instructions(code, block)):
-                    if is_strong(other) and (other.modifiers, other.operands[1:]) == (one.modifiers, one.operands[1:]):
-                        polls.setdefault(id(other), Poll(id(one), loop))
+    for loop in sorted(_iter_loops(flow), key=len, reverse=True):  # the innermost comes last
+        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
+        waits = not any(map(_is_work, loop_code))
+        for load in filter(is_strong, loop_code):
+            polls.pop(id(load), None)
+            if waits and _is_decisive(load, loop_code, code, flow, loop):
+                polls[id(load)] = Poll(id(load), loop)
+                entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
+                for twin in (twin for block in entries for twin in _slice_block(code, block)):
+                    if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
+                        polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
 
 
-def _instructions(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Instruction]:
+def _is_work(instruction: Instruction) -> bool:
+    """Tell if an instruction does more than wait."""
+    is_weak_load = instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
+    return instruction.opcode in _WORK or is_weak_load
+
+
+def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Instruction]:
     return code[block.start : block.stop]
 
 
-def _loops(flow: Flow) -> Iterator[frozenset[int]]:
-    """The natural loop of each edge back to a block that comes before or is the same."""
-    before: list[list[int]] = [[] for _ in flow.blocks]
+def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
+    """Yield the natural loop of each edge back to a block that comes before or is the same."""
+    predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for index, block in enumerate(flow.blocks):
         for following in block.successors:
-            before[following].append(index)
+            predecessors[following].append(index)
     for index, block in enumerate(flow.blocks):
         for head in block.successors:
             if flow.rank[head] <= flow.rank[index] < len(flow.blocks):
@@ -70,23 +75,23 @@ def _loops(flow: Flow) -> Iterator[frozenset[int]]:
                     node = work.pop()
                     if node not in loop:
                         loop.add(node)
-                        work += before[node]
+                        work += predecessors[node]
                 yield frozenset(loop)
 
 
-def _decides(
-    load: Instruction, inside: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
+def _is_decisive(
+    load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
 ) -> bool:
-    """Whether a branch out of a loop depends on what a load in it gives."""
-    made, size = {*load.writes}, 0
-    while size < len(made):
-        size = len(made)
-        for one in inside:
-            if not made.isdisjoint(one.reads):
-                made |= one.writes
+    """Tell if a branch out of a loop depends on the result of a load in it."""
+    dependents, size = {*load.writes}, 0
+    while size < len(dependents):
+        size = len(dependents)
+        for instruction in loop_code:
+            if not dependents.isdisjoint(instruction.reads):
+                dependents |= instruction.writes
     exits = [
         code[flow.blocks[index].stop - 1]
         for index in loop
         if flow.blocks[index].end in (End.BRANCH, End.LEAVE) and not loop.issuperset(flow.blocks[index].successors)
     ]
-    return any(one.guard is not None and one.guard.name in made for one in exits)
+    return any(exit_.guard is not None and exit_.guard.name in dependents for exit_ in exits)

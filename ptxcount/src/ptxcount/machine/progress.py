@@ -1,4 +1,4 @@
-"""How far a launch has come: a limit for one that does not come further, and how long the rest will take."""
+"""Progress of a launch: a limit for one that stalls, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..lanes.warps import Array
 #: Seconds of the processor that a launch may go without progress, and before its accesses are looked at for that.
 STALL_LIMIT, _PATIENCE = 20.0, 1.0
 #: Seconds after which the rest of a launch is estimated, and those that are worth a word.
-_MEASURED, _LONG = 1.0, 60.0
+_MIN_MEASURED, _MIN_REPORTED = 1.0, 60.0
 _UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
 _log = logging.getLogger("ptxcount")
 
 
 class Progress:
-    """When a block of a launch last came further.
+    """Time when a block of a launch last made progress.
 
     A block does where threads leave or pass a barrier of the block, or where an instruction accesses another place.
     """
@@ -28,42 +28,42 @@ class Progress:
         self._looks = False
         self._places: dict[object, Array] = {}
 
-    def note(self) -> None:
+    def note_progress(self) -> None:
         """Note that a block came further."""
         self._since = time.thread_time()
         self._looks = False
 
-    def is_missing(self) -> bool:
-        """Whether there was none for too long."""
+    def is_stalled(self) -> bool:
+        """Tell if there was no progress for too long."""
         idle = time.thread_time() - self._since
         if idle > _PATIENCE and not self._looks:
             self._looks, self._places = True, {}
         return idle > self.limit
 
-    def visit(self, instruction: object, place: Value) -> None:
-        """Look whether an instruction accesses another place than before, if there was no progress of late."""
+    def note_place(self, instruction: object, place: Value) -> None:
+        """Note progress if an instruction accesses another place than before, once there was none of late."""
         if not self._looks:
             return
         new, old = dense(place), self._places.get(instruction)
         self._places[instruction] = new
         if old is not None and (old.shape != new.shape or bool((old != new).any())):
-            self.note()
+            self.note_progress()
 
 
 class Estimate:
     """Tells once how long a launch will take, if that is long."""
 
     def __init__(self, blocks: int) -> None:
-        self._blocks, self._start, self._told = blocks, time.monotonic(), False
+        self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
-    def update(self, done: int) -> None:
-        """Tell it after some blocks, if they took long enough to tell."""
+    def report_blocks(self, done: int) -> None:
+        """Report the remaining time after some blocks, if they took long enough to tell."""
         elapsed = time.monotonic() - self._start
-        if self._told or not done or elapsed < _MEASURED:
+        if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return
-        self._told = True
-        rest = elapsed / done * (self._blocks - done)
-        if rest > _LONG:
-            size, unit = next(each for each in _UNITS if rest >= each[0])
+        self._is_reported = True
+        remaining = elapsed / done * (self._blocks - done)
+        if remaining > _MIN_REPORTED:
+            size, unit = next(size_unit for size_unit in _UNITS if remaining >= size_unit[0])
             text = "%d of %d blocks took %.1f s: the rest will take about %.0f %s; a smaller grid takes less"
-            _log.warning(text, done, self._blocks, elapsed, rest / size, unit)
+            _log.warning(text, done, self._blocks, elapsed, remaining / size, unit)

@@ -1,4 +1,4 @@
-"""Races in shared memory: who has touched what since the last barrier.
+"""Races in shared memory, by the threads that touched each byte since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier
 of the block between the accesses prevents that, and so does ``bar.warp.sync`` between lanes of its mask (PTX memory
@@ -18,14 +18,14 @@ from ..util.errors import Source
 from .warp_clocks import WarpClocks
 
 #: The kinds of access that an access of one kind must not meet.
-CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
-_NOBODY = np.int32(32767)
+CONFLICTING_KINDS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
+_NO_THREAD = np.int32(32767)
 #: A time that is later than any.
 _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
-class Stored(NamedTuple):
-    """What a store writes, looked at only where its threads meet others."""
+class StoredValues(NamedTuple):
+    """Values of a store, looked at only where its threads meet others."""
 
     #: Shared memory in elements.
     data: Array
@@ -36,22 +36,22 @@ class Stored(NamedTuple):
     #: One row of accesses stands for all blocks.
     one_row: bool
 
-    def held(self) -> Array:
-        """Whether memory holds what each access stores, before any of them."""
-        return self._each([self.data[self.places + k] == value for k, value in enumerate(self.values)])
+    def already_stored(self) -> Array:
+        """Tell if memory holds the values of each access before any of them."""
+        return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
-    def agreed(self) -> Array:
-        """Whether all accesses to the place of each access store the same."""
-        _, first, which = np.unique(self.places[0], return_index=True, return_inverse=True)
-        odd = ~np.logical_and.reduce([value[:, first[which]] == value for value in self.values])
-        disputed = np.zeros((len(odd), len(first)), bool)
-        row, access = np.nonzero(odd)
-        disputed[row, which[access]] = True
-        return self._each([~disputed[:, which]])
+    def all_agree(self) -> Array:
+        """Tell if all accesses to the place of each access store the same."""
+        _, first, group = np.unique(self.places[0], return_index=True, return_inverse=True)
+        differs = ~np.logical_and.reduce([value[:, first[group]] == value for value in self.values])
+        disputed = np.zeros((len(differs), len(first)), bool)
+        row, access = np.nonzero(differs)
+        disputed[row, group[access]] = True
+        return self._combine([~disputed[:, group]])
 
-    def _each(self, equal: list[Array]) -> Array:
-        every = np.logical_and.reduce(equal)
-        return np.asarray(every.all(axis=0) if self.one_row else every.ravel())
+    def _combine(self, equal: list[Array]) -> Array:
+        is_equal = np.logical_and.reduce(equal)
+        return np.asarray(is_equal.all(axis=0) if self.one_row else is_equal.ravel())
 
 
 class RaceDetector:
@@ -81,7 +81,7 @@ class RaceDetector:
             self._rows = blocks
 
     def select(self, rows: Array) -> RaceDetector:
-        """The detector of some of the blocks."""
+        """Select the detector of some of the blocks."""
         part = RaceDetector(self._units, None if self.clocks is None else self.clocks.select(rows))
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
@@ -90,17 +90,17 @@ class RaceDetector:
         part._by_lane = {kind: times[index] for kind, times in self._by_lane.items()}
         return part
 
-    def barrier(self, rows: Array | None) -> None:
-        """A barrier of the blocks in ``rows``, or of all: what was touched before is forgotten."""
+    def reset_blocks(self, rows: Array | None) -> None:
+        """Forget the accesses of the blocks in ``rows``, or of all: a barrier orders them."""
         if rows is None:
             self._touched.clear()
         for touched in self._touched.values():  # an empty interval: nobody
-            touched[0, rows], touched[1, rows] = _NOBODY, -1
+            touched[0, rows], touched[1, rows] = _NO_THREAD, -1
         if self.clocks is not None:
             self.clocks.order_block(rows)
 
-    def touch(
-        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: Stored | None = None
+    def record_access(
+        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None = None
     ) -> tuple[int, int, Source] | None:
         """Record accesses: rows, threads in ascending order, and units (accesses, units an access); stores with values.
 
@@ -109,90 +109,92 @@ class RaceDetector:
         """
         self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
-        me = spread(thread[:, None].astype(np.int32), flat.shape)
-        known = None
+        thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
+        ordered_times = None
         if self.clocks is not None:
             self.clocks.clock.tick()
-            known = self.clocks.known_of(row, thread)
-        race = self._meets(kind, flat, me, known, stored)
-        again = self._record(kind, flat, me, known, stored)
-        return again if race is None else race
+            ordered_times = self.clocks.find_ordered_times(row, thread)
+        earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered_times, stored)
+        store_race = self._note_access(kind, flat, thread_number, ordered_times, stored)
+        return store_race if earlier_race is None else earlier_race
 
-    def _meets(
-        self, kind: str, flat: Array, me: Array, known: Array | None, stored: Stored | None
+    def _find_earlier_race(
+        self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """The first of some accesses that races with an earlier one, and the other thread."""
-        for other in CONFLICTS[kind]:
-            if other in self._touched:
-                first, last = (each.reshape(-1)[flat] for each in self._touched[other][:2])
+        """Find the first of some accesses that races with an earlier one; return the other thread and its line, too."""
+        for other_kind in CONFLICTING_KINDS[kind]:
+            if other_kind in self._touched:
+                first, last = (extreme.reshape(-1)[flat] for extreme in self._touched[other_kind][:2])
                 foreign = first <= last
-                if other not in self._by_lane:
-                    foreign &= (first != me) | (last != me)
+                if other_kind not in self._by_lane:
+                    foreign &= (first != thread) | (last != thread)
                 if not foreign.any():
                     continue
-                when, by = (each.reshape(-1)[flat] for each in self._touched[other][2:])
-                if other in self._by_lane and known is not None:
-                    first, last, foreign = self._look_at_lanes(other, flat, me, known, (first, last))
-                elif known is not None:
-                    foreign &= ~_before(first, last, when, me, known)
-                if foreign.any() and stored is not None and other != "atomic":
-                    foreign &= ~stored.held()[:, None]
+                times, source_index = (row.reshape(-1)[flat] for row in self._touched[other_kind][2:])
+                if other_kind in self._by_lane and ordered_times is not None:
+                    first, last, foreign = self._compare_lanes(other_kind, flat, thread, ordered_times, (first, last))
+                elif ordered_times is not None:
+                    foreign &= ~_is_ordered(first, last, times, thread, ordered_times)
+                if foreign.any() and stored is not None and other_kind != "atomic":
+                    foreign &= ~stored.already_stored()[:, None]
                 if foreign.any():
                     access, place = (int(axis[0]) for axis in np.nonzero(foreign))
-                    somebody = first if first[access, place] != me[access, place] else last
-                    return access, int(somebody[access, place]), [*self._sources][int(by[access, place])]
+                    other_thread = first if first[access, place] != thread[access, place] else last
+                    return access, int(other_thread[access, place]), [*self._sources][int(source_index[access, place])]
         return None
 
-    def _look_at_lanes(
-        self, other: str, flat: Array, me: Array, known: Array, others: tuple[Array, Array]
+    def _compare_lanes(
+        self, other_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """The first and the last thread that no barrier orders before each access, and whether there are any."""
-        first, last = others
-        warp = me // LANES
+        """Return the first and the last thread that no barrier orders before each access, and a mask."""
+        first, last = extremes
+        warp = thread // LANES
         foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
-        near = np.nonzero((first <= last) & ~foreign)
-        after = self._by_lane[other].reshape(-1, LANES)[flat[near]] > known[near[0]]
-        after[np.arange(len(after)), me[near] % LANES] = False
+        same_warp = np.nonzero((first <= last) & ~foreign)
+        is_unordered = self._by_lane[other_kind].reshape(-1, LANES)[flat[same_warp]] > ordered_times[same_warp[0]]
+        is_unordered[np.arange(len(is_unordered)), thread[same_warp] % LANES] = False
         first, last = first.copy(), last.copy()
-        first[near] = last[near] = warp[near] * LANES + after.argmax(axis=1)
-        foreign[near] = after.any(axis=1)
+        first[same_warp] = last[same_warp] = warp[same_warp] * LANES + is_unordered.argmax(axis=1)
+        foreign[same_warp] = is_unordered.any(axis=1)
         return first, last, foreign
 
-    def _record(
-        self, kind: str, flat: Array, me: Array, known: Array | None, stored: Stored | None
+    def _note_access(
+        self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Keep who touched what; of stores, the first that races with another of the same instruction."""
+        """Note the threads of an access; return the first store that races with another of the same instruction."""
         if kind not in self._touched:
-            nobody = np.array([_NOBODY, -1, 0, 0], np.int32)[:, None, None]
-            self._touched[kind] = np.broadcast_to(nobody, (4, self._rows, self._units)).copy()
-        first, last, when, by = (each.reshape(-1) for each in self._touched[kind])
+            untouched = np.array([_NO_THREAD, -1, 0, 0], np.int32)[:, None, None]
+            self._touched[kind] = np.broadcast_to(untouched, (4, self._rows, self._units)).copy()
+        first, last, times, source_index = (row.reshape(-1) for row in self._touched[kind])
         old_first, old_last = first[flat], last[flat]
-        if known is not None and self.clocks is not None:
+        if ordered_times is not None and self.clocks is not None:
             # What lanes of the own warp did before is kept by lane, if at all.
-            over = _before(old_first, old_last, when[flat], me, _ALWAYS if self.clocks.by_lane else known)
-            old_first, old_last = np.where(over, _NOBODY, old_first), np.where(over, -1, old_last)
-            when[flat] = self.clocks.clock.now
-            if self.clocks.by_lane:
+            is_ordered = _is_ordered(
+                old_first, old_last, times[flat], thread, _ALWAYS if self.clocks.is_by_lane else ordered_times
+            )
+            old_first, old_last = np.where(is_ordered, _NO_THREAD, old_first), np.where(is_ordered, -1, old_last)
+            times[flat] = self.clocks.clock.now
+            if self.clocks.is_by_lane:
                 if kind not in self._by_lane:
                     self._by_lane[kind] = np.zeros((self._rows, self._units, LANES), np.int32)
-                self._by_lane[kind].reshape(-1, LANES)[flat, me % LANES] = self.clocks.clock.now
+                self._by_lane[kind].reshape(-1, LANES)[flat, thread % LANES] = self.clocks.clock.now
         # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
         # a copy: NumPy would walk through a reversed view in the order of memory).
-        last[flat] = np.maximum(old_last, me)
-        first[flat[::-1].copy()] = np.minimum(old_first, me)[::-1].copy()
-        by[flat] = self._now
+        last[flat] = np.maximum(old_last, thread)
+        first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
+        source_index[flat] = self._now
         if kind == "store":
-            clash = (first[flat] != me) | (last[flat] != me)
-            if clash.any() and stored is not None:
-                clash &= ~stored.agreed()[:, None]
-            if clash.any():
-                access, place = (int(axis[0]) for axis in np.nonzero(clash))
-                one, two = int(first[flat[access, place]]), int(last[flat[access, place]])
-                return access, two if one == int(me[access, place]) else one, [*self._sources][self._now]
+            is_clash = (first[flat] != thread) | (last[flat] != thread)
+            if is_clash.any() and stored is not None:
+                is_clash &= ~stored.all_agree()[:, None]
+            if is_clash.any():
+                access, place = (int(axis[0]) for axis in np.nonzero(is_clash))
+                low, high = int(first[flat[access, place]]), int(last[flat[access, place]])
+                return access, high if low == int(thread[access, place]) else low, [*self._sources][self._now]
         return None
 
 
-def _before(first: Array, last: Array, when: Array, me: Array, known: Array) -> Array:
-    """Whether all earlier accesses were in the thread's own warp, at times that it knows."""
-    warp = me // LANES
-    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (when <= known))
+def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered_times: Array) -> Array:
+    """Tell if all earlier accesses were in the thread's own warp, at times that it knows."""
+    warp = thread // LANES
+    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (times <= ordered_times))

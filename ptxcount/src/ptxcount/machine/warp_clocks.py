@@ -25,76 +25,80 @@ class Clock:
     now: int = 0
 
     def tick(self) -> int:
-        """Count an access; its time."""
+        """Count an access, and return its time."""
         self.now += 1
         return self.now
 
 
 def is_warp_barrier(instruction: Instruction) -> bool:
-    """Whether it is a ``bar.warp.sync``."""
+    """Tell if an instruction is a ``bar.warp.sync``."""
     return instruction.opcode == "bar" and instruction.modifiers[:1] == ("warp",)
 
 
-def ordered_lanes(code: Iterable[Instruction]) -> int:
-    """The lanes of a warp that barriers in some code may tell apart: none without any, 1 if all are of whole warps."""
-    masks = [one.operands[0] if one.operands else None for one in code if is_warp_barrier(one)]
-    whole = all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks)
-    return (1 if whole else LANES) if masks else 0
+def count_ordered_lanes(code: Iterable[Instruction]) -> int:
+    """Count the lanes of a warp that barriers may tell apart: none without barriers, 1 if all are of whole warps."""
+    masks = [
+        instruction.operands[0] if instruction.operands else None
+        for instruction in code
+        if is_warp_barrier(instruction)
+    ]
+    is_whole_warps = all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks)
+    return (1 if is_whole_warps else LANES) if masks else 0
 
 
-def missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """The active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
-    own = np.arange(threads)[None, :] % LANES
-    return np.asarray(active & (masks >> own.astype(np.uint32) & 1 == 0))
+def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
+    """Find the active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
+    lane = np.arange(threads)[None, :] % LANES
+    return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
-    """What the lanes of the warps of a chunk know of each other; one row stands for all blocks while they are alike."""
+    """Vector clocks of the lanes of a chunk's warps; one row stands for all blocks while they are equal."""
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
         #: The time up to which accesses of the last lane come before those of the lane before it, for each warp.
-        self._known = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
+        self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
 
     @property
-    def by_lane(self) -> bool:
-        """Whether it tells the lanes of a warp apart."""
-        return self._known.shape[2] > 1
+    def is_by_lane(self) -> bool:
+        """True if the lanes of a warp have clocks of their own."""
+        return self._times.shape[2] > 1
 
     def select(self, rows: Array) -> WarpClocks:
-        """The clocks of some of the blocks."""
+        """Select the clocks of some of the blocks."""
         part = object.__new__(WarpClocks)
-        part.clock, part._known = self.clock, self._known[rows] if len(self._known) > 1 else self._known.copy()
+        part.clock, part._times = self.clock, self._times[rows] if len(self._times) > 1 else self._times.copy()
         return part
 
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
-        if len(self._known) < blocks:
-            self._known = self._known.repeat(blocks, axis=0)
+        if len(self._times) < blocks:
+            self._times = self._times.repeat(blocks, axis=0)
 
     def order_block(self, rows: Array | None) -> None:
         """Order all that came before in the blocks in ``rows``, or in all."""
-        self._known[slice(None) if rows is None else rows] = self.clock.now
+        self._times[slice(None) if rows is None else rows] = self.clock.now
 
     def order_lanes(self, warps: Array, mask: int) -> None:
         """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
         self.expand(len(warps))
-        where = np.nonzero(spread(warps, self._known.shape[:2]))
-        if not self.by_lane or mask == FULL:
-            self._known[where] = self.clock.now
+        indices = np.nonzero(spread(warps, self._times.shape[:2]))
+        if not self.is_by_lane or mask == FULL:
+            self._times[indices] = self.clock.now
             return
         lanes = np.flatnonzero(mask >> np.arange(LANES) & 1)
-        rows, warps = (index[:, None] for index in where)
-        joined = self._known[rows, warps, lanes].max(axis=1, initial=0)
+        rows, warps = (index[:, None] for index in indices)
+        joined = self._times[rows, warps, lanes].max(axis=1, initial=0)
         joined[:, lanes] = self.clock.now
-        self._known[rows, warps, lanes] = joined[:, None, :]
+        self._times[rows, warps, lanes] = joined[:, None, :]
 
-    def known_of(self, rows: Array, threads: Array) -> Array:
-        """The times that some threads know, (threads, 1 or 32)."""
-        lanes = threads % LANES if self.by_lane else 0
-        return np.asarray(self._known[rows if len(self._known) > 1 else 0, threads // LANES, lanes])
+    def find_ordered_times(self, rows: Array, threads: Array) -> Array:
+        """Return the times up to which accesses are ordered before some threads, (threads, 1 or 32)."""
+        lanes = threads % LANES if self.is_by_lane else 0
+        return np.asarray(self._times[rows if len(self._times) > 1 else 0, threads // LANES, lanes])
 
 
-def warps_with(threads: Array, count: int) -> Array:
-    """The warps with threads in a mask (1 or blocks, 1 or so many)."""
+def find_warps(threads: Array, count: int) -> Array:
+    """Find the warps with threads in a mask (1 or blocks, 1 or so many)."""
     return np.asarray(by_warp(threads, count).any(axis=2))

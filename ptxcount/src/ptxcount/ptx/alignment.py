@@ -1,4 +1,4 @@
-"""What is known of registers before a launch: their rest modulo 16, or a smaller power of two.
+"""Alignment of registers before a launch: their remainder modulo 16, or a smaller power of two.
 
 ptxas makes one access of several only where it can show that it is aligned.
 """
@@ -12,127 +12,133 @@ from typing import NamedTuple
 from .program import Immediate, Instruction, Operand, Register, Symbol
 
 #: The largest modulus: the bytes of the widest access.
-_MOST = 16
+_MAX_MODULUS = 16
 
 
 class Residue(NamedTuple):
-    """All values of a register have this rest modulo a power of two."""
+    """All values of a register have this remainder modulo a power of two."""
 
     modulus: int
-    rest: int
+    remainder: int
 
-    def joined(self, other: Residue) -> Residue:
-        """What is known of a register that has one or the other."""
-        return _residue(gcd(self.modulus, other.modulus, self.rest - other.rest), self.rest)
+    def join(self, second: Residue) -> Residue:
+        """Return the residue of a register that has one of two."""
+        return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
     def align(self, size: int, offset: int) -> Residue:
         """Return what ptxas knows of a register that a wide access of a size lies behind: offsets that fit it count."""
         return Residue(size, 0) if size > self.modulus and not offset % size else self
 
 
-_UNKNOWN, _ZERO = Residue(1, 0), Residue(_MOST, 0)
+_UNKNOWN, _ZERO = Residue(1, 0), Residue(_MAX_MODULUS, 0)
 
 
-def _residue(modulus: int, rest: int) -> Residue:
-    modulus = gcd(modulus, _MOST)
-    return Residue(modulus, rest % modulus)
+def _make_residue(modulus: int, remainder: int) -> Residue:
+    modulus = gcd(modulus, _MAX_MODULUS)
+    return Residue(modulus, remainder % modulus)
 
 
-def _product(a: Residue, b: Residue) -> Residue:
-    return _residue(gcd(a.modulus * b.modulus, a.modulus * b.rest, b.modulus * a.rest), a.rest * b.rest)
+def _multiply(a: Residue, b: Residue) -> Residue:
+    return _make_residue(
+        gcd(a.modulus * b.modulus, a.modulus * b.remainder, b.modulus * a.remainder), a.remainder * b.remainder
+    )
 
 
-def _sum(a: Residue, b: Residue) -> Residue:
-    return _residue(gcd(a.modulus, b.modulus), a.rest + b.rest)
+def _add(a: Residue, b: Residue) -> Residue:
+    return _make_residue(gcd(a.modulus, b.modulus), a.remainder + b.remainder)
 
 
-def _masked(a: Residue, b: Residue) -> Residue:
-    """The lowest bits are known of both, and further ones where a mask has zeros."""
-    if b.modulus < _MOST:
-        return Residue(min(a.modulus, b.modulus), a.rest & b.rest & min(a.modulus, b.modulus) - 1)
+def _mask(a: Residue, b: Residue) -> Residue:
+    """Combine by a mask: the lowest bits are known of both, and further ones where the mask has zeros."""
+    if b.modulus < _MAX_MODULUS:
+        return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
-    while modulus < _MOST and not b.rest & modulus:
+    while modulus < _MAX_MODULUS and not b.remainder & modulus:
         modulus *= 2
-    return _residue(modulus, a.rest & b.rest)
+    return _make_residue(modulus, a.remainder & b.remainder)
 
 
-def _without_carries(a: Residue, b: Residue) -> Residue:
-    """The lowest bits of a sum without carries."""
-    return _residue(min(a.modulus, b.modulus), a.rest ^ b.rest)
+def _add_without_carries(a: Residue, b: Residue) -> Residue:
+    """Add the lowest bits without carries."""
+    return _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder)
 
 
-def _remainder(a: Residue, b: Residue) -> Residue:
-    """A number less a multiple of another."""
-    return _residue(gcd(a.modulus, b.modulus, b.rest), a.rest)
+def _reduce(a: Residue, b: Residue) -> Residue:
+    """Subtract a multiple of another number."""
+    return _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder)
 
 
-def _inserted(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """The bits of the second operand below those that are inserted: a place of 4 and more leaves all that counts."""
-    return b if place.modulus == _MOST and place.rest >= 4 else _UNKNOWN
+def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
+    """Return the bits of the second operand below the inserted ones: a place of 4 and more leaves all that count."""
+    return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 
-#: What instructions make of what is known of their operands.
+#: Residue of a result from those of its operands, by instruction.
 _RULES: dict[str, Callable[..., Residue]] = {
     "mov": lambda a: a,
     "cvt": lambda a: a,
     "cvta": lambda a: a,
-    "add": _sum,
-    "sub": lambda a, b: _residue(gcd(a.modulus, b.modulus), a.rest - b.rest),
-    "neg": lambda a: _residue(a.modulus, -a.rest),
-    "mul": _product,
-    "mul24": _product,
-    "rem": _remainder,
-    "bfi": _inserted,
-    "mad": lambda a, b, c: _sum(_product(a, b), c),
-    "and": _masked,
-    "or": lambda a, b: _residue(min(a.modulus, b.modulus), a.rest | b.rest),
-    "xor": _without_carries,
-    "selp": lambda a, b, p: a.joined(b),
+    "add": _add,
+    "sub": lambda a, b: _make_residue(gcd(a.modulus, b.modulus), a.remainder - b.remainder),
+    "neg": lambda a: _make_residue(a.modulus, -a.remainder),
+    "mul": _multiply,
+    "mul24": _multiply,
+    "rem": _reduce,
+    "bfi": _insert_bits,
+    "mad": lambda a, b, c: _add(_multiply(a, b), c),
+    "and": _mask,
+    "or": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder | b.remainder),
+    "xor": _add_without_carries,
+    "selp": lambda a, b, p: a.join(b),
 }
 
 
-def residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Callable[[Operand | None], Residue]:
-    """What is known of operands, whatever way the threads come; variables lie at these addresses."""
+def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Callable[[Operand | None], Residue]:
+    """Return the residue of each operand, on any way of the threads; variables lie at these addresses."""
     known: dict[str, Residue] = {}
 
-    def of(operand: Operand | None) -> Residue | None:
+    def find_residue(operand: Operand | None) -> Residue | None:
         if isinstance(operand, Register):
             return known.get(operand.name)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
-            return _residue(_MOST, operand.value)
+            return _make_residue(_MAX_MODULUS, operand.value)
         if isinstance(operand, Symbol) and operand.name in addresses:
-            return _residue(_MOST, addresses[operand.name])
+            return _make_residue(_MAX_MODULUS, addresses[operand.name])
         return _UNKNOWN
 
-    for one in code:  # vectors, pairs and what is written beside a result
-        target = one.operands[0] if one.operands else None
-        known |= dict.fromkeys(one.writes - {getattr(target, "name", "")}, _UNKNOWN)
+    for instruction in code:  # vectors, pairs and what is written beside a result
+        target = instruction.operands[0] if instruction.operands else None
+        known |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
     changed = True
     while changed:  # what is known only becomes less
         changed = False
-        for one in code:
-            target = one.operands[0] if one.operands else None
+        for instruction in code:
+            target = instruction.operands[0] if instruction.operands else None
             if isinstance(target, Register) and known.get(target.name) != _UNKNOWN:
-                found = _made(one, of)
-                before = known.get(target.name)
-                if found is not None and before is not None:
-                    found = before.joined(found)
-                if found is not None and found != before:
-                    known[target.name], changed = found, True
-    return lambda operand: of(operand) or _UNKNOWN
+                residue = _derive_residue(instruction, find_residue)
+                earlier = known.get(target.name)
+                if residue is not None and earlier is not None:
+                    residue = earlier.join(residue)
+                if residue is not None and residue != earlier:
+                    known[target.name], changed = residue, True
+    return lambda operand: find_residue(operand) or _UNKNOWN
 
 
-def _made(one: Instruction, of: Callable[[Operand], Residue | None]) -> Residue | None:
-    """What is known of a result; None as long as an operand has none."""
-    given = [of(each) for each in one.operands[1:]]
-    if one.opcode == "shl" and len(given) == 2 and given[0]:
-        a, by = given[0], one.operands[2]
-        places = int(by.value) if isinstance(by, Immediate) else 0
+def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], Residue | None]) -> Residue | None:
+    """Derive the residue of a result; None as long as an operand has none."""
+    operands = [find_residue(operand) for operand in instruction.operands[1:]]
+    if instruction.opcode == "shl" and len(operands) == 2 and operands[0]:
+        a, amount = operands[0], instruction.operands[2]
+        places = int(amount.value) if isinstance(amount, Immediate) else 0
         # By an unknown number of places: a multiple of what the number is a multiple of.
-        return _residue(a.modulus << places, a.rest << places) if isinstance(by, Immediate) else a.joined(_ZERO)
-    rule = _RULES.get(one.opcode)
-    if rule is None or "hi" in one.modifiers or rule.__code__.co_argcount != len(given):
+        return (
+            _make_residue(a.modulus << places, a.remainder << places)
+            if isinstance(amount, Immediate)
+            else a.join(_ZERO)
+        )
+    rule = _RULES.get(instruction.opcode)
+    if rule is None or "hi" in instruction.modifiers or rule.__code__.co_argcount != len(operands):
         return _UNKNOWN
-    if one.opcode == "selp":
-        given[2] = _UNKNOWN
-    return rule(*given) if all(given) else None
+    if instruction.opcode == "selp":
+        operands[2] = _UNKNOWN
+    return rule(*operands) if all(operands) else None

@@ -21,7 +21,7 @@ MAX_VISITS = 1_000_000
 
 
 class End(Enum):
-    """How a basic block ends: its threads go on, branch, leave the kernel, or wait for the others of their block."""
+    """End of a basic block: its threads go on, branch, leave the kernel, or wait for the others of their block."""
 
     GO_ON = "go on"
     BRANCH = "branch"
@@ -58,8 +58,8 @@ def _target(entry: Entry, instruction: Instruction) -> int | None:
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
 
-def _end_of(entry: Entry, instruction: Instruction) -> End:
-    """How a basic block ends with an instruction: it goes on, unless this is a jump or a barrier of the thread block.
+def find_end(entry: Entry, instruction: Instruction) -> End:
+    """Return the end of a block with this last instruction: it goes on unless at a jump or a block barrier.
 
     A jump that is not supported (``brx.idx``, or a branch to nowhere) goes on as well: its step refuses every thread
     that reaches it.
@@ -75,26 +75,26 @@ def _end_of(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """The control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
+    """Analyse the control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
 
     Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
     code = entry.instructions
-    ends = [_end_of(entry, instruction) for instruction in code]
+    ends = [find_end(entry, instruction) for instruction in code]
     targets = {index: _target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
     starts = {0, len(code), *(place for place in targets.values() if place is not None)}
     starts |= {index + 1 for index, end in enumerate(ends) if end is not End.GO_ON or code[index].opcode == "trap"}
     ordered = sorted(starts)
     blocks = [BasicBlock(start, stop, ends[stop - 1] if stop > start else End.LEAVE)
               for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]  # fmt: skip
-    at = {block.start: index for index, block in enumerate(blocks)}
+    block_index = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks[:-1]):
         last = code[block.stop - 1]
         if last.guard or not (block.end in (End.BRANCH, End.LEAVE) or last.opcode == "trap"):
             block.successors.append(index + 1)
         target = targets.get(block.stop - 1)
         if target is not None:
-            block.successors.append(at[target])
+            block.successors.append(block_index[target])
     order = _weak_topological(entry, [block.successors for block in blocks])
     rank = [len(blocks)] * len(blocks)
     for place, index in enumerate(order):
@@ -107,26 +107,26 @@ def analyse(entry: Entry) -> Flow:
 
 
 def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
-    """The registers whose values may be needed when each block begins."""
+    """Find the registers whose values may be needed when each block begins."""
     live = [frozenset(read) for read, _ in uses]
-    before: list[list[int]] = [[] for _ in blocks]
+    predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
         for following in block.successors:
-            before[following].append(index)
+            predecessors[following].append(index)
     work = dict.fromkeys(order)
     while work:
         index, _ = work.popitem()
         read, written = uses[index]
-        behind = frozenset[str]().union(*(live[each] for each in blocks[index].successors))
+        behind = frozenset[str]().union(*(live[successor] for successor in blocks[index].successors))
         now = behind - written | read
         if now != live[index]:
             live[index] = now
-            work |= dict.fromkeys(before[index])
+            work |= dict.fromkeys(predecessors[index])
     return live
 
 
 def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """The nodes reachable from node 0, each loop in one piece that opens with its head."""
+    """Order the nodes reachable from node 0, each loop in one piece that opens with its head."""
     order: list[int] = []
     pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
     visits = 0
@@ -139,16 +139,16 @@ def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
                 f"its {len(successors)} basic blocks lie in loops within loops: over {MAX_VISITS} visits to order them"
             )
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
-        rest = inside - {head}
-        roots = [node for node in successors[head] if node in rest]
-        pieces += _components(successors, roots, rest)
+        remaining = inside - {head}
+        roots = [node for node in successors[head] if node in remaining]
+        pieces += _components(successors, roots, remaining)
     return order
 
 
 def _components(
     successors: list[list[int]], roots: list[int], inside: frozenset[int]
 ) -> list[tuple[int, frozenset[int]]]:
-    """The strongly connected components reachable from ``roots``, with their heads, where the search entered them.
+    """Find the strongly connected components reachable from ``roots``, with the heads where the search entered them.
 
     The last in topological order comes first (Tarjan, Depth-first search and linear graph algorithms, 1972).
     """
@@ -185,7 +185,7 @@ def _components(
 
 
 def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
-    """The registers that a block reads before it surely wrote them, and those that it surely writes."""
+    """Find the registers that a block reads before it surely wrote them, and those that it surely writes."""
     read: set[str] = set()
     written: set[str] = set()
     for instruction in code:

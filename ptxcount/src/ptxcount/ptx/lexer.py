@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 
-#: What the end of a block is found by: braces, and what may hold some that are none.
+#: Braces that end a block, and tokens that may hold braces that are none.
 _BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
 _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
@@ -38,7 +38,7 @@ class Token(NamedTuple):
 
 
 def number(word: str, line: int) -> int | float:
-    """The value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
+    """Return the value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
 
     Raises `PtxSyntaxError`, with the line that is given, if the word is none.
     """
@@ -76,11 +76,11 @@ class Stream:
     def _read(self) -> None:
         """Make the tokens of a statement; the last of all is of kind ``end``."""
         text, position, line, stop = self._text, self._position, self._line, self._stop
-        word, before = "", len(self._tokens)
+        word, token_count = "", len(self._tokens)
         while position < stop and word not in ("{", "}", ";"):
             match = _TOKEN.match(text, position, stop)
             if match is None:
-                if len(self._tokens) > before:
+                if len(self._tokens) > token_count:
                     break
                 raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
             kind, word = str(match.lastgroup), match.group()
@@ -93,7 +93,7 @@ class Stream:
             self._tokens.append(Token("end", "end of file", line, stop))
 
     def peek(self, ahead: int = 0) -> Token:
-        """The next token, or one further ahead."""
+        """Return the next token, or one further ahead."""
         place = self._at + ahead
         while place >= len(self._tokens):
             if self._tokens and self._tokens[-1].kind == "end":
@@ -109,27 +109,27 @@ class Stream:
 
     def accept(self, *texts: str) -> bool:
         """Take the next token if it is one of these."""
-        found = self.peek().text in texts
-        self._at += found
-        return found
+        matches = self.peek().text in texts
+        self._at += matches
+        return matches
 
-    def fail(self, wanted: str) -> NoReturn:
+    def fail(self, expected: str) -> NoReturn:
         """Report that something else was expected here."""
-        raise PtxSyntaxError(self.peek().line, f"expected {wanted}, found {self.peek().text!r}")
+        raise PtxSyntaxError(self.peek().line, f"expected {expected}, found {self.peek().text!r}")
 
     def expect(self, text: str) -> None:
         """Take the next token, which must be this one."""
         if not self.accept(text):
             self.fail(repr(text))
 
-    def take(self, kind: str, wanted: str) -> str:
+    def take(self, kind: str, expected: str) -> str:
         """Take the next token, which must be of this kind."""
         if self.peek().kind != kind:
-            self.fail(wanted)
+            self.fail(expected)
         return self.next().text
 
     def number(self) -> int | float:
-        """Take a literal with its sign."""
+        """Return the value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals."""
         sign = -1 if self.accept("-") else 1
         line = self.peek().line
         return sign * number(self.take("number", "a number"), line)
@@ -156,11 +156,11 @@ class Stream:
     def skip_block(self) -> Callable[[], Stream]:
         """Leave out the rest of a ``{ ... }`` whose opening brace was the last token read; what makes its tokens."""
         start, line, depth = self._position, self._line, 1
-        for found in _BRACES.finditer(self._text, start, self._stop):
-            depth += {"{": 1, "}": -1}.get(found[0], 0)
+        for brace in _BRACES.finditer(self._text, start, self._stop):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
             if not depth:
                 break
-        end = self._stop if depth else found.end()
+        end = self._stop if depth else brace.end()
         self._position, self._line = end, line + self._text.count("\n", start, end)
         if depth:
             self.fail("'}'")
@@ -188,9 +188,9 @@ class Stream:
         return ""
 
     def files(self) -> dict[int, str]:
-        """The names that ``.file`` directives give, which may come after their uses in ``.loc``."""
-        found = {}
+        """Find the names that ``.file`` directives give, which may come after their uses in ``.loc``."""
+        names = {}
         for match in _FILE.finditer(self._text):
             if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:
-                found[int(number(match[1], 0))] = match[2]
-        return found
+                names[int(number(match[1], 0))] = match[2]
+        return names

@@ -20,35 +20,37 @@ from .statements import SPACES, Body
 
 
 def parse(text: str) -> Program:
-    """The kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of what is not PTX.
+    """Parse the kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of an error.
 
-    What stands in a body is not looked at before `Entry.parsed` or `Function.body` is called, which raise it, too. Only
+    Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Only
     a body without an end is refused here.
     """
     stream = Stream(text)
     return _Parser(stream, stream.files()).module()
 
 
-def essence(text: str, entry: str) -> list[str]:
-    """The tokens of a module that one kernel depends on: no other kernel, no debugging section, no place, no comment.
+def list_essential_tokens(text: str, entry: str) -> list[str]:
+    """List the tokens that one kernel depends on: no other kernel, debugging section, place or comment.
 
     Raises `PtxSyntaxError` as `parse` does.
     """
     parser = _Parser(Stream(text), {})
-    found = [*parser.declarations(), ("", len(text))]
-    others = {".file", ".section", *parser.program.entries} - {entry}
-    stream = Stream("\n".join(text[start:stop] for (what, start), (_, stop) in pairwise(found) if what not in others))
-    kept = []
+    declarations = [*parser.declarations(), ("", len(text))]
+    irrelevant = {".file", ".section", *parser.program.entries} - {entry}
+    stream = Stream(
+        "\n".join(text[start:stop] for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant)
+    )
+    tokens = []
     while (token := stream.next()).kind != "end":
         if token.text == ".loc":
             stream.skip_line(token.line)
         else:
-            kept.append(token.text)
-    return kept
+            tokens.append(token.text)
+    return tokens
 
 
 #: Directives of a kernel with one to three numbers, and the attribute that these are.
-_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact", ".maxntid": "most"}
+_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block", ".maxntid": "max_threads"}
 
 
 class _Parser:
@@ -97,7 +99,7 @@ class _Parser:
         self.program.variables[variable.name] = variable
 
     def variable(self, space: str) -> Variable:
-        """What follows a state space: alignment, type, name, extents and initial value."""
+        """Parse a variable behind its state space: alignment, type, name, extents and initial value."""
         stream, align, problem = self._stream, 0, ""
         element: Type | None = None
         while stream.peek().kind == "dot":
@@ -155,7 +157,7 @@ class _Parser:
             if token.kind == "number" or token.text == "-":
                 value = stream.number()
                 try:
-                    values += _encoded(value, element)
+                    values += _encode_value(value, element)
                 except (ArithmeticError, ValueError):
                     problem = f"its initial value {value} does not fit .{element.name}"
             elif token.kind == "name" and element.size == 8:
@@ -199,7 +201,7 @@ class _Parser:
                 extents.append(stream.integer())
             x, y, z = (*extents, 1, 1)[:3]
             if stop == ".maxntid":
-                entry.most = x * y * z
+                entry.max_threads = x * y * z
             else:
                 setattr(entry, _EXTENTS[stop], (x, y, z))
         if stop == "{":
@@ -208,14 +210,14 @@ class _Parser:
         return name
 
     def _function(self) -> None:
-        """The names of a function's results and parameters; its body is parsed when it is called."""
+        """Parse the names of a function's results and parameters; its body is parsed when it is called."""
         stream = self._stream
         results = self._names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")
         parameters = self._names() if stream.peek().text == "(" else ()
         if stream.skip_past("{", ";") == "{":
             self.program.functions[name] = Function(
-                results, parameters, Entry(name, Source(line), body=self._body()).parsed
+                results, parameters, Entry(name, Source(line), body=self._body()).parse_body
             )
 
     def _body(self) -> Callable[[Entry], None]:
@@ -229,16 +231,16 @@ class _Parser:
         return parse_into
 
     def _names(self) -> tuple[str, ...]:
-        """The names in a list of parameters; one that is no variable has none."""
-        stream, found = self._stream, [""]
+        """Parse the names in a list of parameters; one that is no variable has none."""
+        stream, names = self._stream, [""]
         while (token := stream.next()).text != ")":
             if token.kind == "end":
                 stream.fail("')'")
             if token.text == ",":
-                found.append("")
+                names.append("")
             elif token.kind == "name":
-                found[-1] = found[-1] or token.text
-        return tuple(found) if found != [""] else ()
+                names[-1] = names[-1] or token.text
+        return tuple(names) if names != [""] else ()
 
     def _parameter(self, entry: Entry) -> None:
         self._stream.expect(".param")
@@ -248,7 +250,7 @@ class _Parser:
         entry.parameters.append(parameter)
 
 
-def _encoded(value: int | float, element: Type) -> bytes:
+def _encode_value(value: int | float, element: Type) -> bytes:
     if element.kind != "f":
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):
@@ -256,4 +258,4 @@ def _encoded(value: int | float, element: Type) -> bytes:
 
 
 #: `parse`, which remembers the last texts.
-parsed = lru_cache(maxsize=8)(parse)
+parse_cached = lru_cache(maxsize=8)(parse)

@@ -48,7 +48,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """A type that no instruction takes: it fits no other, in kind and in size."""
+    """Return a type that no instruction takes: it fits no other, in kind and in size."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -139,9 +139,9 @@ class Variable:
     align: int
     #: Its bytes; None for a dynamic ``extern`` array.
     size: int | None
-    #: What it holds at first; zeros follow.
+    #: Initial bytes; zeros follow.
     initial: bytes = b""
-    #: Why it cannot be used; nothing if it can.
+    #: Reason why it cannot be used; empty if it can.
     problem: str = ""
     #: Addresses that it holds at first: the byte where each stands, of what, and what is added.
     addresses: tuple[tuple[int, str, int], ...] = ()
@@ -155,7 +155,7 @@ class Entry:
 
     #: As mangled.
     name: str
-    #: Where it begins.
+    #: Place where it begins.
     source: Source
     #: In order.
     parameters: list[Variable] = field(default_factory=list)
@@ -165,18 +165,18 @@ class Entry:
     labels: dict[str, int] = field(default_factory=dict)
     #: Its own variables by name.
     variables: dict[str, Variable] = field(default_factory=dict)
-    #: Why it cannot be launched; nothing if it can.
+    #: Reason why it cannot be launched; empty if it can.
     problem: str = ""
     #: Blocks of a cluster, as the source says.
     cluster: tuple[int, int, int] = (1, 1, 1)
     #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
-    most: int = 0
-    exact: tuple[int, int, int] | None = None
+    max_threads: int = 0
+    exact_block: tuple[int, int, int] | None = None
     #: Parses what stands between the braces into an entry; None if that is here already.
     body: Callable[[Entry], None] | None = None
 
-    def parsed(self) -> Entry:
-        """The kernel with its instructions; `PtxSyntaxError` if they are none."""
+    def parse_body(self) -> Entry:
+        """Return the kernel with its instructions; `PtxSyntaxError` if they are none."""
         if self.body is None:
             return self
         entry = replace(self, instructions=[], labels={}, variables={}, body=None)
@@ -186,7 +186,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Function:
-    """What a kernel may call."""
+    """Function that a kernel may call."""
 
     #: The names of what it gives and takes.
     results: tuple[str, ...]
@@ -206,7 +206,7 @@ class Program:
 
 
 def leaves(operand: Operand | None) -> Iterator[Operand]:
-    """The registers, names and numbers that stand in an operand, also in addresses."""
+    """Yield the registers, names and numbers that stand in an operand, also in addresses."""
     if isinstance(operand, Address):
         yield from leaves(operand.base)
     elif isinstance(operand, Group):

@@ -30,7 +30,7 @@ SPACES = (".global", ".const", ".shared", ".local")
 
 
 class _Scope:
-    """What is declared between two braces: registers by name or as ranges such as ``%r<9>``, and labels."""
+    """Declarations between two braces: registers by name or as ranges such as ``%r<9>``, and labels."""
 
     def __init__(self, number: int, start: int) -> None:
         self.suffix = f"@{number}" if number else ""
@@ -40,14 +40,14 @@ class _Scope:
         self.names: dict[str, Type] = {}
         self.ranges: dict[str, tuple[int, Type]] = {}
 
-    def renamed(self, operand: Operand) -> Operand:
-        """A target of a jump, with the name that its label has outside."""
+    def rename_label(self, operand: Operand) -> Operand:
+        """Return a target of a jump, with the name that its label has outside."""
         if isinstance(operand, Group):
-            return Group(tuple(map(self.renamed, operand.items)))
-        own = isinstance(operand, Symbol) and operand.name in self.labels
-        return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and own else operand
+            return Group(tuple(map(self.rename_label, operand.items)))
+        is_local = isinstance(operand, Symbol) and operand.name in self.labels
+        return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and is_local else operand
 
-    def find(self, name: str) -> Register | None:
+    def find_register(self, name: str) -> Register | None:
         if name in self.names:
             return Register(name + self.suffix, self.names[name])
         match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)
@@ -90,16 +90,16 @@ class Body:
         elif stream.accept("}"):
             self._leave_scope()
         elif stream.accept(".reg"):
-            stream.statement(self._registers)
+            stream.statement(self._declare_registers)
         elif stream.accept(*SPACES):
             stream.statement(lambda: self._declare(self._variable(token.text)))
         elif stream.accept(".loc"):
             self._locate(token.line)
         elif stream.accept(".param"):
-            stream.statement(self._given)
+            stream.statement(self._declare_parameter)
         elif stream.accept(".branchtargets"):
             targets: list[Operand] = []
-            stream.statement(lambda: self._operands(targets))
+            stream.statement(lambda: self._parse_operands(targets))
             self._tables[self._label] = Group(tuple(targets))
         elif token.kind == "dot":  # .pragma, .callprototype
             stream.statement(lambda: None)
@@ -111,7 +111,7 @@ class Body:
             stream.next()
             stream.next()
         elif not stream.accept(";"):
-            self._instruction()
+            self._parse_instruction()
 
     def _leave_scope(self) -> None:
         """Give the labels of a scope names of their own, as its registers have, also in the branches to them."""
@@ -121,13 +121,13 @@ class Body:
             return
         for index, instruction in enumerate(code[scope.start :], scope.start):
             if instruction.opcode in ("bra", "brx"):
-                code[index] = replace(instruction, operands=tuple(map(scope.renamed, instruction.operands)))
+                code[index] = replace(instruction, operands=tuple(map(scope.rename_label, instruction.operands)))
 
     def _declare(self, variable: Variable) -> None:
         self._entry.variables[variable.name] = variable
 
-    def _given(self) -> None:
-        """What a call is given or gives: memory of the thread, with a name for each scope."""
+    def _declare_parameter(self) -> None:
+        """Declare a parameter or a result of a call: memory of the thread, with a name for each scope."""
         variable, scope = self._variable(".local"), self._scopes[-1]
         scope.given[variable.name] = f"{variable.name}{scope.suffix}"
         self._declare(replace(variable, name=scope.given[variable.name]))
@@ -146,7 +146,7 @@ class Body:
         if place[1]:  # line 0 marks code that belongs to no line: the last one stays
             self._location = (self._files.get(place[0], f"file {place[0]}"), place[1])
 
-    def _registers(self) -> None:
+    def _declare_registers(self) -> None:
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
@@ -160,99 +160,102 @@ class Body:
             if not stream.accept(","):
                 break
 
-    def _instruction(self) -> None:
+    def _parse_instruction(self) -> None:
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):
-            guard, problem = self._guard(stream.accept("!"))
+            guard, problem = self._parse_guard(stream.accept("!"))
         opcode = stream.take("name", "an instruction")
         modifiers: list[str] = []
         while stream.peek().kind == "dot":
             modifiers.append(stream.next().text[1:])
         operands: list[Operand] = []
-        problem = stream.statement(lambda: self._operands(operands)) or problem
+        problem = stream.statement(lambda: self._parse_operands(operands)) or problem
         if opcode == "brx":
-            operands = [self._tables.get(each.name, each) if isinstance(each, Symbol) else each for each in operands]
-        given = () if problem else tuple(operands)
-        self._entry.instructions.append(Instruction(opcode, tuple(modifiers), given, guard, source, problem))
+            operands = [
+                self._tables.get(operand.name, operand) if isinstance(operand, Symbol) else operand
+                for operand in operands
+            ]
+        checked_operands = () if problem else tuple(operands)
+        self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
 
-    def _guard(self, negated: bool) -> tuple[Register | None, str]:
-        """The predicate in front of an instruction, and what is wrong with it."""
+    def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
+        """Parse the predicate in front of an instruction; return it, and what is wrong with it."""
         name = self._stream.take("name", "a predicate")
-        register = self._register(name)
+        register = self._find_register(name)
         if register is None or register.type.kind != "p":
             return None, f"{name!r} is not a predicate register"
         return Register(register.name, register.type, negated), ""
 
-    def _operands(self, operands: list[Operand]) -> None:
+    def _parse_operands(self, operands: list[Operand]) -> None:
         """Take the operands up to the ``;``."""
         if self._stream.peek().text != ";":
-            operands.append(self._operand())
+            operands.append(self._parse_operand())
             while self._stream.accept(","):
-                operands.append(self._operand())
+                operands.append(self._parse_operand())
 
-    def _register(self, name: str) -> Register | None:
-        found = (scope.find(name) for scope in reversed(self._scopes))
-        return next((register for register in found if register is not None), None)
+    def _find_register(self, name: str) -> Register | None:
+        candidates = (scope.find_register(name) for scope in reversed(self._scopes))
+        return next((register for register in candidates if register is not None), None)
 
-    def _operand(self) -> Operand:
+    def _parse_operand(self) -> Operand:
         stream = self._stream
         if stream.accept("{"):
-            items = [self._single()]
+            items = [self._parse_single()]
             while stream.accept(","):
-                items.append(self._single())
+                items.append(self._parse_single())
             stream.expect("}")
             return Group(tuple(items))
         if stream.accept("["):
-            return self._address()
+            return self._parse_address()
         if stream.accept("("):
-            return self._list()
-        first = self._single()
+            return self._parse_list()
+        first = self._parse_single()
         if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
             stream.next()
-            return Group((first, self._single()))
+            return Group((first, self._parse_single()))
         return first
 
-    def _list(self) -> Group:
-        """The arguments of a call, or its results."""
+    def _parse_list(self) -> Group:
+        """Parse the arguments of a call, or its results."""
         stream, items = self._stream, []
         while not stream.accept(")"):
-            items.append(self._single())
+            items.append(self._parse_single())
             if not stream.accept(","):
                 stream.expect(")")
                 break
         return Group(tuple(items))
 
-    def _single(self) -> Operand:
+    def _parse_single(self) -> Operand:
         stream, token = self._stream, self._stream.peek()
         if stream.accept("!"):
-            guard, problem = self._guard(True)
+            guard, problem = self._parse_guard(True)
             return guard or stream.fail(f"a predicate ({problem}) before")
         if token.kind == "number" or token.text == "-":
             return Immediate(stream.number())
-        return self._named()
+        return self._parse_name()
 
-    def _address(self) -> Address | Group:
+    def _parse_address(self) -> Address | Group:
         stream = self._stream
-        base = None if stream.peek().kind == "number" else self._named()
+        base = None if stream.peek().kind == "number" else self._parse_name()
         offset = stream.integer() if base is None else 0
         while stream.accept("+") or stream.peek().text == "-":
             offset += stream.integer()
         if stream.accept(","):  # coordinates: of a texture, a surface or a tensor
-            coordinates = self._operand()
+            coordinates = self._parse_operand()
             stream.expect("]")
             return Group((Address(base, offset), coordinates))
         stream.expect("]")
         return Address(base, offset)
 
-    def _named(self) -> Register | Special | Symbol:
+    def _parse_name(self) -> Register | Special | Symbol:
         stream = self._stream
         name = stream.take("name", "an operand")
         if name == "_":
             return SINK
         if stream.peek().kind == "dot":
             name += stream.next().text
-        register = self._register(name)
+        register = self._find_register(name)
         if register is not None:
             return register
         if name.startswith("%") or name == "WARP_SZ":

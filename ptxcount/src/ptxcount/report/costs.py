@@ -1,4 +1,4 @@
-"""What costs most: arrays by their part of the sectors, their lines by theirs, the worst ones with a picture."""
+"""Largest costs: arrays by their share of the sectors, their lines by theirs, the worst ones with a picture."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..counting.counters import Access, LaunchCounters
-from .listing import Lines, text_of
-from .patterns import array_of, pattern
-from .picture import Picture, picture
+from .listing import FindLines, find_line_text
+from .patterns import find_array_name, find_pattern
+from .picture import Picture, draw_access
 
 #: Lines below this part are summed up.
-_LEAST = 0.01
+_MIN_SHARE = 0.01
 #: At most so many lines have a picture: those whose excess is at least this part of the launch's sectors or wavefronts.
-_PICTURES = 3
-_WORTH = 0.02
+_MAX_PICTURES = 3
+_MIN_EXCESS = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a column is a bank."
 
 
@@ -24,11 +24,11 @@ LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a colum
 _UNITS = ("sectors", "wavefronts", "constant addresses")
 
 
-def _amount(access: Access) -> int:
+def _count_units(access: Access) -> int:
     return access.sectors + access.wavefronts + access.addresses
 
 
-def _least(access: Access) -> int:
+def _count_ideal(access: Access) -> int:
     if access.space == "constant":
         return access.requests
     ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)
@@ -45,96 +45,99 @@ class Cost(NamedTuple):
     @property
     def amount(self) -> int:
         """Their sectors, wavefronts, or constant addresses."""
-        return sum(map(_amount, self.accesses))
+        return sum(map(_count_units, self.accesses))
 
     @property
     def least(self) -> int:
-        """How many would do."""
-        return sum(map(_least, self.accesses))
+        """Amount that would suffice."""
+        return sum(map(_count_ideal, self.accesses))
 
     @property
     def worst(self) -> Access:
         """The access with most."""
-        return max(self.accesses, key=_amount)
+        return max(self.accesses, key=_count_units)
 
     @property
-    def words(self) -> str:
-        """What a request costs, and the pattern of its lanes."""
-        requests = sum(each.requests for each in self.accesses)
-        each = f"{self.amount / requests:.4g}"
-        text = f"{self.worst.kind}: {each} {self.unit.removesuffix('s') if each == '1' else self.unit} a request"
+    def description(self) -> str:
+        """Cost of a request, and the pattern of its lanes."""
+        requests = sum(access.requests for access in self.accesses)
+        per_request = f"{self.amount / requests:.4g}"
+        unit = self.unit.removesuffix("s") if per_request == "1" else self.unit
+        text = f"{self.worst.kind}: {per_request} {unit} a request"
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
         # Addresses of local memory are places in each thread's own.
-        found = pattern(self.worst) if self.worst.space != "local" else None
-        return text + (f"; {found.words}" if found else "")
+        pattern = find_pattern(self.worst) if self.worst.space != "local" else None
+        return text + (f"; {pattern.description}" if pattern else "")
 
 
-def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """The costs of a launch, of global memory before shared; what has most comes first, array by array.
+def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
+    """List the costs of a launch, of global memory before shared; the largest first, array by array.
 
     ``words`` are the descriptions of the arguments, whose names the arrays have.
     """
-    found: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
-    for each in counters.chip_accesses():
-        if each.is_uniform_constant:
+    accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
+    for access in counters.chip_accesses():
+        if access.is_uniform_constant:
             continue
-        unit = "constant addresses" if each.space == "constant" else "sectors" if each.sectors else "wavefronts"
-        array = array_of(each, counters.arrays, words) or f"{each.space} memory"
-        found[unit, array, each.source.file, each.source.line, each.kind].append(each)
-    made = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in found.items()]
-    made = [each for each in made if each.amount]
-    of = sums(made)
+        unit = "constant addresses" if access.space == "constant" else "sectors" if access.sectors else "wavefronts"
+        array = find_array_name(access, counters.arrays, words) or f"{access.space} memory"
+        accesses_by_place[unit, array, access.source.file, access.source.line, access.kind].append(access)
+    costs = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in accesses_by_place.items()]
+    costs = [cost for cost in costs if cost.amount]
+    totals = sum_costs(costs)
     return sorted(
-        made, key=lambda each: (_UNITS.index(each.unit), -of[each.unit, each.array], each.array, -each.amount)
+        costs, key=lambda cost: (_UNITS.index(cost.unit), -totals[cost.unit, cost.array], cost.array, -cost.amount)
     )
 
 
-def sums(found: Iterable[Cost]) -> Counter[object]:
-    """The amounts by unit, and by unit and array."""
-    made: Counter[object] = Counter()
-    for each in found:
-        made[each.unit] += each.amount
-        made[each.unit, each.array] += each.amount
-    return made
+def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
+    """Sum the amounts by unit, and by unit and array."""
+    totals: Counter[object] = Counter()
+    for cost in costs:
+        totals[cost.unit] += cost.amount
+        totals[cost.unit, cost.array] += cost.amount
+    return totals
 
 
-def pictures(found: Sequence[Cost]) -> dict[int, Picture]:
-    """The pictures of the worst of these costs, by their places; each picture once."""
-    made: dict[int, Picture] = {}
-    of = sums(found)
-    excess = [(each.amount - each.least) / of[each.unit] for each in found]
-    for n in sorted(range(len(found)), key=lambda n: -excess[n]):
-        is_drawn = excess[n] >= _WORTH and found[n].worst.space != "constant"
-        drawn = picture(found[n].worst) if is_drawn else None
-        if drawn and len(made) < _PICTURES and drawn.text() not in [each.text() for each in made.values()]:
-            made[n] = drawn
-    return made
+def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
+    """Draw the worst of these costs, by their places; each picture once."""
+    pictures: dict[int, Picture] = {}
+    totals = sum_costs(costs)
+    excess = [(cost.amount - cost.least) / totals[cost.unit] for cost in costs]
+    for n in sorted(range(len(costs)), key=lambda n: -excess[n]):
+        is_drawn = excess[n] >= _MIN_EXCESS and costs[n].worst.space != "constant"
+        drawn = draw_access(costs[n].worst) if is_drawn else None
+        texts = [picture.format_text() for picture in pictures.values()]
+        if drawn and len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
+            pictures[n] = drawn
+    return pictures
 
 
-def text(counters: LaunchCounters, words: Sequence[str], lines_of: Lines) -> str:
-    """The costs as text; nothing where no memory is accessed."""
-    found = costs(counters, words)
-    drawn = pictures(found)
-    return "\n".join([*_lines(found, drawn, lines_of), *[f"\n{LEGEND}"] * bool(drawn)])
+def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
+    """Format the costs as text; empty where no memory is accessed."""
+    costs = list_costs(counters, words)
+    pictures = draw_pictures(costs)
+    return "\n".join([*_format_lines(costs, pictures, find_lines), *[f"\n{LEGEND}"] * bool(pictures)])
 
 
-def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Iterator[str]:
+def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
     unit = array = ""
-    of, few = sums(found), Counter[str]()
-    for n, one in enumerate(found):
-        if one.amount < _LEAST * of[one.unit] and n not in drawn:
-            few[one.unit] += one.amount
+    totals, omitted = sum_costs(costs), Counter[str]()
+    for n, cost in enumerate(costs):
+        if cost.amount < _MIN_SHARE * totals[cost.unit] and n not in pictures:
+            omitted[cost.unit] += cost.amount
             continue
-        if one.unit != unit:
-            yield f"{of[one.unit]} {one.unit}"
-        if (one.unit, one.array) != (unit, array):
-            yield f"{of[one.unit, one.array] / of[one.unit]:>5.0%}  {one.array}"
-        unit, array = one.unit, one.array
-        source = one.worst.source
+        if cost.unit != unit:
+            yield f"{totals[cost.unit]} {cost.unit}"
+        if (cost.unit, cost.array) != (unit, array):
+            yield f"{totals[cost.unit, cost.array] / totals[cost.unit]:>5.0%}  {cost.array}"
+        unit, array = cost.unit, cost.array
+        source = cost.worst.source
         place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
-        yield f"{one.amount / of[one.unit]:>10.0%}  {place}  {text_of(source.file, source.line, lines_of)}".rstrip()
-        yield f"            {one.words}"
-        if n in drawn:
-            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].text().splitlines()), "")
-    for each, amount in few.items():
-        yield f"       {amount} {each} at lines with less than {_LEAST:.0%} each"
+        line_text = find_line_text(source.file, source.line, find_lines)
+        yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
+        yield f"            {cost.description}"
+        if n in pictures:
+            yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
+    for unit_name, amount in omitted.items():
+        yield f"       {amount} {unit_name} at lines with less than {_MIN_SHARE:.0%} each"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from ..engine.executable import laid_out, prepare
+from ..engine.executable import lay_out_variables, prepare_executable
 from ..ptx.program import Program
 from ..util.errors import Index3, PtxError
 
@@ -27,11 +27,11 @@ def guess_template_argument(parameter: str) -> str:
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
-def guess_block(planar: bool, most: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
+def guess_block(planar: bool, max_threads: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
     """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing."""
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
-    threads = min(most or THREADS, THREADS)
+    threads = min(max_threads or THREADS, THREADS)
     return (min(_ROW, threads), max(threads // _ROW, 1)) if planar else (threads,)
 
 
@@ -40,8 +40,8 @@ def guess_dynamic_shared(program: Program, name: str) -> int:
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
     with suppress(PtxError):  # counting the kernel says what is wrong with it
-        kernel = prepare(program, name)
+        kernel = prepare_executable(program, name)
         shared = [variable for variable in kernel.variables if variable.space == "shared"]
         if any(variable.size is None for variable in shared):
-            return max(_SHARED - laid_out(shared, kernel.reserved)[1], 0)
+            return max(_SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
     return 0

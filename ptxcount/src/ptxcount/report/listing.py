@@ -16,52 +16,62 @@ from ..counting.counters import Access, LaunchCounters
 #: A line is marked if it moves at least this many times the sectors that its bytes need.
 WASTEFUL = 1.5
 _MARGIN = 2
-Lines = Callable[[str], "list[str] | None"]
+FindLines = Callable[[str], "list[str] | None"]
 
 
-def _ratio(count: int, requests: int) -> str:
+def _format_ratio(count: int, requests: int) -> str:
     return f"{count / requests:.2f}" if requests else "-"
 
 
-def _row(*cells: object) -> str:
+def _format_row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
 #: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
 #: heading, the total, and how that is shown of so many requests.
 _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
-    ("global", "", "sectors", "ideal", "ideal_sectors", _ratio),
-    ("global", "", "lines", "ideal", "ideal_lines", _ratio),
+    ("global", "", "sectors", "ideal", "ideal_sectors", _format_ratio),
+    ("global", "", "lines", "ideal", "ideal_lines", _format_ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
     *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
       for each in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
 
 
-def table(counters: LaunchCounters) -> str:
-    """The totals of a launch: global memory by sectors and by lines, shared memory, the instructions of a thread."""
+def format_table(counters: LaunchCounters) -> str:
+    """Format the totals of a launch: global memory by sectors and lines, shared memory, instructions of a thread."""
     totals = counters.totals()
     rows = []
-    for space, prefix, unit, heading, beside, shown in _PARTS:
+    for space, prefix, unit, heading, last_total, format_last in _PARTS:
         kinds = [kind for kind in ("load", "store", "atomic") if f"{prefix}{kind}_requests" in totals]
         if not kinds:
             continue
-        rows.append(_row(space, "requests", unit, "per request", heading))
+        rows.append(_format_row(space, "requests", unit, "per request", heading))
         for kind in kinds:
-            requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
+            requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
             if requests or kind != "atomic":
-                row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
+                row = _format_row(
+                    f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
+                )
                 caveat = counters.caveats().get(f"{space} {kind}", "")
                 rows.append(f"{row}  {caveat}".rstrip())
             if space == "shared" and kind in counters.merged:
-                few, waves = counters.merged[kind]
-                rows.append(_row(f"  {kind}", few, waves, _ratio(waves, few)) + "  as ptxas would merge")
+                merged_requests, merged_wavefronts = counters.merged[kind]
+                rows.append(
+                    _format_row(
+                        f"  {kind}",
+                        merged_requests,
+                        merged_wavefronts,
+                        _format_ratio(merged_wavefronts, merged_requests),
+                    )
+                    + "  as ptxas would merge"
+                )
         rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
     if addresses > requests:
-        rows.append(_row("constant", "requests", "addresses", "per request", "ideal"))
-        rows += [_row("  load", requests, addresses, _ratio(addresses, requests), "1.00"), ""]
-    each = counters.thread_instructions / max(counters.threads, 1)
+        rows.append(_format_row("constant", "requests", "addresses", "per request", "ideal"))
+        rows += [_format_row("  load", requests, addresses, _format_ratio(addresses, requests), "1.00"), ""]
+    per_thread = counters.thread_instructions / max(counters.threads, 1)
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
         rows += [
@@ -73,100 +83,114 @@ def table(counters: LaunchCounters) -> str:
             f"polls: {counters.polls} further load requests, in no total: how many depends on the order of blocks here",
             "",
         ]
-    return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
+    return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
-def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
-    """`LaunchCounters.totals` as JSON, and more.
+def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
+    """Format `LaunchCounters.totals` and more as JSON.
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
     the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
     ptxas would merge, and ``polls`` the requests that no total has, where there are any.
     """
-    found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
-    merged = {kind: dict(zip(("requests", "wavefronts"), each, strict=True)) for kind, each in counters.merged.items()}
-    said: dict[str, Any] = {"caveats": counters.caveats(), "findings": found}
-    said |= {"merged": merged} if merged else {}
-    said |= {"polls": counters.polls} if counters.polls else {}
-    said |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
+    findings = [
+        {"code": finding.code, "where": str(finding.source), "message": finding.message}
+        for finding in counters.findings
+    ]
+    merged = {
+        kind: dict(zip(("requests", "wavefronts"), counts, strict=True)) for kind, counts in counters.merged.items()
+    }
+    extras: dict[str, Any] = {"caveats": counters.caveats(), "findings": findings}
+    extras |= {"merged": merged} if merged else {}
+    extras |= {"polls": counters.polls} if counters.polls else {}
+    extras |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
     if counters.distinct_sectors is not None:
-        said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
-    return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
+        extras["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
+    return json.dumps({**counters.totals(), **extras, "lines": list_lines(counters, find_lines)}, indent=2)
 
 
-#: What is told of one access beside its space, its kind and its width.
-_TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts",
+#: Counts of one access, beside its space, its kind and its width.
+_ACCESS_COUNTS = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts",
          "useful_bytes", "addresses")  # fmt: skip
 
 
-def lines(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> list[dict[str, Any]]:
-    """The accesses of each source line as plain numbers, in the order of files and lines."""
+def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> list[dict[str, Any]]:
+    """List the accesses of each source line as plain numbers, in the order of files and lines."""
     rows = []
     places = counters.by_line().items()
-    for (file, line), accesses in sorted(places, key=lambda each: (each[0][0] or "", each[0][1] or 0)):
-        told = [
-            {"space": each.space, "kind": each.kind, "width": each.width, "ptx_line": each.source.ptx_line}
-            | {name: getattr(each, name) for name in _TOLD}
-            for each in accesses
+    for (file, line), accesses in sorted(places, key=lambda place: (place[0][0] or "", place[0][1] or 0)):
+        access_rows = [
+            {"space": access.space, "kind": access.kind, "width": access.width, "ptx_line": access.source.ptx_line}
+            | {name: getattr(access, name) for name in _ACCESS_COUNTS}
+            for access in accesses
         ]
-        rows.append({"file": file, "line": line, "text": text_of(file, line, lines_of), "accesses": told})
+        rows.append(
+            {"file": file, "line": line, "text": find_line_text(file, line, find_lines), "accesses": access_rows}
+        )
     return rows
 
 
-def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
-    """A source line without the spaces around it; nothing where it may not be shown."""
-    found = lines_of(file) if file else None
-    return found[line - 1].strip() if found and line and line <= len(found) else ""
+def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
+    """Return a source line without the spaces around it; empty where it may not be shown."""
+    file_lines = find_lines(file) if file else None
+    return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
 
 def is_wasteful(access: Access) -> bool:
-    """Whether it has bank conflicts, far more sectors than its bytes fill, or far more than one constant address."""
+    """Tell if an access has bank conflicts, far more sectors than its bytes fill, or many constant addresses."""
     far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
 
 
-def cost(access: Access) -> str:
-    """What an instruction costs, in words."""
-    text = _counted(access)
+def describe_cost(access: Access) -> str:
+    """Describe the cost of an instruction in words."""
+    text = _describe_counts(access)
     if access.kind == "atomic":
-        text += f"; {_ratio(access.together, access.requests)} lanes on one address"
+        text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
     if access.polls:
         text += f"; {access.polls} polls beside, in the order of blocks here"
     return f"{text}; {access.caveat}" if access.caveat else text
 
 
-def _counted(access: Access) -> str:
+def _describe_counts(access: Access) -> str:
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
-        sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
+        sectors, fewest, lines, least = (_format_ratio(count, access.requests) for count in counts)
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space in ("texture", "surface", "bulk"):
-        return f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
+        return f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
     if access.space == "local":
-        return f"{access.kind}: local memory, {_ratio(access.sectors, access.requests)} sectors a request"
+        return f"{access.kind}: local memory, {_format_ratio(access.sectors, access.requests)} sectors a request"
     if access.space == "constant":
-        return f"constant {access.kind}: {_ratio(access.addresses, access.requests)} addresses a request, ideal 1.00"
-    each = _ratio(access.wavefronts, access.requests)
-    ideal = _ratio(access.conflict_free, access.requests)
-    return f"shared {access.kind}: {each} wavefronts a request, {ideal} without bank conflicts"
+        addresses = _format_ratio(access.addresses, access.requests)
+        return f"constant {access.kind}: {addresses} addresses a request, ideal 1.00"
+    per_request = _format_ratio(access.wavefronts, access.requests)
+    ideal = _format_ratio(access.conflict_free, access.requests)
+    return f"shared {access.kind}: {per_request} wavefronts a request, {ideal} without bank conflicts"
 
 
-def listing(counters: LaunchCounters, lines_of: Lines) -> str:
-    """The source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
+def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
+    """Format the source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
     Constant memory is shown where lanes read different addresses, local memory unless ptxas keeps it in registers.
 
     ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
     """
-    found: dict[str, dict[int, list[Access]]] = {}
-    shown = replace(counters, accesses=[each for each in counters.chip_accesses() if not each.is_uniform_constant])
+    accesses_by_file: dict[str, dict[int, list[Access]]] = {}
+    shown = replace(
+        counters, accesses=[access for access in counters.chip_accesses() if not access.is_uniform_constant]
+    )
     for (file, line), accesses in shown.by_line().items():
         if file is not None and line is not None:
-            found.setdefault(file, {})[line] = accesses
-    return "\n".join(text for file in sorted(found) for text in _file(file, found[file], lines_of(file)))
+            accesses_by_file.setdefault(file, {})[line] = accesses
+    return "\n".join(
+        text
+        for file in sorted(accesses_by_file)
+        for text in _format_file(file, accesses_by_file[file], find_lines(file))
+    )
 
 
-def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
+def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
     yield f"{Path(name).name}:"
     shown = set(accesses)
     if lines is not None:
@@ -177,17 +201,17 @@ def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None)
         if last and line > last + 1:
             yield "        ..."
         last = line
-        here = accesses.get(line, [])
-        mark = ">>" if any(map(is_wasteful, here)) else "  "
+        line_accesses = accesses.get(line, [])
+        mark = ">>" if any(map(is_wasteful, line_accesses)) else "  "
         text = lines[line - 1] if lines is not None and 1 <= line <= len(lines) else ""
         yield f"{mark}{line:>5}  {text}".rstrip()
-        costs = Counter((is_wasteful(access), cost(access)) for access in here)
-        for (wasteful, each), count in costs.items():
-            yield f"{'>>' if wasteful else '  '}       ^ {each}" + f" ({count} instructions)" * (count > 1)
+        costs = Counter((is_wasteful(access), describe_cost(access)) for access in line_accesses)
+        for (wasteful, description), count in costs.items():
+            yield f"{'>>' if wasteful else '  '}       ^ {description}" + f" ({count} instructions)" * (count > 1)
 
 
-def page(text: str) -> str:
-    """A listing, whose first line is its title, as a page of HTML that needs nothing else; what ``>>`` marks is red."""
+def format_page(text: str) -> str:
+    """Format a listing, with its title in the first line, as a self-contained HTML page; ``>>`` lines are red."""
     title = escape(text.partition("\n")[0])
     body = re.sub(r"(?m)^&gt;&gt;.*", r"<mark>\g<0></mark>", escape(text))
     style = ":root { color-scheme: light dark } pre { font: 13px/1.35 monospace } mark { background: #f977 }"
@@ -195,20 +219,20 @@ def page(text: str) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
 
 
-def source_lines(sources: Iterable[Path]) -> Lines:
+def read_source_lines(sources: Iterable[Path]) -> FindLines:
     """Read the lines of these sources, but of no other files: a ``#line`` in a source may name any of this machine.
 
     The result is a function from a file's name to its lines; None if it is not there or not to be shown.
     """
-    shown = {source.resolve() for source in sources}
+    allowed = {source.resolve() for source in sources}
 
-    def lines_of(name: str) -> list[str] | None:
+    def find_lines(name: str) -> list[str] | None:
         try:
             path = Path(name).resolve()
-            if path in shown:
+            if path in allowed:
                 return path.read_text(encoding="utf-8", errors="replace").splitlines()
         except (OSError, ValueError, RuntimeError):  # the last two: no name of a file, links in a circle
             pass
         return None
 
-    return lines_of
+    return find_lines

@@ -1,4 +1,4 @@
-"""The kernels of a file, each with a launch to begin with: what `ptxcount FILE` alone prints, and `ptxcount init`."""
+"""Kernels of a file, each with a launch to begin with: the output of `ptxcount FILE` alone, and of `ptxcount init`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.launch import compilation_of
-from ..ptx.parser import parsed
+from ..ptx.parser import parse_cached
 from ..ptx.program import Program
-from ..source.cpp_types import TYPES, VECTORS, plain
-from ..source.declarations import Declaration, declarations
+from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.declarations import Declaration, find_declarations
 from ..source.names import cpp_name, parameter_types, source_name
 from ..source.nvcc import ARCH
 from ..source.sources import is_ptx
@@ -29,7 +29,7 @@ _GRIDS = {False: "256", True: "8,32"}
 
 
 @dataclass(frozen=True)
-class Overview:
+class KernelOverview:
     """A kernel and a launch of it."""
 
     #: As in the source, or as the compiler calls it.
@@ -44,8 +44,8 @@ class Overview:
     #: Bytes of dynamic shared memory, which the kernel asks for; 0 if it does not.
     dynamic_shared: int = 0
 
-    def command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
-        """The command line that counts it."""
+    def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
+        """Format the command line that counts the kernel."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
         entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
         shared = ["--dynamic-shared", str(self.dynamic_shared)] * bool(self.dynamic_shared)
@@ -53,69 +53,78 @@ class Overview:
         return shlex.join(["ptxcount", str(file), *words])
 
 
-def kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[Overview]:
-    """The kernels of a file: what its text declares, and what the compiler made beside that.
+def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOverview]:
+    """List the kernels of a file: those that its text declares, then those that only the compiler made.
 
     Raises as `launch.compilation_of`.
     """
-    program = parsed(compilation_of(file, flags, arch).ptx)
+    program = parse_cached(compilation_of(file, flags, arch).ptx)
     entries = program.entries
-    declared = declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
-    found = []
-    for one in declared:
-        made = next((each for each in entries if source_name(each) == one.name), None)
-        found.append(_overview(one, made, program))
-    for made, entry in entries.items():
-        if source_name(made) not in {each.name for each in declared}:
-            kinds = parameter_types(made) or [f"{each.size or 8} bytes" for each in entry.parameters]
+    declared_kernels = find_declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
+    overviews = []
+    for declaration in declared_kernels:
+        entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
+        overviews.append(_make_overview(declaration, entry_name, program))
+    for entry_name, entry in entries.items():
+        if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
+            kinds = parameter_types(entry_name) or [f"{parameter.size or 8} bytes" for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
-            found.append(_overview(Declaration(cpp_name(made), 0, [], parameters, False), made, program))
-    return found
+            overviews.append(
+                _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
+            )
+    return overviews
 
 
-def _overview(one: Declaration, made: str | None, program: Program) -> Overview:
-    given = [guess_template_argument(each) for each in one.template]
-    types = {each.split()[-1].lstrip("."): value for each, value in zip(one.template, given, strict=True)}
-    name = one.name
-    if one.template:
-        name = cpp_name(made) if made else f"{one.name}<{', '.join(given)}>"
-    parameters = [(_instance(kind, types), name) for kind, name in one.parameters]
-    planar = one.planar or (one.line > 0 and sum(_is_extent(kind) for kind, _ in parameters) > 1)
-    entry = program.entries[made] if made else None
-    sizes = [each.size or 8 for each in entry.parameters] if entry else []
-    every = zip_longest(parameters, sizes[: len(parameters)])
-    words = [_word(kind, name, planar, size or 8) for (kind, name), size in every]
-    block = guess_block(one.planar, entry.most if entry else one.most, entry.exact if entry else None)
-    shared = guess_dynamic_shared(program, made) if made else 0
-    return Overview(one, name, _GRIDS[one.planar], ",".join(map(str, block)), words, shared)
+def _make_overview(declaration: Declaration, entry_name: str | None, program: Program) -> KernelOverview:
+    template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
+    types = {
+        parameter.split()[-1].lstrip("."): value
+        for parameter, value in zip(declaration.template, template_arguments, strict=True)
+    }
+    name = declaration.name
+    if declaration.template:
+        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{', '.join(template_arguments)}>"
+    parameters = [(_substitute_types(kind, types), name) for kind, name in declaration.parameters]
+    planar = declaration.planar or (declaration.line > 0 and sum(_is_extent(kind) for kind, _ in parameters) > 1)
+    entry = program.entries[entry_name] if entry_name else None
+    sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
+    sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
+    words = [_describe_argument(kind, name, planar, size or 8) for (kind, name), size in sized_parameters]
+    block = guess_block(
+        declaration.planar,
+        entry.max_threads if entry else declaration.max_threads,
+        entry.exact_block if entry else None,
+    )
+    shared = guess_dynamic_shared(program, entry_name) if entry_name else 0
+    return KernelOverview(declaration, name, _GRIDS[declaration.planar], ",".join(map(str, block)), words, shared)
 
 
-def _instance(kind: str, types: Mapping[str, str]) -> str:
+def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
 
 
-_GUESSES = (
+_GUESS_NOTE = (
     "Sizes, numbers and arguments of templates are guesses: put in yours. Arguments are described by: ptxcount --help"
 )
 
-#: What an array is given as, by the type of a parameter that describes it.
+#: Kind of description for an array, by the type of a parameter.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
 #: Types of numbers; of one that is not known, by its bytes.
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
-def _word(kind: str, name: str, planar: bool, size: int = 8) -> str:
-    """An argument of a type, as a description."""
-    kind = plain(kind)
+def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str:
+    """Describe an argument of a type."""
+    kind = strip_qualifiers(kind)
     count, number = _SIZES[planar]
     base = kind.rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
     if kind in _HANDLES:
         return f"{name}={_HANDLES[kind]}:float32[256,256]"
     if kind.count("*") > 1:
-        one = _word(kind.replace("*", "", 1), name, planar).partition("=")[2]
-        return f"{name}={json.dumps([one, one])}"
+        pointee = _describe_argument(kind.replace("*", "", 1), name, planar).partition("=")[2]
+        return f"{name}={json.dumps([pointee, pointee])}"
     if "*" in kind or "[" in kind:
         if vector:
             return f"{name}={TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
@@ -128,23 +137,23 @@ def _word(kind: str, name: str, planar: bool, size: int = 8) -> str:
 
 
 def _is_extent(kind: str) -> bool:
-    """Whether a parameter of this type may be the size of something."""
-    dtype = np.dtype(_SCALARS.get(plain(kind), "bool"))
+    """Tell if a parameter of this type may be a size."""
+    dtype = np.dtype(_SCALARS.get(strip_qualifiers(kind), "bool"))
     return dtype.kind in "iu" and dtype.itemsize > 2
 
 
-def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
-    """The kernels of a file with a command for each."""
-    found = kernels(file, flags, arch)
-    shown = "s" if len(found) != 1 else ""
-    lines = [f"{file}: {len(found)} kernel{shown}"]
-    for each in found:
-        place = f"  (line {each.declaration.line})" if each.declaration.line else ""
+def format_overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
+    """Format the kernels of a file with a command for each."""
+    overviews = list_kernels(file, flags, arch)
+    plural = "s" if len(overviews) != 1 else ""
+    lines = [f"{file}: {len(overviews)} kernel{plural}"]
+    for kernel in overviews:
+        place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else ""
         lines += [
             "",
-            f"{each.declaration}{place}",
-            f"  {each.command(file, alone=len(found) == 1, flags=flags, arch=arch)}",
+            f"{kernel.declaration}{place}",
+            f"  {kernel.format_command(file, alone=len(overviews) == 1, flags=flags, arch=arch)}",
         ]
-    if found:
-        lines += ["", _GUESSES]
+    if overviews:
+        lines += ["", _GUESS_NOTE]
     return "\n".join(lines)

@@ -10,20 +10,20 @@ import numpy as np
 
 from ..counting.counters import Access
 from ..counting.samples import Sample
-from ..counting.transactions import SECTOR, sectors
+from ..counting.transactions import SECTOR, count_sectors
 from ..lanes.warps import Array
-from ..source.names import demangled
+from ..source.names import demangle
 from .listing import WASTEFUL, is_wasteful
 
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
 ENOUGH_LANES = 8
 #: The part of the distances that must be the same for it to be called the distance.
-_MOST = 0.7
+_COMMON_SHARE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """What the samples of an access show; distances are in bytes, and None where most differ, or there are none."""
+    """Pattern of an access's samples; distances are in bytes, and None where most differ, or there are none."""
 
     #: Its counts.
     access: Access
@@ -44,7 +44,7 @@ class Pattern:
 
     @property
     def wasteful(self) -> bool:
-        """Whether the requests take far more sectors than the addresses, and all bytes, would fill."""
+        """True if the requests take far more sectors than the addresses, and all bytes, would fill."""
         return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -53,8 +53,8 @@ class Pattern:
         return abs(self.lane or 0)
 
     @property
-    def words(self) -> str:
-        """How the lanes of a warp lie to each other."""
+    def description(self) -> str:
+        """Description of the addresses of neighbouring lanes."""
         if self.nearest == 0:
             return "all lanes at one address"
         if abs(self.lane or 0) == self.access.width:
@@ -67,89 +67,89 @@ class Pattern:
             return f"{self.run:.2g} neighbouring lanes follow each other, then a jump"
         return "lanes have no common distance"
 
-    def walks(self, distance: int) -> str:
-        """Who goes from one address to that which lies so far from it."""
-        for who, found in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
-            if found is not None and abs(found) == distance:
-                return who
+    def find_walker(self, distance: int) -> str:
+        """Name the unit (execution, warp, block or row of threads) whose neighbours are so many bytes apart."""
+        for walker, walked in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
+            if walked is not None and abs(walked) == distance:
+                return walker
         return "row of threads" if self.nearest == distance else ""
 
-    def offset(self, other: Pattern) -> int | None:
-        """Where another access is, seen from this one, for a thread that does both; None if no sample tells."""
-        mine, theirs = self.access.samples[0], other.access.samples[0]
-        if mine.lanes.shape != theirs.lanes.shape:
+    def measure_offset(self, second: Pattern) -> int | None:
+        """Return the bytes from this access to a second one of the same thread; None without samples of both."""
+        first_sample, second_sample = self.access.samples[0], second.access.samples[0]
+        if first_sample.lanes.shape != second_sample.lanes.shape:
             return None
-        both = mine.lanes & theirs.lanes
-        return _usual((theirs.addresses - mine.addresses)[both])
+        both = first_sample.lanes & second_sample.lanes
+        return _common_distance((second_sample.addresses - first_sample.addresses)[both])
 
 
-def array_of(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
-    """The name of the array that an access touches: what the words of the arguments call it; nothing where unknown."""
+def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
+    """Return the name of the array that an access touches, as the arguments call it; empty if unknown."""
     samples = [] if access.space == "local" else access.samples
-    place = next((int(each.addresses[each.lanes][0]) for each in samples if each.lanes.any()), None)
+    place = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
     if name.startswith("_Z"):
-        return demangled(name).rpartition("::")[2]
+        return demangle(name).rpartition("::")[2]
     names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
-    return re.sub(r"argument (\d+)", lambda found: names.get(found[1], found[0]), name)
+    return re.sub(r"argument (\d+)", lambda match: names.get(match[1], match[0]), name)
 
 
-def pattern(access: Access) -> Pattern | None:
-    """The pattern of an access; None if too few lanes take part to call it one."""
+def find_pattern(access: Access) -> Pattern | None:
+    """Return the pattern of an access; None if too few lanes take part."""
     if not access.samples:
         return None
-    rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
-    lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
+    rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
+    lanes = np.concatenate([sample.lanes.reshape(-1, 32) for sample in access.samples])
     enough = lanes.sum(axis=1) >= ENOUGH_LANES
     rows, lanes = rows[enough], lanes[enough]
     if not len(rows):
         return None
-    apart = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
-    different = [np.unique(row[mask]) for row, mask in zip(rows, lanes, strict=True)]
-    gaps = [np.diff(each) for each in different if len(each) > 1]
-    ideal = sum(-(-len(each) * access.width // SECTOR) for each in different)
-    breaks = int((apart != access.width).sum())
+    distances = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
+    distinct_rows = [np.unique(row[mask]) for row, mask in zip(rows, lanes, strict=True)]
+    gaps = [np.diff(addresses) for addresses in distinct_rows if len(addresses) > 1]
+    ideal = sum(-(-len(addresses) * access.width // SECTOR) for addresses in distinct_rows)
+    breaks = int((distances != access.width).sum())
     return Pattern(
         access,
         rows,
         lanes,
-        _usual(apart) or _about(apart),
-        _between(_neighbours(access.samples, axis=1)),
-        _between(_neighbours(access.samples, axis=0)),
-        _between(zip(access.samples, access.samples[1:], strict=False)),
-        min((int(each.min()) for each in gaps), default=0),
+        _common_distance(distances) or _median_distance(distances),
+        _common_pair_distance(_iter_neighbours(access.samples, axis=1)),
+        _common_pair_distance(_iter_neighbours(access.samples, axis=0)),
+        _common_pair_distance(zip(access.samples, access.samples[1:], strict=False)),
+        min((int(gap.min()) for gap in gaps), default=0),
         int(lanes.sum()) / (breaks + len(rows)),
-        int(sectors(rows, lanes, access.width).sum()) / ideal,
+        int(count_sectors(rows, lanes, access.width).sum()) / ideal,
     )
 
 
-def _neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
-    for each in samples:
-        if each.lanes.shape[axis] > 1:
-            ends = (Sample(each.addresses.take([n], axis), each.lanes.take([n], axis), [], 0) for n in (0, 1))
+def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
+    for sample in samples:
+        if sample.lanes.shape[axis] > 1:
+            ends = (Sample(sample.addresses.take([n], axis), sample.lanes.take([n], axis), [], 0) for n in (0, 1))
             yield next(ends), next(ends)
 
 
-def _between(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
-    found = [
+def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
+    distances = [
         (after.addresses - before.addresses)[before.lanes & after.lanes]
         for before, after in pairs
         if before.lanes.shape == after.lanes.shape
     ]
-    return _usual(np.concatenate(found)) if found else None
+    return _common_distance(np.concatenate(distances)) if distances else None
 
 
-def _about(distances: Array) -> int | None:
-    """The middle of distances that differ by less than a sector, as of lanes out of step in their loops."""
+def _median_distance(distances: Array) -> int | None:
+    """Return the median of distances that differ by less than a sector, as of lanes out of step in their loops."""
     if not distances.size:
         return None
     middle = int(np.median(distances))
     near = np.count_nonzero(np.abs(distances - middle) < SECTOR)
-    return middle if abs(middle) > 2 * SECTOR and near >= _MOST * distances.size else None
+    return middle if abs(middle) > 2 * SECTOR and near >= _COMMON_SHARE * distances.size else None
 
 
-def _usual(distances: Array) -> int | None:
+def _common_distance(distances: Array) -> int | None:
     if not distances.size:
         return None
     values, counts = np.unique(distances, return_counts=True)
-    return int(values[counts.argmax()]) if counts.max() >= _MOST * distances.size else None
+    return int(values[counts.argmax()]) if counts.max() >= _COMMON_SHARE * distances.size else None

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..counting.counters import Access
-from ..counting.transactions import BANKS, SECTOR, WORD, sectors, served_loads, served_stores
+from ..counting.transactions import BANKS, SECTOR, WORD, count_load_wavefronts, count_sectors, count_store_wavefronts
 from ..lanes.warps import Array
 
 Grid = npt.NDArray[np.bool_]
@@ -29,59 +29,61 @@ class Picture:
     now: Grid
     best: Grid
 
-    def text(self) -> str:
-        """Both side by side, in at most eight rows."""
+    def format_text(self) -> str:
+        """Format both grids side by side, in at most eight rows."""
         sides = []
         for name, grid in (("now", self.now), ("at best", self.best)):
             unit = self.unit[:-1] if len(grid) == 1 else self.unit
-            sides.append([f"{name}: {len(grid)} {unit}", *_drawn(grid)])
+            sides.append([f"{name}: {len(grid)} {unit}", *_draw_rows(grid)])
         height = max(map(len, sides))
         padded = [side + [""] * (height - len(side)) for side in sides]
         return "\n".join(f"{left:<36}{right}".rstrip() for left, right in zip(*padded, strict=True))
 
 
-def _drawn(grid: Grid) -> list[str]:
-    rows = ["".join("█" if each else "·" for each in row) for row in grid]
+def _draw_rows(grid: Grid) -> list[str]:
+    rows = ["".join("█" if cell else "·" for cell in row) for row in grid]
     if len(rows) <= _ROWS:
         return rows
     return [*rows[: _ROWS - 2], f"⋮ {len(rows) - _ROWS + 1} more", rows[-1]]
 
 
-def picture(access: Access) -> Picture | None:
-    """The picture of a global or shared access; None without samples, or where rules that are not drawn here count."""
-    drawn = {"global": _sectors, "shared": _banks}.get(access.space)
-    if drawn is None or access.kind == "atomic" or not access.samples:
+def draw_access(access: Access) -> Picture | None:
+    """Draw a global or shared access; None for an atomic, or without samples."""
+    draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
+    if draw is None or access.kind == "atomic" or not access.samples:
         return None
-    rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
-    lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
+    rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
+    lanes = np.concatenate([sample.lanes.reshape(-1, 32) for sample in access.samples])
     rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
     if access.space == "global":
-        counts = sectors(rows, lanes, access.width)
+        counts = count_sectors(rows, lanes, access.width)
     else:
-        counts = (served_loads if access.kind == "load" else served_stores)(rows, lanes, access.width)[0]
+        counts = (count_load_wavefronts if access.kind == "load" else count_store_wavefronts)(
+            rows, lanes, access.width
+        )[0]
     typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
-    found = drawn(rows[typical], lanes[typical], access.width)
-    return next((each for each in found if len(each.now) == counts[typical]), None)
+    candidates = draw(rows[typical], lanes[typical], access.width)
+    return next((candidate for candidate in candidates if len(candidate.now) == counts[typical]), None)
 
 
-def _sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    def grid(places: Array) -> Grid:
+def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    def mark_sectors(places: Array) -> Grid:
         rows = places // SECTOR
-        made: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
-        return made
+        marked: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
+        return marked
 
     _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
     packed = np.zeros(32, np.int64)  # what lanes take, side by side in their order
     packed[lanes] = first.argsort().argsort()[order] * width
-    yield Picture("sectors", grid(addresses), grid(packed))
+    yield Picture("sectors", mark_sectors(addresses), mark_sectors(packed))
 
 
-def _banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """By as many lanes as are served together always, and by twice as many, as some loads are."""
-    for together in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
+def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    """Yield a picture for the lanes that are always served together, and one for twice as many."""
+    for lane_count in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
         now, best = [], []
-        for first in range(0, 32, together):
-            group = slice(first, first + together)
+        for first in range(0, 32, lane_count):
+            group = slice(first, first + lane_count)
             words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
             load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
             now.append(load > np.arange(load.max())[:, None])

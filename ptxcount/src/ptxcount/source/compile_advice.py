@@ -78,10 +78,10 @@ def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path
     """Yield the folders that make ``#include <header>`` work: the nearest of the repository, then those of wheels."""
     if source is not None:
         folder = source.resolve().parent
-        top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-        found = [path for path in islice(_files(top), _MOST) if f"/{path}".endswith(f"/{header}")]
-        found.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
-        for path in found:
+        top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+        matches = [path for path in islice(_files(top), _MOST) if f"/{path}".endswith(f"/{header}")]
+        matches.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
+        for path in matches:
             place = Path(path.removesuffix(header))
             yield place.relative_to(root) if place.is_relative_to(root) else place
     spec = importlib.util.find_spec("nvidia")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .names import split
+from .names import split_list
 
 #: Comments, texts and directives, which hold no kernels; then words, and single characters.
 _SKIPPED = re.compile(
@@ -26,30 +26,30 @@ class Declaration:
 
     #: With its namespaces.
     name: str
-    #: Where its name stands.
+    #: Line of its name.
     line: int
     #: Its template's parameters, such as ``typename T``; none if it is none.
     template: list[str]
     #: Type and name of each.
     parameters: list[tuple[str, str]]
-    #: Whether its body asks for the y of a thread or a block.
+    #: True if its body asks for the y of a thread or a block.
     planar: bool
     #: Threads that a block may have at most, where ``__launch_bounds__`` says so with a number; else 0.
-    most: int = 0
+    max_threads: int = 0
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
-        return f"{head}{self.name}({', '.join(' '.join(each) for each in self.parameters)})"
+        return f"{head}{self.name}({', '.join(' '.join(parameter) for parameter in self.parameters)})"
 
 
-def declarations(text: str) -> list[Declaration]:
-    """The kernels that a source defines, in its order; what a macro makes is not seen."""
+def find_declarations(text: str) -> list[Declaration]:
+    """Find the kernels that a source defines, in its order; those that macros make are not seen."""
     blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
-    return list(_scan(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
+    return list(_scan_tokens(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
 
 
-def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
+def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
     scopes: list[str] = []
     template: list[str] = []
     place = 0
@@ -66,14 +66,18 @@ def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
             template = []
         elif word == "template" and place + 1 < len(tokens) and tokens[place + 1][0] == "<":
             end = _closing(tokens, place + 1)
-            template, place = split(text[tokens[place + 1][1] + 1 : tokens[end][1]]), end
-        elif word == "__global__" and (found := _kernel(tokens, place + 1)):
-            name_at, opening, closing = found
+            template, place = split_list(text[tokens[place + 1][1] + 1 : tokens[end][1]]), end
+        elif word == "__global__" and (position := _kernel(tokens, place + 1)):
+            name_at, opening, closing = position
             place = closing
             name, start = tokens[name_at]
             body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
             inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
-            parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
+            parameters = [
+                _parameter(parameter)
+                for parameter in split_list(" ".join(inside.split()))
+                if parameter not in ("", "void")
+            ]
             qualified = "::".join([*filter(None, scopes), name])
             planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
             head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
@@ -92,17 +96,17 @@ def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, i
 
 
 def _closing(tokens: list[tuple[str, int]], place: int) -> int:
-    """The place of the bracket that closes the one at a place; the last place if none does."""
+    """Return the place of the bracket that closes the one at a place; the last place if none does."""
     opening, depth = tokens[place][0], 0
-    for at in range(place, len(tokens)):
-        depth += (tokens[at][0] == opening) - (tokens[at][0] == _CLOSING[opening])
+    for index in range(place, len(tokens)):
+        depth += (tokens[index][0] == opening) - (tokens[index][0] == _CLOSING[opening])
         if depth == 0:
-            return at
+            return index
     return len(tokens) - 1
 
 
 def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
-    """The places of a kernel's name and of the brackets of its parameters, behind ``__global__``; None without code."""
+    """Return the places of a kernel's name and of its parameters' brackets; None without code."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))

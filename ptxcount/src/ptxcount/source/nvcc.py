@@ -24,34 +24,34 @@ ARCH = "sm_90"
 TIME_LIMIT = 300
 #: NVIDIA's package on PyPI with nvcc and its headers; what the extra ``nvcc`` installs.
 WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
-#: What a source that was given as text is called in the PTX.
+#: Name in the PTX of a source that was given as text.
 TEXT_NAME = "source.cu"
-#: What is left out of the name of a file that nvcc hands to a shell.
+#: Characters that are left out of the name of a file that nvcc hands to a shell.
 _UNSAFE = re.compile(r"[^\w.]", re.ASCII)
-#: What that shell would run, of options and of other words: nvcc masks quotes, and dollars of options.
+#: Text that this shell would run, in options and in other words: nvcc masks quotes, and dollars of options.
 _RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
 #: A name in a rule of make, where a space has a backslash before it.
 _NAME = re.compile(r"(?:\\.|\S)+")
 
 
 def find_nvcc() -> Path:
-    """The path of nvcc: the variable NVCC, else PyPI's wheel here, else PATH. Raises `NvccNotFoundError`."""
+    """Find nvcc: the variable NVCC, else PyPI's wheel here, else PATH. Raises `NvccNotFoundError`."""
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
-    named = os.environ.get("NVCC")
-    path = shutil.which(named) if named else _from_wheel() or shutil.which("nvcc")
-    if path is None and named:
-        raise NvccNotFoundError(f"NVCC={named} is not an executable; {advice}")
+    configured = os.environ.get("NVCC")
+    path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
+    if path is None and configured:
+        raise NvccNotFoundError(f"NVCC={configured} is not an executable; {advice}")
     if path is None:
         raise NvccNotFoundError(f"no nvcc in NVCC, in this Python environment or on PATH; {advice}")
     return Path(path)
 
 
-def _from_wheel() -> Path | None:
-    """The nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
+def _find_wheel_nvcc() -> Path | None:
+    """Find the nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations if spec else None
-    found = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
-    return max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
+    paths = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
+    return max(paths, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
 
 
 class Compilation(NamedTuple):
@@ -61,39 +61,38 @@ class Compilation(NamedTuple):
     files: list[Path]
 
 
-def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Compile a file, or the text of one, to PTX with source lines; which files were read is known of a file.
 
     ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
-    refuses, writes nothing or takes longer than `time_limit` says, and `NvccNotFoundError`.
+    refuses, writes nothing or takes longer than `find_time_limit` says, and `NvccNotFoundError`.
     """
     _refuse_release()
     # A template's kernels are there once something takes their address.
-    asked = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
+    instantiations = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # no source has such a name there
         if isinstance(source, str):
-            path, shown, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
+            path, shown_name, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
         else:  # nvcc hands the name of what it compiles to a shell, and not the names of what that includes
-            path, shown, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _inclusion(source)
-        path.write_bytes(text + asked.encode())
-        command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
-        done = call([*command, str(path), "-o", str(target), "-MD", "-MF", str(rule)])
-        if done.returncode != 0:
-            said = (done.stdout + done.stderr).decode("utf-8", "replace")
-            for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown)):
-                said = said.replace(name, "" if name.endswith("\n") else shown)
-            advice = advise(said, None if isinstance(source, str) else source)
-            raise CompileError(
-                f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}{f'{chr(10)}{advice}' * bool(advice)}"
-            )
+            path, shown_name, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _make_inclusion(source)
+        path.write_bytes(text + instantiations.encode())
+        command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *split_flags(flags)]
+        process = run_nvcc([*command, str(path), "-o", str(target), "-MD", "-MF", str(rule)])
+        if process.returncode != 0:
+            messages = (process.stdout + process.stderr).decode("utf-8", "replace")
+            for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown_name)):
+                messages = messages.replace(name, "" if name.endswith("\n") else shown_name)
+            advice = advise(messages, None if isinstance(source, str) else source)
+            head = f"nvcc failed: {shlex.join([*command, shown_name])}"
+            raise CompileError("\n".join(filter(None, [head, messages.strip(), advice])))
         if not target.is_file():
-            typed = shlex.join([*command, shown])
-            raise CompileError(f"nvcc wrote no PTX: {typed}; leave out flags that ask for something else")
+            shown_command = shlex.join([*command, shown_name])
+            raise CompileError(f"nvcc wrote no PTX: {shown_command}; leave out flags that ask for something else")
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
-        return Compilation(ptx, [source, *(each for each in _named(rule) if each != path)])
+        return Compilation(ptx, [source, *(file for file in _read_rule(rule) if file != path)])
 
 
 def _refuse_release() -> None:
@@ -105,53 +104,55 @@ def _refuse_release() -> None:
         )
 
 
-def _inclusion(source: Path) -> bytes:
-    """The line that includes a file from anywhere; `CompileError` if C++ cannot write its name."""
+def _make_inclusion(source: Path) -> bytes:
+    """Make the line that includes a file from anywhere; `CompileError` if C++ cannot write its name."""
     path = os.fsencode(Path.cwd() / source)
     if b'"' in path or b"\n" in path:
         raise CompileError(f"{source}: rename it: C++ cannot include a file with a quote or a line break in its path")
     return b'#include "%s"\n' % path
 
 
-def _named(rule: Path) -> list[Path]:
-    """The files that a rule of make names, whatever ``#line`` calls them."""
+def _read_rule(rule: Path) -> list[Path]:
+    """Read the files that a rule of make names, whatever ``#line`` calls them."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
 
 
-def words(flags: str) -> list[str]:
-    """The options in ``flags``, split as a shell does; `CompileError` if a quote has no end."""
+def split_flags(flags: str) -> list[str]:
+    """Split options as a shell does; `CompileError` if a quote has no end."""
     try:
         return shlex.split(flags)
     except ValueError as error:
         raise CompileError(f"flags {flags!r}: {error}") from None
 
 
-def time_limit() -> float:
-    """Seconds that nvcc may take: what the variable NVCC_TIME_LIMIT holds, else `TIME_LIMIT`.
+def find_time_limit() -> float:
+    """Return the seconds that nvcc may take: those of the variable NVCC_TIME_LIMIT, else `TIME_LIMIT`.
 
     Raises `CompileError` if the variable holds no such number.
     """
-    given = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
-    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
-        raise CompileError(f"NVCC_TIME_LIMIT={given[:60]!r} is not a number of seconds, such as 300")
-    return float(given)
+    limit_text = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", limit_text, re.ASCII) or not float(limit_text):
+        raise CompileError(f"NVCC_TIME_LIMIT={limit_text[:60]!r} is not a number of seconds, such as 300")
+    return float(limit_text)
 
 
-def call(command: Sequence[str], folder: str | None = None, *, share: float = 1) -> subprocess.CompletedProcess[bytes]:
+def run_nvcc(
+    command: Sequence[str], folder: str | None = None, *, share: float = 1
+) -> subprocess.CompletedProcess[bytes]:
     """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
 
     It has a share of the time limit. Raises `CompileError` if it does not run, takes longer, or has a word that a shell
     would run.
     """
-    limit = share * time_limit()
+    limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
         raise CompileError(f"{risky!r}: nvcc hands this to a shell, which would run a part of it; rename the folder")
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
-            [*_ending_with_parent(), *command], cwd=folder, stdout=pipe, stderr=pipe, start_new_session=True
+            [*_parent_death_prefix(), *command], cwd=folder, stdout=pipe, stderr=pipe, start_new_session=True
         )
     except (OSError, ValueError) as error:
         raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
@@ -176,10 +177,10 @@ def call(command: Sequence[str], folder: str | None = None, *, share: float = 1)
 _running: set[int] = set()
 
 
-def stop() -> None:
+def stop_all() -> None:
     """End every nvcc that other threads of this process have called."""
-    for each in [*_running]:
-        _kill(each)
+    for group in [*_running]:
+        _kill(group)
 
 
 def _kill(group: int) -> None:
@@ -187,8 +188,8 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _ending_with_parent() -> list[str]:
-    """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
+def _parent_death_prefix() -> list[str]:
+    """Return the prefix that ends a command with the thread that started it; empty where a tool is missing.
 
     The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
     The shell between looks whether the starter was gone before the signal was asked for.

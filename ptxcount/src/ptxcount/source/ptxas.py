@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..util.errors import PtxError
-from .nvcc import call, find_nvcc, words
+from .nvcc import find_nvcc, run_nvcc, split_flags
 
 _ENTRY = "Compiling entry function '"
 _REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
@@ -55,9 +55,9 @@ def assemble(ptx: str, flags: str, arch: str) -> dict[str, Resources]:
         source = Path(folder, "kernel.ptx")
         source.write_text(ptx, encoding="utf-8")
         target = str(source.with_suffix(".cubin"))
-        options = ["-cubin", "-arch", arch, *words(flags), "-Xptxas", "-v", str(source), "-o", target]
+        options = ["-cubin", "-arch", arch, *split_flags(flags), "-Xptxas", "-v", str(source), "-o", target]
         try:
-            done = call([str(find_nvcc()), *options])
+            done = run_nvcc([str(find_nvcc()), *options])
         except PtxError:
             return {}
     return parse_report((done.stdout + done.stderr).decode("utf-8", "replace"))

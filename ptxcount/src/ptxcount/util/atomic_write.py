@@ -7,7 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 
-#: How the names of files end that are still written; .gitignore knows it.
+#: Suffix of files that are still written; .gitignore knows it.
 UNFINISHED = ".unfinished"
 
 

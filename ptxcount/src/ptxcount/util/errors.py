@@ -16,7 +16,7 @@ Index3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Source:
-    """Where an instruction comes from.
+    """Place of an instruction.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a launch did that changes no count and that one should know: said beside the counts, once a source line."""
+"""Findings of a launch that change no count: reported beside the counts, once a source line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: What is done about races: a finding (strict: also of stores that change nothing), an error, or nothing.
+#: Policies for races: a finding (strict: also of stores that change nothing), an error, or nothing.
 RACES = ("report", "strict", "error", "off")
-#: What is done about reads of shared memory that nobody wrote.
+#: Policies for reads of shared memory that nobody wrote.
 UNWRITTEN = ("report", "error", "off")
 
 

@@ -1,10 +1,10 @@
-"""What git is to know of its caller: nothing that names another repository than that of the folder it runs in."""
+"""Environment for git: no variable that names another repository than that of the folder it runs in."""
 
 from __future__ import annotations
 
 import os
 
-#: What git itself sets for hooks, aliases and `rebase --exec`, and whatever else moves a part of a repository.
+#: Variables that git sets for hooks, aliases and `rebase --exec`, or that move a part of a repository.
 #: `git rev-parse --local-env-vars` lists them; those that hold configuration stay.
 _OF_ANOTHER = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_DIR", "GIT_GRAFT_FILE",
@@ -13,11 +13,11 @@ _OF_ANOTHER = (
     "GIT_WORK_TREE",
 )  # fmt: skip
 
-#: Where git itself hands the options of `git -c` on, and that its output is read, not looked at.
+#: Variable with the options of `git -c`, and the option for output that a program reads.
 _OPTIONS, _PLAIN = "GIT_CONFIG_PARAMETERS", "'color.ui=never'"
 
 
-def environment() -> dict[str, str]:
+def make_environment() -> dict[str, str]:
     """Return this process's environment, in which git asks the repository of its folder and prints no colours."""
     kept = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER}
     options = kept.get(_OPTIONS, "").removesuffix(_PLAIN).strip()
@@ -26,7 +26,7 @@ def environment() -> dict[str, str]:
 
 def set_environment() -> None:
     """Give this process that environment, for programs that call git by themselves."""
-    wanted = environment()
+    wanted = make_environment()
     for name in os.environ.keys() - wanted.keys():
         del os.environ[name]
     os.environ.update(wanted)

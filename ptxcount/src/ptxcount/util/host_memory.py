@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
 
-#: Where a container's limit stands, in bytes or as "max" (cgroup v2); missing outside of one.
+#: File with a container's limit, in bytes or as "max" (cgroup v2); missing outside of one.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 #: Elements that `counting` makes at a time.
@@ -23,11 +23,11 @@ BLOCK = 1 << 20
 
 def physical() -> int:
     """Memory of this machine or container in bytes, used or not."""
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
-        return min(there, int(LIMIT.read_text(encoding="ascii")))
+        return min(total, int(LIMIT.read_text(encoding="ascii")))
     except (OSError, ValueError):
-        return there
+        return total
 
 
 def require(nbytes: int) -> None:
@@ -35,15 +35,15 @@ def require(nbytes: int) -> None:
 
     Memory that is in use is not considered, so arrays that pass may still be too large.
     """
-    there = physical()
-    if nbytes > there:
-        raise MemoryError(f"they take {nbytes} bytes, it has {there}")
+    total = physical()
+    if nbytes > total:
+        raise MemoryError(f"they take {nbytes} bytes, it has {total}")
 
 
 def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
     """Count 0, step, 2 step, ..., cut to a dtype, without ever taking more memory than the result's."""
-    made = np.empty(count, dtype)
+    array = np.empty(count, dtype)
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
-        made[start:stop] = np.arange(start, stop) * np.int64(step)
-    return made
+        array[start:stop] = np.arange(start, stop) * np.int64(step)
+    return array

@@ -32,7 +32,10 @@ COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "note
 _ROWS, _LARGEST = 12, math.log(10)
 
 #: What a group says of times, where it has none.
-_UNTIMED = {"flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": ""}
+_UNTIMED = {
+    "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "at": "",
+    "ratio": None, "kernel_times": 0,
+}  # fmt: skip
 
 
 def changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
@@ -100,7 +103,9 @@ def _groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
     failing = [_failing(each, one.base.commit) for one in reviews for each in one.failures]
     rows = sorted((row for review in reviews for row in review.rows), key=Row.badness)
-    return [*failing, *(_group(group, bases) for group in group_rows(rows, reviews[0].arch, AT_LEAST))]
+    times = Counter(row.kernel for row in rows if row.kind == TIMED)
+    groups = group_rows(rows, reviews[0].arch, AT_LEAST)
+    return [*failing, *({**_group(group, bases), "kernel_times": times[group.kernel]} for group in groups)]
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
@@ -129,16 +134,16 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "evidence": evidence,
         "base": bases[largest.name],
         "largest": f"{largest.place}: {before} → {after}",
+        "at": " ".join(filter(None, [largest.place, text.short_flags(largest.flags)])),
+        "ratio": largest.judgement.ratio if timed else None,
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
-        "picture": _picture(changed, group.times if timed else group.numbers),
+        "picture": _picture(largest, group.times if timed else group.numbers),
     }
 
 
-def _picture(changed: Sequence[Row], rows: Iterable[Row]) -> dict[str, Any]:
-    """Before and after along the axis with most values, of the configurations that differ from one there alone."""
-    benchmark = Counter(row.benchmark for row in changed).most_common(1)[0][0]
-    largest = max((row for row in changed if row.benchmark == benchmark), key=lambda row: row.size)
-    alike = [row for row in rows if row.benchmark == benchmark and row.flags == largest.flags]
+def _picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
+    """Return before and after of the worst configuration and of those that differ from it along one axis alone."""
+    alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
     axis = max(values, key=lambda each: len(values[each]), default="")
     shown = [row for row in alike if all(row.params[each] == largest.params[each] for each in values if each != axis)]
@@ -146,8 +151,8 @@ def _picture(changed: Sequence[Row], rows: Iterable[Row]) -> dict[str, Any]:
     found = []
     for row in sorted(shown, key=lambda row: (_elements(row.params.get(axis, "")), row.name)):
         before, after = (each / 1e9 for each in row.rates) if rates and row.rates else (row.base, row.head)
-        word = counted({row.judgement.verdict.value.lower(): 1})["verdict"]
-        found.append({"place": row.params.get(axis, ""), "before": before, "after": after, "verdict": word})
+        verdict = text.word(row.judgement.verdict, row.kind).lower()
+        found.append({"place": row.params.get(axis, ""), "before": before, "after": after, "verdict": verdict})
     fixed = ", ".join(value for each, value in largest.params.items() if each not in (axis, "kernel") and value)
     unit = "GB/s" if rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
     return {"axis": axis, "fixed": fixed, "unit": unit, "rows": found[-_ROWS:]}
@@ -168,7 +173,7 @@ def _failing(failure: Failure, base: str) -> dict[str, Any]:
         "kernel": failure.kernel,
         "configurations": f"{len(failure.lones)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _LARGEST,
-        "verified": registry.verified(first.benchmark, first.params),
+        "verified": registry.is_verified(first.benchmark, first.params),
         "evidence": [failure.reason],
         "base": base,
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},

@@ -19,9 +19,9 @@ _LISTED = 50
 @cache
 def measured() -> tuple[str, ...]:
     """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
-    if settings.package():
-        return (settings.package(),)
-    origins = [each.origin for each in registry.current().kernels().values()]
+    if settings.package_name():
+        return (settings.package_name(),)
+    origins = [each.origin for each in registry.current_suite().kernels().values()]
     found = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
     return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
 
@@ -47,6 +47,12 @@ def between(repo: Any, base: str, head: str) -> dict[str, Any]:
         "count": int(_git(repo, "rev-list", "--count", reach) or 0),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
     }
+
+
+def measure_distance(repo: Any, commit: str) -> dict[str, int] | None:
+    """Count the commits from one to HEAD, and those of them that touch what is measured; None if git cannot tell."""
+    counts = [_git(repo, "rev-list", "--count", f"{commit}..HEAD", *paths) for paths in ([], ["--", *measured()])]
+    return {"commits": int(counts[0]), "touching": int(counts[1])} if all(counts) else None
 
 
 def changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
@@ -82,7 +88,7 @@ def _definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> l
 
 def _entry(kernel: str) -> str:
     """What the source calls a kernel: "brighten" of `imaging::brighten<{T}, 4>`."""
-    known = registry.current().kernels().get(kernel)
+    known = registry.current_suite().kernels().get(kernel)
     words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if known else []
     return words[-1] if words else kernel
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.kernel.launch import read
+from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Kind
@@ -26,7 +26,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     null where GB/s would mean nothing, `flops` where GFLOP/s would.
     """
     axes = history.axes(benchmark)
-    kind, sweep = registry.current().benchmarks.get(benchmark, (None, None))
+    kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
     own = [axis for axis in axes if axis not in (*COMMON, lines)]
     title = history.title(benchmark)
@@ -38,21 +38,21 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         "type": history.type(benchmark),
         "kind": kind and kind.value,
         "axes": axes,
-        "chosen": {axis: str(value) for axis, value in sweep.chosen().items()} if sweep else {},
+        "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},
         "note": sweep.note if sweep else "",
         "lines": lines,
         "own": own,
         "along": max(own, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
-        "control": registry.control(benchmark) if kind is Kind.TIMED else None,
-        "plain_copy": bool(sweep and sweep is registry.current().copy),
+        "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
+        "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }
     if shown["type"] == "time":
         every = combinations(axes)
-        shown["useful_bytes"] = [registry.useful_bytes(benchmark, params) for params in every]
-        shown["flops"] = [registry.flops(benchmark, params) for params in every]
+        shown["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in every]
+        shown["flops"] = [registry.find_flops(benchmark, params) for params in every]
         pairs = zip(shown["flops"], shown["useful_bytes"], strict=True)
         shown["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
     return shown
@@ -61,14 +61,14 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
 def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
     """Return whether the values of an axis say which kernel is launched."""
     try:
-        return any("kernel" in read({axis: value}) for value in axes[axis])
+        return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite
         return False
 
 
 def unverified() -> list[str]:
     """Return the kernels of the suite whose outputs nothing is compared with."""
-    return [name for name, kernel in registry.current().kernels().items() if kernel.reference is None]
+    return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
 
 
 def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:

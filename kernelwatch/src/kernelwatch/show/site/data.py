@@ -76,7 +76,7 @@ def script(data: Any) -> str:
 
 def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
     """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
-    known = {name: place for place, name in enumerate(registry.current().benchmarks)}
+    known = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
     every = sorted(benchmarks, key=lambda name: (known.get(name, len(known)), name))
     return {name: number for number, name in enumerate(every)}
 
@@ -109,7 +109,7 @@ def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
     told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.commits()]
     return {
         "values": [shown.values[commit].get(benchmark) for commit in shown.history.commits()],
-        "machine_code": [registry.code_name(benchmark, params) for params in every],
+        "machine_code": [registry.find_code_name(benchmark, params) for params in every],
         **{what: [each.get(what, {}) for each in told] for what in sorted({what for each in told for what in each})},
     }
 

@@ -25,7 +25,7 @@ _OLD = 30 * 86_400
 
 def reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
     """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
-    path = cache_dir.cache("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
+    path = cache_dir.cache_folder("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = dict(orjson.loads(path.read_bytes()))

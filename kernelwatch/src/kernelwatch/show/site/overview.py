@@ -6,16 +6,20 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from kernelwatch.show.site import configurations
 from kernelwatch.show.site.changes import COUNTS, counted
 from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import TOTALS
 from kernelwatch.suite.registry import Kind
 from kernelwatch.suite.sweep import Sweep
+from kernelwatch.workflow.load_review import describe
+from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
 #: By commit and benchmark, the configurations' values in the order of the axes.
@@ -37,6 +41,20 @@ class Shown:
     def cubins(self) -> Cubins:
         """The hashes of its machine code."""
         return Cubins(self.history.folder, self.history.compiler)
+
+    @cached_property
+    def compared(self) -> frozenset[str]:
+        """The kernels of which the newest published commit and an ancestor measured a configuration."""
+        newest = self.history.graph.line[-1:]
+        step = find_step(self.history, newest[0], partial(list_measured, self.history)) if newest else None
+        names = set[str]().union(*step.shared.values()) if step else set[str]()
+        by_benchmark = {name.partition("(")[0] for name in names}
+        return frozenset(
+            describe(benchmark, params).kernel
+            for benchmark in by_benchmark
+            for params in configurations.combinations(self.history.axes(benchmark))
+            if Point(params, None).name(benchmark) in names
+        )
 
     @cached_property
     def times(self) -> int:
@@ -69,12 +87,14 @@ class _Configuration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
-        return registry.useful_bytes(self.benchmark, self.params)
+        return registry.find_useful_bytes(self.benchmark, self.params)
 
     @property
     def totals(self) -> list[str]:
         """The benchmarks that together are all sectors of global memory that its launches move."""
-        known = [each for each in registry.metrics(self.sweep) if each in TOTALS and TOTALS[each].unit == "sectors"]
+        known = [
+            each for each in registry.metric_names(self.sweep) if each in TOTALS and TOTALS[each].unit == "sectors"
+        ]
         return [f"track_counted.{self.sweep.name}.track_{each}" for each in known if "local" not in each]
 
 
@@ -88,25 +108,25 @@ def rows(machines: Mapping[str, Shown]) -> Iterator[dict[str, Any]]:
         for name, shown in machines.items():
             cell = _timed(shown, timed.get(kernel)) or _counted(sectors[name], counts.get(kernel))
             if cell:
-                last = next((moved[commit] for commit, _ in reversed(cell["series"]) if commit in moved), None)
+                last = moved.get(cell["series"][-1][0])  # an earlier commit's would stand beside a newer time
                 needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_state(shown, kernel, cell, moved), "moved": ratio}
         if cells:
-            known = registry.current().kernels().get(kernel)
+            known = registry.current_suite().kernels().get(kernel)
             yield {"kernel": kernel, "verified": known is None or known.reference is not None, "cells": cells}
 
 
 def _configurations(wanted: Kind) -> dict[str, _Configuration]:
     """Of each kernel that of the first benchmark that tells of it."""
     found: dict[str, _Configuration] = {}
-    for benchmark, (kind, sweep) in registry.current().benchmarks.items():
-        if kind is not wanted or sweep.isolated or sweep is registry.current().copy:
+    for benchmark, (kind, sweep) in registry.current_suite().benchmarks.items():
+        if kind is not wanted or sweep.isolated or sweep is registry.current_suite().copy:
             continue
         for kernel in filter(
             None, map(str, sweep.axes.get("kernel", [sweep.kernel]))
         ):  # the library's own copy is none
-            params = {axis: str(value) for axis, value in sweep.chosen().items()}
+            params = {axis: str(value) for axis, value in sweep.summary_point().items()}
             params |= {"kernel": kernel} if "kernel" in params else {}
             found.setdefault(kernel, _Configuration(benchmark, sweep, params))
     return found
@@ -116,12 +136,12 @@ def _timed(shown: Shown, of: _Configuration | None) -> dict[str, Any] | None:
     """Its times in copies of the same bytes; where no copy was timed, its times."""
     if of is None:
         return None
-    control = registry.control(of.benchmark)
+    control = registry.control_benchmark(of.benchmark)
     copies = shown.series(of.params, control)
     series = copies or shown.series(of.params, of.benchmark)
     if not series:
         return None
-    useful, flops = of.useful_bytes, registry.flops(of.benchmark, of.params)
+    useful, flops = of.useful_bytes, registry.find_flops(of.benchmark, of.params)
     # What computes more than it moves is not limited by memory, as a copy is.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     linked = {"benchmark": control if copies else of.benchmark, "params": of.params}
@@ -148,7 +168,7 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
     change = next((each for each in reversed(shown.changes) if each["head"] == newest), None)
     own = [each for each in change["groups"] if each["kernel"] == kernel and not each["elsewhere"]] if change else []
     tally = Counter({name: sum(group[name] for group in own) for name in COUNTS})
-    is_judged = change is not None and change["base"] is not None and commits[-1] == newest
+    is_judged = commits[-1] == newest and kernel in shown.compared
     marks: dict[str, list[str]] = defaultdict(list)
     sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
     for what, known in (("sectors", sectors), ("machine code", _machine_code(shown, cell["of"], commits))):
@@ -159,7 +179,7 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
 
 def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, object]]:
     """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
-    name, newest = registry.code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
+    name, newest = registry.find_code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
     arch = (shown.history.timed_run_of(newest).get("arch") if newest else None) or next(iter(shown.cubins.archs), "")
     found = ((commit, shown.cubins.sha256(commit, arch, name or "")) for commit in commits)
     return [(commit, hashed) for commit, hashed in found if hashed]

@@ -60,8 +60,9 @@ PAGES = (
 
 
 def write(
-    html: Path, machines: Mapping[str, Shown], known: Mapping[str, Any], sources: Sequence[Any], **facts: Any
-) -> None:
+    html: Path, machines: Mapping[str, Shown], known: Mapping[str, Any], sources: Sequence[Any],
+    columns: Mapping[str, Any], **facts: Any,
+) -> None:  # fmt: skip
     """Write all pages into a folder.
 
     Parameters
@@ -74,6 +75,8 @@ def write(
         The measured commits that git knows, as `commits.described` has them.
     sources : sequence
         The kernels' source with what each line costs, of `transactions.sources`.
+    columns : mapping
+        The heads of Overview's columns by machine, as `publisher.describe_column` returns them.
     **facts
         What else templates take: `project`, `commit_url`, `has_asvs`.
     """
@@ -93,7 +96,7 @@ def write(
         facts, pages=PAGES, policy=POLICY, commits=every, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
         documented=(html / "docs").is_dir(), machines=words.short_names(machines), sources=sources,
         rows=list(overview.rows(machines)), lately=published[:TOLD], root="",
-        newest={name: each.history.graph.line[-1:] for name, each in machines.items()},
+        newest={name: each.history.graph.line[-1:] for name, each in machines.items()}, columns=columns,
     )  # fmt: skip
     (html / "commit").mkdir(exist_ok=True)
     for page in PAGES:

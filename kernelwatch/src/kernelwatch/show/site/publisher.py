@@ -68,11 +68,27 @@ def write(conf: Any, repo: Any) -> Path:
         shown,
         commits.described(repo, sorted({commit for history in histories for commit in history.commits()})),
         transactions.sources(results),
+        {name: describe_column(each.history, repo) for name, each in shown.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
     )
     return folder
+
+
+def describe_column(history: History, repo: Any) -> dict[str, Any]:
+    """Return the day and the GPU of a machine's newest published measurement, and its distance from HEAD."""
+    newest = history.graph.line[-1:]
+    results = history.commit(newest[0]) if newest else None
+    if results is None:
+        return {"day": "", "gpu": "", "distance": None}
+    run = history.timed_run_of(results)
+    uuid = (run.get("before") or {}).get("uuid") or ""
+    return {
+        "day": (run.get("started") or "")[:10],
+        "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
+        "distance": commits.measure_distance(repo, newest[0]),
+    }
 
 
 def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:

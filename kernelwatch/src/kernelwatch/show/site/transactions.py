@@ -20,12 +20,12 @@ _SIDE = 6
 
 def sources(results: Path) -> list[dict[str, Any]]:
     """Return of each kernel of the catalog its launch, its annotated lines, or why there are none."""
-    stored = source_lines.read(results)
+    stored = source_lines.read_lines(results)
     shown = []
-    for launch in source_lines.launches():
+    for launch in source_lines.select_launches():
         found, file, problem = None, "", NOT_COUNTED
         try:
-            found, file = stored.get(source_lines.key(launch)), registry.kernel(launch.kernel).source.name
+            found, file = stored.get(source_lines.launch_key(launch)), registry.find_kernel(launch.kernel).source.name
         except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
             problem = str(error)
         told = {"lines": lines(found), "problem": None} if found else {"lines": [], "problem": problem}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +13,10 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from kernelwatch.review.groups import ANY_FLAGS
 from kernelwatch.review.verdict import percent
-from kernelwatch.show.text import quantity
+from kernelwatch.show.text import quantity, short_flags
+from kernelwatch.store.graph import MERGED, UNKNOWN
 from kernelwatch.store.points import EXACT, kind
 
 #: A verdict's sign beside its word: colour is never alone.
@@ -33,6 +36,25 @@ def short(commit: str) -> str:
 def day(milliseconds: float) -> str:
     """The day of a time in milliseconds since 1970."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).date().isoformat()
+
+
+def tell_age(column: Mapping[str, Any]) -> str:
+    """Say when a column was measured: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
+    distance = column["distance"]
+    parts = [f"measured on {column['day']}" if column["day"] else "measured"]
+    if distance is None:
+        parts.append("not an ancestor that git knows")
+    elif not distance["commits"]:
+        parts.append("at HEAD")
+    else:
+        touching = f"{distance['touching'] or 'none'} of which touch{'es' * (distance['touching'] == 1)} kernels"
+        parts += [f"{plural(distance['commits'], 'commit')} ago", touching]
+    return ", ".join(parts)
+
+
+def place_commit(branch: str) -> str:
+    """Say where a commit is that the published line lacks: "on side", "merged", "on no branch", "unknown to git"."""
+    return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 
 def breakable(text: str) -> Markup:
@@ -107,23 +129,37 @@ def sentence(changes: Sequence[Mapping[str, Any]]) -> str:
     found = changed(changes)
     if not found:
         return "Nothing changed."
-    said = [_said(group) for group in found[:2]]
+    groups = [group for change in changes for group in own(change)]
+    said = [_said(group, [each for each in groups if _share_kernel(each, group)]) for group in found[:2]]
     rest = len(found) - len(said)
     return "; ".join([*said, f"{plural(rest, 'more kernel')} changed" if rest else "no other kernel changed"]) + "."
 
 
-def _said(group: _Group) -> str:
+def _share_kernel(group: _Group, other: _Group) -> bool:
+    return (group["machine"], group["kernel"], group["timed"]) == (other["machine"], other["kernel"], other["timed"])
+
+
+def _said(group: _Group, alike: Sequence[_Group]) -> str:
+    """Say what changed of a kernel, of whose groups this is the worst; `alike` are all sets of flags on its machine."""
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
-    counts = {each: group[each] for each in ("slower", "faster") if group[each]}
-    if group["timed"] and sum(counts.values()) == group["times"] and word in counts:
-        return f"{kernel} is {group['mean'].lstrip('+-')} {word}"
+    sums = {verdict: sum(each[verdict] for each in alike) for verdict in ("slower", "faster")}
+    counts = {verdict: count for verdict, count in sums.items() if count}
+    if group["timed"] and group["times"] == group["kernel_times"] == sum(counts.values()) and word in counts:
+        return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {plural(group['times'], 'time')}"
     if group["timed"] and counts:
-        parts = ", ".join(f"{each} in {count}" for each, count in counts.items())
-        return f"{kernel} is {parts} of {plural(group['times'], 'time')}, {group['mean']} in the mean"
+        parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
+        return f"{kernel} is {parts} of {plural(group['kernel_times'], 'time')}, {_most(alike)}"
     told = [each for each in group["evidence"] if not each.startswith("machine code")][: 2 if word == "mixed" else 1]
-    return f"{kernel}: {', '.join(told) or group['configurations']}"
+    flags = f" with {short_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
+    return f"{kernel}: {', '.join(told) or group['configurations']}{flags}"
+
+
+def _most(groups: Sequence[_Group]) -> str:
+    """Return the largest change to the worse, or else to the better, with its configuration."""
+    largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
+    return f"at most {percent(largest['ratio'])} at {largest['at']}"
 
 
 def difference(row: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ class Configuration:
     @property
     def launch(self) -> Launch:
         """What it launches."""
-        found = registry.launch(self.benchmark, self.params)
+        found = registry.find_launch(self.benchmark, self.params)
         assert found is not None, "it is one of the suite's"
         return found
 
@@ -51,7 +51,7 @@ def configurations() -> tuple[Configuration, ...]:
     """Return every number that the suite measures, without the copies beside times."""
     return tuple(
         Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
-        for benchmark, (kind, sweep) in registry.current().benchmarks.items()
+        for benchmark, (kind, sweep) in registry.current_suite().benchmarks.items()
         if kind is not Kind.CONTROL
         for point in sweep.points()
     )

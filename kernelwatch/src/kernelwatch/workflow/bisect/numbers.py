@@ -79,7 +79,10 @@ def patterns(wanted: Sequence[Configuration]) -> list[str]:
     """Return what asv matches configurations by, and the copies that are timed beside them."""
     params = defaultdict(list)
     for each in wanted:
-        for benchmark in (each.benchmark, *([registry.control(each.benchmark)] if each.kind is Kind.TIMED else ())):
+        for benchmark in (
+            each.benchmark,
+            *([registry.control_benchmark(each.benchmark)] if each.kind is Kind.TIMED else ()),
+        ):
             params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
     return [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
 
@@ -93,7 +96,7 @@ def numbers(wanted: Sequence[Configuration], name: str | None, root: Path) -> It
     timed = {each.kind is Kind.TIMED for each in wanted}
     if len(timed) > 1:
         raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
-    device = machine.gpu()
+    device = machine.find_gpu()
     is_stored = timed == {True} and (device is None or name not in (None, machine.default_name(device)))
     with ExitStack() as closing:
         if not is_stored and RESULTS not in os.environ:

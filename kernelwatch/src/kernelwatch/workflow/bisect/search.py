@@ -68,7 +68,7 @@ def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, nu
 
     Raises CannotCompareError where good is no ancestor of bad, one has no number, or git's search stopped.
     """
-    root, package = numbers.root, settings.package() or "."
+    root, package = numbers.root, settings.package_name() or "."
     if git.asked(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
@@ -83,7 +83,7 @@ def search(metric: str, wanted: Sequence[Configuration], good: str, bad: str, nu
         told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
         found.reason = told or f"the same by the review's verdict (numbers compared: {len(rows)})"
     elif not found.commits:
-        found.reason = f"no commit between them touches {settings.package() or 'the project'}"
+        found.reason = f"no commit between them touches {settings.package_name() or 'the project'}"
     else:
         _bisect(found, found.change, numbers, package)
         if len(found.suspects) == 1:
@@ -96,7 +96,7 @@ def _bisect(found: Search, change: Row, numbers: Numbers, package: str) -> None:
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     told = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
-    told["PYTHONPATH"] = os.pathsep.join([*project_root.libraries(), os.environ.get("PYTHONPATH", "")])
+    told["PYTHONPATH"] = os.pathsep.join([*project_root.list_libraries(), os.environ.get("PYTHONPATH", "")])
     with _worktree(found.bad, numbers.root) as tree, mock.patch.dict(os.environ, told):
         start = ("start", "--no-checkout", "--first-parent", found.bad, found.good, "--", package)
         git.text(tree, "bisect", *start)

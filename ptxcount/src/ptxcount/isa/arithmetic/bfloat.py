@@ -9,19 +9,19 @@ import numpy as np
 
 from ...lanes.warps import Array
 from .directed import toward
-from .floating import in_pairs
+from .floating import wrap_for_pairs
 
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
 NAN = 0x7FFF
 
 
-def to_float(bits: Array) -> Array:
-    """The float32 of the bits of bfloat16."""
+def decode_bits(bits: Array) -> Array:
+    """Decode the bits of bfloat16 to float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def to_bits(exact: Array, rounding: str = "rn") -> Array:
-    """The bits of bfloat16 nearest to floats (``rn``, ties to even), or next towards zero (``rz``); one NaN for all.
+def encode_bits(exact: Array, rounding: str = "rn") -> Array:
+    """Encode floats as bfloat16, to nearest even (``rn``) or towards zero (``rz``), with one NaN for all.
 
     The floats are exact, or rounded to odd.
     """
@@ -34,11 +34,11 @@ def to_bits(exact: Array, rounding: str = "rn") -> Array:
     return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
 
 
-def on_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of float64 as one of the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
+def wrap_for_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a function of float64 for the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
 
     def halves(*bits: Array) -> Array:
-        return to_bits(np.asarray(compute(*(to_float(each).astype(np.float64) for each in bits))))
+        return encode_bits(np.asarray(compute(*(decode_bits(operand).astype(np.float64) for operand in bits))))
 
-    pairs = in_pairs(halves)
+    pairs = wrap_for_pairs(halves)
     return lambda *words: (halves if words[0].dtype.itemsize == 2 else pairs)(*words)

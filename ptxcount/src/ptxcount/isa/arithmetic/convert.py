@@ -12,7 +12,7 @@ from . import bfloat
 from .directed import MODES, toward
 from .floating import clamp01, flush, positive
 
-#: How floats become whole numbers.
+#: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 #: The one NaN that a float16 is made of.
 _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
@@ -20,20 +20,20 @@ ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Rounded, then clamped to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
-    whole = TO_INTEGER[rounding](a.astype(np.float64))
+    """Round, then clamp to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
+    rounded = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
-    inside = (whole >= float(limits.min)) & (whole < float(limits.max))
-    converted = np.where(inside, whole, 0).astype(target.dtype)
+    inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))
+    converted = np.where(inside, rounded, 0).astype(target.dtype)
     least, most = (target.dtype.type(limit) for limit in (limits.min, limits.max))
-    clamped = np.where(whole < 0, least, most)
+    clamped = np.where(rounded < 0, least, most)
     wide = source.size == 8 or target.size == 8
     unknown = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
     return np.where(np.isnan(a), unknown, np.where(inside, converted, clamped)).astype(target.dtype)
 
 
 def _difference(exact: Array, rounded: Array) -> Array:
-    """A number with the sign of ``exact - rounded``."""
+    """Return a number with the sign of ``exact - rounded``."""
     wide = rounded.astype(np.float64)
     if exact.dtype.kind == "f":
         return exact.astype(np.float64) - wide
@@ -51,7 +51,7 @@ def convert(
     ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity.
     """
     if source.kind == "e":
-        a, source = bfloat.to_float(a), TYPES["f32"]
+        a, source = bfloat.decode_bits(a), TYPES["f32"]
     if ftz:
         a = flush(a)
     if relu:
@@ -59,13 +59,13 @@ def convert(
     if target.kind == "e" and rounding in TO_INTEGER:
         a, rounding = TO_INTEGER[rounding](a), "rn"
     if target.kind == "e":
-        return bfloat.to_bits(a, rounding)
+        return bfloat.encode_bits(a, rounding)
     if target.kind != "f":
         if source.kind == "f":
             return _float_to_integer(a, source, target, rounding)
         if saturate:
-            limits, own = np.iinfo(target.dtype), np.iinfo(a.dtype)
-            a = np.clip(a, max(limits.min, own.min), min(limits.max, own.max))
+            limits, source_limits = np.iinfo(target.dtype), np.iinfo(a.dtype)
+            a = np.clip(a, max(limits.min, source_limits.min), min(limits.max, source_limits.max))
         return a.astype(target.dtype)
     if rounding in TO_INTEGER:
         result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)

@@ -70,7 +70,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sqrt": Operation(1, np.sqrt, _odd_root, lambda a, r: a - r * r),
 }
-#: Whether a sum of exactly zero has a negative operand, or -0: then it is -0 where it is rounded to minus infinity.
+#: Test for a negative operand, or -0, of a sum of exactly zero: it is -0 where it is rounded to minus infinity.
 _NEGATIVE: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: np.signbit(a) | np.signbit(b),
     "sub": lambda a, b: np.signbit(a) | ~np.signbit(b),
@@ -78,8 +78,8 @@ _NEGATIVE: dict[str, Callable[..., Array]] = {
 }
 
 
-def directed(name: str, mode: str) -> Callable[..., Array]:
-    """An operation, a key of `OPERATIONS`, with a directed rounding: of arrays of float32 or float64."""
+def make_directed(name: str, mode: str) -> Callable[..., Array]:
+    """Make an operation, a key of `OPERATIONS`, with a directed rounding, for arrays of float32 or float64."""
     operation = OPERATIONS[name]
 
     def compute(*operands: Array) -> Array:
@@ -104,7 +104,7 @@ def directed(name: str, mode: str) -> Callable[..., Array]:
 def _exact_difference(
     above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
-    """The sign of exact minus nearest: by fractions; of what overflowed the opposite of its own, of the rest zero."""
+    """Return the sign of exact minus nearest, by fractions; for overflow the opposite of its own, for the rest zero."""
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)
     for index in zip(*np.nonzero(finite & np.isfinite(nearest)), strict=True):

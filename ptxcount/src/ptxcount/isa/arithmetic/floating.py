@@ -15,14 +15,14 @@ from ...lanes.warps import Array
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum and its error (Knuth)."""
+    """Return the rounded sum and its error (Knuth)."""
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
 
 
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded product and its error (Veltkamp, Dekker)."""
+    """Return the rounded product and its error (Veltkamp, Dekker)."""
     product = a * b
     split = 134217729.0
     (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
@@ -30,7 +30,7 @@ def two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def round_to_odd(total: Array, error: Array) -> Array:
-    """The sum rounded to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
+    """Round a sum to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
     bits = total.view(np.int64)
     step = np.where((error > 0) == (total > 0), 1, -1)
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
@@ -48,14 +48,14 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    """Compute a * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
     if a.dtype == np.float32:
         total = np.multiply(a, b, dtype=np.float64) + c
         rounded = total.astype(np.float32)
         again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
         again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
         if again.any():
-            x, y, z = (each[again].astype(np.float64) for each in np.broadcast_arrays(a, b, c))
+            x, y, z = (operand[again].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
             rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
         return rounded
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
@@ -64,8 +64,8 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     a, b, c = np.broadcast_arrays(a, b, c)
     high, low = two_product(a, b)
     upper, lower = two_sum(c, low)
-    top, rest = two_sum(high, upper)
-    result = np.array(top + round_to_odd(rest + lower, two_sum(rest, lower)[1]))
+    top, remainder = two_sum(high, upper)
+    result = np.array(top + round_to_odd(remainder + lower, two_sum(remainder, lower)[1]))
     exponents = [np.frexp(x)[1] for x in (a, b, c)]
     tame = (high != 0) & (top != 0)
     for exponent in exponents:
@@ -101,14 +101,14 @@ def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
     """``.xorsign.abs``: of two magnitudes, with the signs' product."""
 
     def signed(a: Array, b: Array) -> Array:
-        found = np.abs(compute(np.abs(a), np.abs(b)))
-        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -found, found))
+        magnitude = np.abs(compute(np.abs(a), np.abs(b)))
+        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -magnitude, magnitude))
 
     return signed
 
 
 def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
-    """A function evaluated in float64 and rounded to the type of its argument."""
+    """Evaluate a function in float64, and round to the type of its argument."""
 
     def evaluate(*arguments: Array) -> Array:
         result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))
@@ -117,8 +117,8 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return evaluate
 
 
-def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of the bits of halves applied to both halves of 32-bit words."""
+def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """Wrap a function of the bits of halves for both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
         low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
@@ -128,9 +128,9 @@ def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-def on_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
-    """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
-    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(dtype) for each in bits))).view(np.uint16))
+def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
+    """Wrap a function of float16 for 32-bit words that hold two (``f16x2``), or for 16 bits."""
+    return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:

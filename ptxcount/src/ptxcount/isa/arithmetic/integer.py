@@ -18,12 +18,12 @@ def _wide(a: Array) -> Array:
 
 
 def multiply_wide(a: Array, b: Array) -> Array:
-    """The product at twice the width."""
+    """Multiply at twice the width."""
     return _wide(a) * _wide(b)
 
 
 def multiply_high(a: Array, b: Array) -> Array:
-    """The upper half of the product."""
+    """Return the upper half of the product."""
     if a.dtype.itemsize < 8:
         return (multiply_wide(a, b) >> _bits(a)).astype(a.dtype)
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -39,23 +39,23 @@ def multiply_high(a: Array, b: Array) -> Array:
 
 def multiply24(shift: int, a: Array, b: Array) -> Array:
     """32 bits, from one on, of the product of the lowest 24 bits of two words."""
-    x, y = ((each << 8 >> 8).astype(np.int64) for each in (a, b))
+    x, y = ((factor << 8 >> 8).astype(np.int64) for factor in (a, b))
     return np.asarray((x * y >> shift).astype(a.dtype))
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
     """``fns``: the place of the n-th one bit from a place on, upwards or downwards; all ones if there is none."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
-    found = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
-    left, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
+    positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+    remaining, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
     for _ in range(32):
-        there = (place >= 0) & (place < 32)
-        one = there & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
-        one &= (offset != 0) | (place == base)
-        left = left - one
-        found = np.where(one & (left == 0), place, found).astype(np.uint32)
+        in_word = (place >= 0) & (place < 32)
+        is_set = in_word & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
+        is_set &= (offset != 0) | (place == base)
+        remaining = remaining - is_set
+        positions = np.where(is_set & (remaining == 0), place, positions).astype(np.uint32)
         place = place + np.where(offset < 0, -1, 1)
-    return found
+    return positions
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
@@ -66,7 +66,7 @@ def extend(limit: int, a: Array, bits: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """The quotient towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
+    """Divide towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
     if a.dtype.kind == "u":
         return np.where(b == 0, ~np.zeros_like(a), a // np.where(b == 0, 1, b).astype(b.dtype))
     if a.dtype.itemsize == 8:
@@ -78,7 +78,7 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """The remainder with the sign of the dividend; the dividend for a zero divisor."""
+    """Return the remainder with the sign of the dividend; the dividend for a zero divisor."""
     return np.where(b == 0, a, a - divide(a, b) * b).astype(a.dtype)
 
 
@@ -116,7 +116,7 @@ def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
 
 
 def population_count(a: Array) -> Array:
-    """The number of one bits, as u32."""
+    """Count the one bits, as u32."""
     x = a.astype(np.uint64)
     m1, m2, m4 = (np.uint64(m) for m in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F))
     x = x - ((x >> np.uint64(1)) & m1)
@@ -133,7 +133,7 @@ def _fill_below(a: Array) -> Array:
 
 
 def leading_zeros(a: Array) -> Array:
-    """The number of zero bits above the highest one, as u32."""
+    """Count the zero bits above the highest one, as u32."""
     return (_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
 
 
@@ -157,7 +157,7 @@ def mask_clamped(start: Array, length: Array) -> Array:
 
 
 def reverse_bits(a: Array) -> Array:
-    """The bits from last to first."""
+    """Reverse the order of the bits."""
     result = np.zeros_like(a)
     for place in range(_bits(a)):
         result |= ((a >> a.dtype.type(place)) & a.dtype.type(1)) << a.dtype.type(_bits(a) - 1 - place)
@@ -224,11 +224,11 @@ def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
     return result
 
 
-def saturated(total: Array) -> Array:
-    """A wide sum clamped to 32 bits."""
+def saturate_total(total: Array) -> Array:
+    """Clamp a wide sum to 32 bits."""
     return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 
 
 def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
     """``.sat``: the upper part of a product and a third number."""
-    return saturated(high(a, b).astype(np.int64) + c)
+    return saturate_total(high(a, b).astype(np.int64) + c)

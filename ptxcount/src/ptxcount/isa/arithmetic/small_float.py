@@ -10,19 +10,19 @@ from ...lanes.warps import Array
 PAIRS = {"e4m3x2": 4, "e5m2x2": 5}
 
 
-def decoded(exponent: int, bits: Array) -> Array:
-    """The values of ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
+def decode_small(exponent: int, bits: Array) -> Array:
+    """Decode ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
     mantissa, bias = 7 - exponent, 2 ** (exponent - 1) - 1
-    field, rest = (bits >> mantissa).astype(np.int64) & (2**exponent - 1), bits & (2**mantissa - 1)
-    value = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
+    field, fraction = (bits >> mantissa).astype(np.int64) & (2**exponent - 1), bits & (2**mantissa - 1)
+    value = np.ldexp(fraction + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
     top = field == 2**exponent - 1
-    special = np.where(rest == 0, np.inf, np.nan) if exponent == 5 else np.where(rest == 7, np.nan, value)
+    special = np.where(fraction == 0, np.inf, np.nan) if exponent == 5 else np.where(fraction == 7, np.nan, value)
     return np.where(bits & 128, -1, 1) * np.where(top, special, value)
 
 
-def encoded(exponent: int, values: Array) -> Array:
-    """The bits nearest to numbers, ties to even; beyond the greatest finite one, that one; of no number 0x7F."""
-    finite = decoded(exponent, np.arange(0x7F))
+def encode_small(exponent: int, values: Array) -> Array:
+    """Encode to the nearest, ties to even; beyond the greatest finite one, that one; NaN as 0x7F."""
+    finite = decode_small(exponent, np.arange(0x7F))
     finite = finite[np.isfinite(finite)]
     size = np.abs(values.astype(np.float64))
     upper = np.clip(np.searchsorted(finite, size), 1, len(finite) - 1)

@@ -1,4 +1,4 @@
-"""What only Hopper and later chips have: bulk copies, tensor maps, barriers in memory, ``wgmma``, and clusters.
+"""Instructions of Hopper and later chips: bulk copies, tensor maps, barriers in memory, ``wgmma``, and clusters.
 
 Here are addresses in the shared memory of another block of the cluster (PTX ISA, ``mapa``, ``getctarank``).
 """
@@ -15,14 +15,14 @@ from ..registry import op
 
 
 @op("mapa(?:.shared::cluster)?.(u32|u64)", "$1 = $1 u32")
-def _mapped(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
-    whole = TYPES[kind]
-    within = place & whole.dtype.type(~(0xFF << RANK_BITS) & (2**whole.bits - 1))
-    return [within | ((rank.astype(whole.dtype) + whole.dtype.type(1)) << whole.dtype.type(RANK_BITS))]
+def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
+    kind_type = TYPES[kind]
+    within = place & kind_type.dtype.type(~(0xFF << RANK_BITS) & (2**kind_type.bits - 1))
+    return [within | ((rank.astype(kind_type.dtype) + kind_type.dtype.type(1)) << kind_type.dtype.type(RANK_BITS))]
 
 
 @op("getctarank(?:.shared::cluster)?.(u32|u64)", "u32 = $1")
 def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
-    found = (place >> place.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
-    own = chunk.special("%cluster_ctarank")
-    return [np.where(found == 0, 0 if own is None else own, found - 1)]
+    rank_bits = (place >> place.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
+    own_rank = chunk.read_special("%cluster_ctarank")
+    return [np.where(rank_bits == 0, 0 if own_rank is None else own_rank, rank_bits - 1)]

@@ -1,4 +1,4 @@
-"""Copies that the chip does by itself: ``cp.async.bulk``, of bytes and of boxes of tensors, and ``st.async``.
+"""Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors, and ``st.async``.
 
 They are done at once here, each by the thread that asks for it (PTX ISA, "Data Movement: Non-tensor copies", "Tensor
 copies"). Global memory is counted by copies and their sectors; shared memory is not, as no load or store of the kernel
@@ -16,16 +16,16 @@ import numpy as np
 from ...counting.transactions import SECTOR
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import Array, spread
-from ...machine.argument_layout import Bound
-from ...machine.chunk import EVERYONE, Chunk
+from ...machine.argument_layout import BoundDescriptor
+from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ...util.errors import LaunchError, MisalignedError
-from ..atomic_operations import Atomic, find
+from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
-from ..spaces import decode, resolver
-from .mbarriers import change, complete
+from ..spaces import decode_access, make_resolver
+from .mbarriers import complete_bytes, update_barriers
 from .tensor_maps import TensorMap
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
@@ -33,12 +33,12 @@ _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION
           "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
 
 
-def _signed(read: Reader) -> Reader:
+def _read_signed(read: Reader) -> Reader:
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
 @binds("cp")
-def _bulk(instruction: Instruction) -> Step | None:
+def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
     if "bulk" not in instruction.modifiers:
         return None
@@ -49,55 +49,57 @@ def _bulk(instruction: Instruction) -> Step | None:
     if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
         raise unsupported(instruction)
     operands = list(instruction.operands)
-    given: dict[str, Reader] = {}
-    tensor = "tensor" in names
+    readers: dict[str, Reader] = {}
+    is_tensor = "tensor" in names
     coordinates: list[str] = []
     for side, space, operand in zip(("to", "from"), spaces, operands[:2], strict=True):
-        one: Operand = operand
-        if tensor and space == "global":
+        address_operand: Operand = operand
+        if is_tensor and space == "global":
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
                 raise unsupported(instruction, "a tensor map and coordinates are needed")
-            one = operand.items[0]
-            for place, each in enumerate(items(operand.items[1])):
+            address_operand = operand.items[0]
+            for place, coordinate in enumerate(items(operand.items[1])):
                 coordinates.append(f"x{place}")
-                given[coordinates[-1]] = _signed(reader(instruction, each, TYPES["s32"]))
-        given[side] = address(instruction, one, None if space == "global" else "shared")
-    rest = operands[2:]
-    if not tensor:
-        given["size"] = reader(instruction, rest.pop(0), TYPES["u32"])
+                readers[coordinates[-1]] = _read_signed(reader(instruction, coordinate, TYPES["s32"]))
+        readers[side] = address(instruction, address_operand, None if space == "global" else "shared")
+    remaining = operands[2:]
+    if not is_tensor:
+        readers["size"] = reader(instruction, remaining.pop(0), TYPES["u32"])
     if _COMPLETION in names:
-        given["barrier"] = address(instruction, rest.pop(0), "shared")
+        readers["barrier"] = address(instruction, remaining.pop(0), "shared")
     if "multicast::cluster" in names:
-        given["ranks"] = reader(instruction, rest.pop(0), TYPES["u16"])
-    reduction = _reduction(instruction, operations[0]) if reduces else None
+        readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+    reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
     def step(chunk: Chunk) -> None:
-        who = np.nonzero(spread(chunk.active, chunk.shape))
-        columns = {name: dense(read(chunk)).astype(np.int64) for name, read in given.items()}
-        columns = {name: spread(column, chunk.shape)[who] for name, column in columns.items()}
-        for place, (row, thread) in enumerate(zip(*(axis.tolist() for axis in who), strict=True)):
-            numbers = {name: int(column[place]) for name, column in columns.items()}
-            copy = _Copy(chunk, (row, thread), numbers, reduction)
-            start = [numbers[name] for name in coordinates] if tensor else None
+        active_threads = np.nonzero(spread(chunk.active, chunk.shape))
+        columns = {name: dense(read(chunk)).astype(np.int64) for name, read in readers.items()}
+        columns = {name: spread(column, chunk.shape)[active_threads] for name, column in columns.items()}
+        for index, (row, thread) in enumerate(zip(*(axis.tolist() for axis in active_threads), strict=True)):
+            numbers = {name: int(column[index]) for name, column in columns.items()}
+            copy = _BulkCopy(chunk, (row, thread), numbers, reduction)
+            start = [numbers[name] for name in coordinates] if is_tensor else None
             if spaces[0] == "global":
-                copy.to_global(numbers["to"], numbers["from"], start)
+                copy.store_global(numbers["to"], numbers["from"], start)
             elif spaces[1] == "global":
-                copy.to_shared(copy.from_global(numbers["from"], start))
+                copy.store_shared(copy.load_global(numbers["from"], start))
             else:
-                copy.to_shared(copy.from_shared(numbers["from"]))
+                copy.store_shared(copy.load_shared(numbers["from"]))
 
     return step
 
 
-def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
-    """From what is there and what comes, as bytes, what is stored."""
-    types = [TYPES[each] for each in instruction.modifiers if each in TYPES]
+def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
+    """Make a function of the old and the new bytes that returns the bytes to store."""
+    types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
     def reduce(old: Array, new: Array, dtype: Any) -> Array:
         kind = types[0] if types else TYPES[{"f": "f", "i": "s", "u": "u"}[dtype.kind] + str(dtype.itemsize * 8)]
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
-        operation: Atomic | None = find([name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind)
+        operation: AtomicOperation | None = find_operation(
+            [name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind
+        )
         if operation is None:
             raise unsupported(instruction)
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
@@ -106,118 +108,118 @@ def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, A
     return reduce
 
 
-class _Copy:
+class _BulkCopy:
     """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
 
-    def __init__(self, chunk: Chunk, who: tuple[int, int], numbers: dict[str, int], reduction: Any) -> None:
+    def __init__(self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
-        self._row, self._numbers = who[0], numbers
+        self._row, self._numbers = thread[0], numbers
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
-        report = chunk.reporter()
+        report = chunk.make_reporter()
 
-        def mine(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report(error, who, text, place)
+        def report_for_thread(error: Any, position: tuple[int, int], text: str, place: int) -> None:
+            report(error, thread, text, place)
 
-        self._report: Report = mine
+        self._report: Report = report_for_thread
         size = numbers.get("size", 0)
         if size % 16:
-            mine(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
+            report_for_thread(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
 
-    def _tensor(self, place: int) -> Bound:
+    def _find_tensor(self, place: int) -> BoundDescriptor:
         chunk = self._chunk
-        space, at = resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
-        only = np.ones((1, 1), bool)
-        (found,) = chunk.memory(space).load(dense(at)[:1, :1], 8, 1, only, self._report)
-        bound: Bound | None = chunk.context.bound.get(int(found[0, 0]))
-        if bound is None or not isinstance(bound.what, TensorMap):
+        space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
+        mask = np.ones((1, 1), bool)
+        (handles,) = chunk.memory(space).load(dense(offset)[:1, :1], 8, 1, mask, self._report)
+        bound: BoundDescriptor | None = chunk.context.descriptors.get(int(handles[0, 0]))
+        if bound is None or not isinstance(bound.descriptor, TensorMap):
             raise LaunchError(f"{self._source}: no tensor map lies there; give one with ptxcount.TensorMap")
-        self._swizzled = bound.what.swizzled
+        self._swizzled = bound.descriptor.swizzle_offsets
         return bound
 
-    def _places(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
-        """Addresses in global memory, which of them there are, the bytes of each, and the dtype."""
+    def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
+        """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
         if start is None:
-            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], EVERYONE, 16, None
-        bound = self._tensor(place)
-        if len(start) != bound.what.array.ndim:
-            raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.what.array.shape}")
-        places, inside = bound.what.elements(start)  # type: ignore[attr-defined]
-        width = bound.what.array.dtype.itemsize
-        return bound.base + places[None, :] * width, inside[None, :], width, bound.what.array.dtype
+            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
+        bound = self._find_tensor(place)
+        if len(start) != bound.descriptor.array.ndim:
+            raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.descriptor.array.shape}")
+        places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
+        width = bound.descriptor.array.dtype.itemsize
+        return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
 
-    def _record(self, kind: str, places: Array, inside: Array, width: int) -> None:
-        reached = places[spread(inside, places.shape)]
-        moved = len(np.unique(reached // SECTOR))
-        self._chunk.access("bulk", kind, 16).add(1, moved, reached.size * width)
+    def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
+        addresses = places[spread(inside, places.shape)]
+        sector_count = len(np.unique(addresses // SECTOR))
+        self._chunk.find_counters("bulk", kind, 16).add(1, sector_count, addresses.size * width)
 
-    def _read(self, places: Array, inside: Array, width: int) -> Array:
+    def _read_global(self, places: Array, inside: Array, width: int) -> Array:
         unit = min(width, 4)
         parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
-    def from_global(self, place: int, start: Sequence[int] | None) -> Array:
-        """The bytes of a copy, zeros where the tensor has none."""
-        places, inside, width, _ = self._places(place, start)
-        self._record("load", places, inside, width)
-        return self._read(places, inside, width)
+    def load_global(self, place: int, start: Sequence[int] | None) -> Array:
+        """Load the bytes of a copy; zeros beyond the tensor."""
+        places, inside, width, _ = self._resolve_addresses(place, start)
+        self._record_access("load", places, inside, width)
+        return self._read_global(places, inside, width)
 
-    def from_shared(self, place: int) -> Array:
-        """The bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.owner(self._row, place)
-        return self._chunk.shared.reach(row, offset, self._numbers["size"], self._report, written=False).copy()
+    def load_shared(self, place: int) -> Array:
+        """Return the bytes of a copy within shared memory."""
+        row, offset = self._chunk.shared.find_owner(self._row, place)
+        return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
-    def to_shared(self, data: Array) -> None:
-        """Store, in each block of a multicast, and tell its barrier."""
+    def store_shared(self, data: Array) -> None:
+        """Store in each block of a multicast, and complete the bytes on its barrier."""
         shared, numbers = self._chunk.shared, self._numbers
-        rows = [shared.owner(self._row, numbers["to"])[0]]
+        rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
-            rows = [shared.first_of_cluster(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
-        offset = shared.owner(0, numbers["to"])[1]
+            rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+        offset = shared.find_owner(0, numbers["to"])[1]
         for row in rows:
-            held = shared.reach(row, offset, len(data), self._report, written=True)
+            target = shared.view_bytes(row, offset, len(data), self._report, is_written=True)
             order = self._swizzled(offset + np.arange(len(data))) - offset
-            held[order] = self._reduced(held[order], data, None)
+            target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
-                owner, at = shared.owner(self._row, numbers["barrier"])
-                complete(self._chunk, row if "ranks" in numbers else owner, at, len(data), self._report)
+                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
+                complete_bytes(self._chunk, row if "ranks" in numbers else owner, owner_offset, len(data), self._report)
 
-    def to_global(self, to: int, from_: int, start: Sequence[int] | None) -> None:
-        """Store the bytes of shared memory in an array; those beyond a tensor nowhere."""
-        places, inside, width, dtype = self._places(to, start)
+    def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
+        """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
+        places, inside, width, dtype = self._resolve_addresses(target, start)
         count = places.size * width
-        row, offset = self._chunk.shared.owner(self._row, from_)
-        held = self._chunk.shared.reach(row, offset, count, self._report, written=False)
-        data = held[self._swizzled(offset + np.arange(count)) - offset]
+        row, offset = self._chunk.shared.find_owner(self._row, source)
+        content = self._chunk.shared.view_bytes(row, offset, count, self._report, is_written=False)
+        data = content[self._swizzled(offset + np.arange(count)) - offset]
         if self._reduction is not None:
-            data = self._reduced(self._read(places, inside, width), data, dtype)
+            data = self._reduce(self._read_global(places, inside, width), data, dtype)
         unit = min(width, 4)
         parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, -1)
         values = [parts[..., k] for k in range(parts.shape[-1])]
         self._chunk.context.memory.store(places, unit, values, inside, self._report)
-        self._record("store", places, inside, width)
+        self._record_access("store", places, inside, width)
 
-    def _reduced(self, old: Array, new: Array, dtype: Any) -> Array:
+    def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
         return new if self._reduction is None else self._reduction(old, new, dtype)
 
 
 @binds("st")
-def _async_store(instruction: Instruction) -> Step:
+def _bind_async_store(instruction: Instruction) -> Step:
     """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
-    space, count, kind, _ = decode(instruction, "async", _COMPLETION)
+    space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     expect_count(instruction, 3)
     if space != "shared":
         raise unsupported(instruction)
-    where, data, barrier = instruction.operands
-    read, read_barrier = (address(instruction, each, "shared") for each in (where, barrier))
+    target, data, barrier = instruction.operands
+    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
     width = kind.size * count
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
         place = read(chunk)
-        parts = [each.view(f"u{kind.size}") for each in values]
-        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter())
+        parts = [value.view(f"u{kind.size}") for value in values]
+        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
         chunk.record("shared", "store", width, place)
-        change(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
+        update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 
-    stored = [(each, kind) for each in elements(data, count, instruction)]
-    return step_of(instruction, [], stored, store, wider=True)
+    sources = [(element, kind) for element in elements(data, count, instruction)]
+    return step_of(instruction, [], sources, store, wider=True)

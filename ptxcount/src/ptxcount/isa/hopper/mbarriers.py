@@ -16,16 +16,16 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Instruction, Operand
-from ..atomic_operations import Atomic, apply
+from ..atomic_operations import AtomicOperation, apply_operation
 from ..operands import Reader, address, expect_count, unsupported
 from ..registry import Step, binds, step_of
-from ..spaces import in_shared, space_of
+from ..spaces import find_space, make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _COUNT, _BYTES = 20, 21
 _PHASE = np.uint64(63)
 _ONE = np.ones((1, 1), np.uint32)
-#: What a poll counts for, so that those go on who are waited for: see `Schedule`.
+#: Weight of a poll towards the spin limit: see `Schedule`.
 _POLL = 100
 
 
@@ -33,9 +33,9 @@ def _field(word: Array, start: int, bits: int) -> Array:
     return np.asarray((word >> np.uint64(start)).astype(np.int64) & ((1 << bits) - 1))
 
 
-def _changed(word: Array, arrivals: Any = 0, to_come: Any = 0, leaving: Any = 0) -> Array:
-    """A barrier after arrivals, bytes to come, and threads that do not come again: perhaps in its next phase."""
-    pending, expected = _field(word, 0, _COUNT) - arrivals, _field(word, _COUNT, _COUNT) - leaving
+def _update_word(word: Array, arrivals: Any = 0, to_come: Any = 0, dropped: Any = 0) -> Array:
+    """Return a barrier's word after arrivals, expected bytes, and dropped threads; the phase may complete."""
+    pending, expected = _field(word, 0, _COUNT) - arrivals, _field(word, _COUNT, _COUNT) - dropped
     coming = (_field(word, 2 * _COUNT, _BYTES) + to_come) & ((1 << _BYTES) - 1)
     done = (pending == 0) & (coming == 0)
     parity = (word >> _PHASE).astype(np.int64) ^ done
@@ -47,112 +47,114 @@ def _signed(values: Array) -> Array:
     return values.astype(np.int64)
 
 
-#: What each operation makes of a word, from its operand, which is 1 unless given.
+#: New word of a barrier, by operation, from the word and the operand (1 by default).
 _CHANGES: dict[str, Callable[[Array, Array], Array]] = {
-    "arrive": lambda word, count: _changed(word, _signed(count)),
-    "arrive_drop": lambda word, count: _changed(word, _signed(count), 0, _signed(count)),
-    "expect_tx": lambda word, given: _changed(word, 0, _signed(given)),
-    "complete_tx": lambda word, given: _changed(word, 0, -_signed(given)),
-    "arrive.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1),
-    "arrive_drop.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1, 0, 1),
+    "arrive": lambda word, count: _update_word(word, _signed(count)),
+    "arrive_drop": lambda word, count: _update_word(word, _signed(count), 0, _signed(count)),
+    "expect_tx": lambda word, byte_count: _update_word(word, 0, _signed(byte_count)),
+    "complete_tx": lambda word, byte_count: _update_word(word, 0, -_signed(byte_count)),
+    "arrive.expect_tx": lambda word, byte_count: _update_word(_update_word(word, 0, _signed(byte_count)), 1),
+    "arrive_drop.expect_tx": lambda word, given: _update_word(_update_word(word, 0, _signed(given)), 1, 0, 1),
 }
-#: Modifiers that say who sees what when, and where.
+#: Modifiers of memory order, scope and state space.
 _ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", "shared", "shared::cta",
           "shared::cluster"}  # fmt: skip
 
 
-def change(chunk: Chunk, name: str, place: Value, given: Array) -> Array:
-    """Do an operation on the barriers at an address of the active threads; the words before, of each thread."""
-    on = np.nonzero(spread(chunk.active, chunk.shape))
-    values = [spread(given, chunk.shape)[on]]
-    before = np.zeros(chunk.shape, np.uint64)
-    chunk.wrote, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.reporter(), chunk.shape):
-        before[on] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
-    return before
+def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Array:
+    """Apply an operation to the barriers of the active threads; return each thread's previous word."""
+    active_threads = np.nonzero(spread(chunk.active, chunk.shape))
+    values = [spread(operand, chunk.shape)[active_threads]]
+    previous = np.zeros(chunk.shape, np.uint64)
+    chunk.has_written, chunk.spins = True, 0
+    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
+        previous[active_threads] = apply_operation(
+            AtomicOperation(_CHANGES[name], frozenset()), units, index, values, returns=True
+        )
+    return previous
 
 
-def complete(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
-    """So many bytes have come, for the barrier of a block."""
-    word = chunk.shared.reach(row, offset, 8, report, written=True).view(np.uint64)
-    word[:] = _changed(word, 0, -count)
-    chunk.wrote, chunk.spins = True, 0
+def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
+    """Subtract arrived bytes from the barrier of a block."""
+    word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
+    word[:] = _update_word(word, 0, -count)
+    chunk.has_written, chunk.spins = True, 0
 
 
-def _place(instruction: Instruction, operand: Operand) -> Reader:
-    return in_shared(instruction, address(instruction, operand, space_of(instruction)))
+def _read_address(instruction: Instruction, operand: Operand) -> Reader:
+    return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
 
 
 @binds("mbarrier")
-def _barrier(instruction: Instruction) -> Step:
+def _bind_barrier(instruction: Instruction) -> Step:
     """``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
     names = [name for name in instruction.modifiers if name not in _ORDER]
     if ".".join(names) in _CHANGES:
-        return _change(instruction, ".".join(names))
+        return _bind_update(instruction, ".".join(names))
     if names in (["init"], ["inval"]):
-        return _init(instruction)
+        return _bind_init(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
-        return _wait(instruction)
+        return _bind_wait(instruction)
     raise unsupported(instruction)
 
 
-def _change(instruction: Instruction, name: str) -> Step:
+def _bind_update(instruction: Instruction, name: str) -> Step:
     returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
-    where, *given = instruction.operands[returns:]
+    barrier, *arguments = instruction.operands[returns:]
     expect_count(instruction, returns + 1, returns + 2)
-    place = _place(instruction, where)
+    place = _read_address(instruction, barrier)
 
-    def changed(chunk: Chunk, *values: Array) -> list[Array]:
-        return [change(chunk, name, place(chunk), *(values or (_ONE,)))]
+    def update(chunk: Chunk, *values: Array) -> list[Array]:
+        return [update_barriers(chunk, name, place(chunk), *(values or (_ONE,)))]
 
-    writes = [(each, _U64) for each in instruction.operands[:returns]]
-    return step_of(instruction, writes, [(each, _U32) for each in given], changed)
+    writes = [(argument, _U64) for argument in instruction.operands[:returns]]
+    return step_of(instruction, writes, [(source, _U32) for source in arguments], update)
 
 
-def _init(instruction: Instruction) -> Step:
+def _bind_init(instruction: Instruction) -> Step:
     """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
     expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
-    place = _place(instruction, instruction.operands[0])
+    place = _read_address(instruction, instruction.operands[0])
 
     def init(chunk: Chunk, *counts: Array) -> list[Array]:
         words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
-        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter())
+        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.make_reporter())
         return []
 
-    return step_of(instruction, [], [(each, _U32) for each in instruction.operands[1:]], init)
+    return step_of(instruction, [], [(operand, _U32) for operand in instruction.operands[1:]], init)
 
 
-def _wait(instruction: Instruction) -> Step:
+def _bind_wait(instruction: Instruction) -> Step:
     """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
     expect_count(instruction, 3, 4)
-    first, where, given = instruction.operands[:3]
-    parity, place = "parity" in instruction.modifiers, _place(instruction, where)
+    first, barrier, state = instruction.operands[:3]
+    parity, place = "parity" in instruction.modifiers, _read_address(instruction, barrier)
 
-    def waited(chunk: Chunk, old: Array) -> list[Array]:
-        now, on = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.reporter(), chunk.shape):
-            now[on] = units[index]
-        done = (now >> _PHASE) != (old & 1 if parity else old >> _PHASE)
+    def test_phase(chunk: Chunk, old: Array) -> list[Array]:
+        words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
+        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape):
+            words[active_threads] = units[index]
+        done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
-            chunk.shared.barrier(chunk.active & done)
-            chunk.order(chunk.active & done)
+            chunk.shared.reset_races(chunk.active & done)
+            chunk.order_blocks(chunk.active & done)
         return [done]
 
-    return step_of(instruction, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
+    return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
 
 
 @binds("cp")
-def _copied(instruction: Instruction) -> Step | None:
+def _bind_copy_arrival(instruction: Instruction) -> Step | None:
     """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
     if "mbarrier" not in instruction.modifiers:
         return None
     expect_count(instruction, 1)
-    place = _place(instruction, instruction.operands[0])
+    place = _read_address(instruction, instruction.operands[0])
     name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"
-    given = np.full((1, 1), int(name == "arrive"), np.uint32)
+    operand = np.full((1, 1), int(name == "arrive"), np.uint32)
 
     def step(chunk: Chunk) -> None:
-        change(chunk, name, place(chunk), given)
+        update_barriers(chunk, name, place(chunk), operand)
 
     return step

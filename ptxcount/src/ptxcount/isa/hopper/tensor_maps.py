@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.argument_layout import Described
+from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
 
 #: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
@@ -16,7 +16,7 @@ SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
 
 
 @dataclass(frozen=True, eq=False)
-class TensorMap(Described):
+class TensorMap(ArrayDescriptor):
     """An array that a kernel copies by boxes: an argument of the kernel for its ``CUtensorMap``.
 
     Parameters
@@ -45,13 +45,15 @@ class TensorMap(Described):
             raise LaunchError(f"box {self.box}: a row takes a multiple of 16 bytes, and no more than a swizzle")
 
     def elements(self, start: Sequence[int]) -> tuple[Array, Array]:
-        """The places in the array of a box that begins at coordinates, x first, and which of them there are."""
+        """Return the places of a box that begins at coordinates, x first, and a mask of those in the array."""
         place, inside = np.zeros((1,) * len(self.box), np.int64), np.ones((1,) * len(self.box), bool)
         for axis, (first, count, extent) in enumerate(zip(reversed(start), self.box, self.array.shape, strict=True)):
-            index = (first + np.arange(count)).reshape([-1 if each == axis else 1 for each in range(len(self.box))])
+            index = (first + np.arange(count)).reshape(
+                [-1 if dimension == axis else 1 for dimension in range(len(self.box))]
+            )
             place, inside = place * extent + np.clip(index, 0, extent - 1), inside & (index >= 0) & (index < extent)
         return place.reshape(-1), np.broadcast_to(inside, self.box).reshape(-1)
 
-    def swizzled(self, offsets: Array) -> Array:
-        """Where shared memory has the bytes of a box."""
+    def swizzle_offsets(self, offsets: Array) -> Array:
+        """Return the offsets in shared memory of the bytes of a box."""
         return np.asarray(offsets ^ ((offsets >> 3) & SWIZZLES[self.swizzle]))

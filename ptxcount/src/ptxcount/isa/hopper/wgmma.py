@@ -16,7 +16,7 @@ from ...util.errors import OutOfBoundsError
 from ..operands import expect_count, items, unsupported
 from ..registry import Step, binds, step_of
 from ..tensor_cores.fragments import Shape
-from ..tensor_cores.mma import ELEMENTS, encode, form, held
+from ..tensor_cores.mma import ELEMENTS, encode, find_layout, parse_shape
 from ..warp_collectives import lanes_of
 from .tensor_maps import SWIZZLES
 
@@ -29,7 +29,7 @@ _ORDER = ("fence", "commit_group", "wait_group")
 
 
 class Descriptor(NamedTuple):
-    """Where a factor begins, and bytes between its groups of eight: along the products, and across."""
+    """Start of a factor, and bytes between its groups of eight: along the products, and across."""
 
     start: int
     leading: int
@@ -37,13 +37,13 @@ class Descriptor(NamedTuple):
     span: int
 
     @classmethod
-    def read(cls, bits: int) -> Descriptor:
-        """From the 64 bits that a kernel gives."""
+    def decode(cls, bits: int) -> Descriptor:
+        """Decode the 64 bits of a descriptor."""
         start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
         return cls(start, leading, stride, _SPANS[bits >> 62 & 3])
 
-    def places(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
-        """The address of each element, (outer, products), of so many bytes.
+    def locate_elements(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
+        """Return the address of each element, (outer, products); ``width`` is its bytes.
 
         ``transposed``: neighbours in memory are those of the outer axis, not those that are summed.
         """
@@ -60,25 +60,34 @@ class Descriptor(NamedTuple):
         return np.asarray(place ^ ((place >> 3) & SWIZZLES[self.span if swizzled else 0]))
 
 
-def _factor(chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, turned: bool, report: Any) -> Array:
-    """The bits of a factor, (outer, products), for each warp, from the descriptors of its lanes."""
-    whole = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
-    found: dict[tuple[int, int], Array] = {}
-    for row, bits in {(row, int(bits)) for row, each in enumerate(whole) for bits in each}:
-        places = Descriptor.read(bits).places(*extent, width, transposed=turned)
+def _load_factor(
+    chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, turned: bool, report: Any
+) -> Array:
+    """Load the bits of a factor, (outer, products), for each warp, from the descriptors of its lanes."""
+    descriptor_rows = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+    factors: dict[tuple[int, int], Array] = {}
+    for row, bits in {
+        (row, int(bits)) for row, warp_descriptors in enumerate(descriptor_rows) for bits in warp_descriptors
+    }:
+        places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=turned)
         first, stop = int(places.min()), int(places.max()) + width
-        held_there = chunk.shared.reach(row, first, stop - first, report, written=None)
+        content = chunk.shared.view_bytes(row, first, stop - first, report, is_written=None)
         index = (places - first)[..., None] + np.arange(width)
-        found[row, bits] = np.ascontiguousarray(held_there[index]).view(f"u{width}")[..., 0]
-    return np.stack([np.stack([found[row, int(bits)] for bits in each]) for row, each in enumerate(whole)])
+        factors[row, bits] = np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
+    return np.stack(
+        [
+            np.stack([factors[row, int(bits)] for bits in warp_descriptors])
+            for row, warp_descriptors in enumerate(descriptor_rows)
+        ]
+    )
 
 
 @binds("wgmma")
-def _product(instruction: Instruction) -> Step:
+def _bind_product(instruction: Instruction) -> Step:
     """``wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``."""
     if instruction.modifiers[0] in _ORDER:
         return lambda chunk: None
-    shape, elements, names = form(instruction)
+    shape, elements, names = parse_shape(instruction)
     if len(elements) == 2:  # of integers alike
         elements = [*elements, elements[1]]
     if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
@@ -86,37 +95,39 @@ def _product(instruction: Instruction) -> Step:
     to, left, right = elements
     expect_count(instruction, 4, 6, 7, 8)
     target, first, second, scale, *constants = instruction.operands
-    numbers = [each.value for each in constants if isinstance(each, Immediate)]
+    numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(items(first)) > 1
     signs = numbers[:2] or [1, 1]
-    turns = [bool(each) for each in numbers[2:]]
+    turns = [bool(number) for number in numbers[2:]]
     turned = ([False] * (2 - len(turns)) + turns)[-2:]
     warp = Shape(16, shape.n, shape.k)
-    given, result = held("a", warp, left), held("d", warp, to)
+    factor, accumulator = find_layout("a", warp, left), find_layout("d", warp, to)
     targets, registers = items(target), items(first)
-    if len(targets) != len(result.parts) or (in_registers and len(registers) != len(given.parts)):
-        raise unsupported(instruction, f"{len(result.parts)} registers wanted, {len(targets)} given")
+    if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
+        raise unsupported(instruction, f"{len(accumulator.parts)} registers wanted, {len(targets)} given")
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
-        old, (scales, bits, *rest) = values[: len(targets)], values[len(targets) :]
-        source = chunk.reporter()
+        previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]
+        report_access = chunk.make_reporter()
 
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            source(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
+            report_access(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
 
         if in_registers:
-            a = given.matrix(chunk, rest)
+            a = factor.assemble_matrix(chunk, sources)
         else:
-            whole = _factor(chunk, rest[0], (shape.m, shape.k), ELEMENTS[left].bits // 8, turned[0], report)
-            quarter = np.arange(whole.shape[1]) % _WARPS
-            a = np.stack([whole[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
-        b = _factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
+            warpgroup_rows = _load_factor(
+                chunk, sources[0], (shape.m, shape.k), ELEMENTS[left].bits // 8, turned[0], report
+            )
+            quarter = np.arange(warpgroup_rows.shape[1]) % _WARPS
+            a = np.stack([warpgroup_rows[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
+        b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
         sums = signs[0] * signs[1] * (ELEMENTS[left].decode(a) @ ELEMENTS[right].decode(b))
-        kept = lanes_of(chunk, scales)[:, :, :1, None]
-        sums = sums + np.where(kept, ELEMENTS[to].decode(result.matrix(chunk, old)), 0)
-        return result.registers(chunk, encode(sums, to, saturate="satfinite" in names))
+        accumulates = lanes_of(chunk, scales)[:, :, :1, None]
+        sums = sums + np.where(accumulates, ELEMENTS[to].decode(accumulator.assemble_matrix(chunk, previous)), 0)
+        return accumulator.registers(chunk, encode(sums, to, saturate="satfinite" in names))
 
-    reads: list[tuple[Operand, Type]] = [(each, result.kind) for each in targets]
+    reads: list[tuple[Operand, Type]] = [(each, accumulator.kind) for each in targets]
     reads += [(scale, _PRED), (second, _U64)]
-    reads += [(each, given.kind) for each in registers] if in_registers else [(first, _U64)]
-    return step_of(instruction, [(each, result.kind) for each in targets], reads, product)
+    reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
+    return step_of(instruction, [(each, accumulator.kind) for each in targets], reads, product)

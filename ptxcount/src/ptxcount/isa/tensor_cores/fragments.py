@@ -1,4 +1,4 @@
-"""Which element of a matrix each lane of a warp holds, for tensor cores (PTX ISA, "Matrix Fragments").
+"""Layouts of matrix fragments in the lanes of a warp, for tensor cores (PTX ISA, "Matrix Fragments").
 
 A fragment is a list of registers, and a register a pair of arrays of shape (32 lanes, elements): the rows and columns
 of what it holds. All shapes follow one pattern: eight rows by groups of four lanes, neighbours in one register.
@@ -22,12 +22,12 @@ class Part(NamedTuple):
     row: Array
     column: Array
 
-    def turned(self) -> Part:
-        """The same of the transposed matrix."""
+    def transpose(self) -> Part:
+        """Return the part of the transposed matrix."""
         return Part(self.column, self.row)
 
-    def moved(self, row: int, column: int) -> Part:
-        """The same in another tile of the matrix."""
+    def shift(self, row: int, column: int) -> Part:
+        """Return the same part of another tile."""
         return Part(self.row + row, self.column + column)
 
 
@@ -38,39 +38,39 @@ class Shape(NamedTuple):
     n: int
     k: int
 
-    def of(self, role: str) -> tuple[int, int]:
-        """Rows and columns of the operand ``a``, ``b``, or of ``c`` and ``d``."""
+    def operand_extent(self, role: str) -> tuple[int, int]:
+        """Return rows and columns of the operand ``a``, ``b``, ``c`` or ``d``."""
         return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(role, (self.m, self.n))
 
 
-def fragment(role: str, shape: Shape, bits: int) -> list[Part]:
-    """The registers of an operand, ``a``, ``b``, ``c`` or ``d``, with elements of so many bits.
+def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
+    """List the registers of an operand ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
 
     Accumulators come two by two, whatever their size; other operands fill words of 32 bits.
     """
     if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas computes the transposed product
-        return [part.turned() for part in fragment("b", Shape(shape.n, 8, shape.k), bits)]
+        return [part.transpose() for part in list_fragment("b", Shape(shape.n, 8, shape.k), bits)]
     if role != "a" and shape.m == 8 and shape.n > 8:
-        other = fragment("a" if role == "b" else role, Shape(shape.n, 8, shape.k), bits)
-        return [part.turned() for part in other]
-    each = 2 if role in "cd" else max(32 // bits, 1)
-    lane = np.broadcast_to(_GROUP, (LANES, each))
-    inner = _WITHIN * each + np.arange(each)
-    rows, columns = shape.of(role)
+        transposed = list_fragment("a" if role == "b" else role, Shape(shape.n, 8, shape.k), bits)
+        return [part.transpose() for part in transposed]
+    count = 2 if role in "cd" else max(32 // bits, 1)
+    lane = np.broadcast_to(_GROUP, (LANES, count))
+    inner = _WITHIN * count + np.arange(count)
+    rows, columns = shape.operand_extent(role)
     if role == "b":
-        upright = [Part(lane, inner).moved(0, place) for place in range(0, rows, 4 * each)]
-        return [Part(one.column, one.row).moved(0, tile) for tile in range(0, columns, 8) for one in upright]
+        upright = [Part(lane, inner).shift(0, place) for place in range(0, rows, 4 * count)]
+        return [Part(piece.column, piece.row).shift(0, tile) for tile in range(0, columns, 8) for piece in upright]
     tall = min(rows, 16)
     return [
-        Part(lane, inner).moved(tile + low, place)
+        Part(lane, inner).shift(tile + low, place)
         for tile in range(0, rows, tall)
-        for place in range(0, columns, 4 * each)
+        for place in range(0, columns, 4 * count)
         for low in range(0, tall, 8)
     ]
 
 
-def quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
-    """The registers of ``m8n8k4`` of halves: four products, each of a quad of lanes and the one 16 lanes on.
+def list_quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
+    """List the registers of ``m8n8k4`` of halves: four products, each of a quad of lanes and the one 16 lanes on.
 
     They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each. ``turned``
     says that ``a`` is held by columns, or ``b`` by rows.
@@ -86,12 +86,12 @@ def quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
         if bits == 32:
             row, column = row % 2 + (column & 2), (column & 4) + (row & 2) + column % 2
         part = Part(first + upper + row, first + column)
-    each = 32 // bits
-    return [Part(*(side[:, place : place + each] for side in part)) for place in range(0, part.row.shape[1], each)]
+    count = 32 // bits
+    return [Part(*(side[:, place : place + count] for side in part)) for place in range(0, part.row.shape[1], count)]
 
 
-def assembled(parts: list[Part], values: list[Array], extent: tuple[int, int]) -> Array:
-    """The matrices of warps, (blocks, warps, rows, columns), from what registers hold."""
+def assemble_matrices(parts: list[Part], values: list[Array], extent: tuple[int, int]) -> Array:
+    """Assemble the matrices of warps, (blocks, warps, rows, columns), from registers."""
     ahead = np.broadcast_shapes(*(value.shape[:2] for value in values))
     matrix = np.zeros((*ahead, *extent), values[0].dtype)
     for part, value in zip(parts, values, strict=False):
@@ -99,26 +99,26 @@ def assembled(parts: list[Part], values: list[Array], extent: tuple[int, int]) -
     return matrix
 
 
-def taken(part: Part, matrix: Array) -> Array:
-    """What a register holds of matrices; the inverse of `assembled`."""
+def extract_part(part: Part, matrix: Array) -> Array:
+    """Return the elements of one register; the inverse of `assemble_matrices`."""
     return np.asarray(matrix[:, :, part.row, part.column])
 
 
-def pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
-    """The loads or stores that ptxas makes of a fragment in memory, seen in machine code for sm_90 (nvcc 13.0).
+def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
+    """List the loads or stores that ptxas makes of a fragment in memory, seen in machine code for sm_90 (nvcc 13.0).
 
     What neighbours in memory moves at once. Elements of 16 bits that do not are moved with those of other lanes, which
     ``movm`` exchanges in a square of eight; others move one by one.
     """
-    found = []
+    accesses = []
     for part in parts:
         along, across = (part.column, part.row) if by_row else (part.row, part.column)
-        each = along.shape[1]
-        if each == 1 or (np.diff(along, axis=1) == 1).all():
-            found.append(part)
+        count = along.shape[1]
+        if count == 1 or (np.diff(along, axis=1) == 1).all():
+            accesses.append(part)
         elif bits == 16:
             along, across = along[0, 0] + (across - across[0, 0]), across[0, 0] + (along - along[0, 0])
-            found.append(Part(across, along) if by_row else Part(along, across))
+            accesses.append(Part(across, along) if by_row else Part(along, across))
         else:
-            found += [Part(part.row[:, [e]], part.column[:, [e]]) for e in range(each)]
-    return found
+            accesses += [Part(part.row[:, [e]], part.column[:, [e]]) for e in range(count)]
+    return accesses

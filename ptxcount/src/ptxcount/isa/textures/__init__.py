@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.argument_layout import Described
+from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
 
 FILTERS = ("point", "linear")
@@ -27,21 +27,21 @@ GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, T
 _FAR = 2.0**40
 
 
-def _clamped(index: Array, extent: int) -> Array:
+def _clamp_index(index: Array, extent: int) -> Array:
     return np.clip(index, 0, extent - 1)
 
 
-def _mirrored(index: Array, extent: int) -> Array:
+def _mirror_index(index: Array, extent: int) -> Array:
     within = index % (2 * extent)
     return np.asarray(np.minimum(within, 2 * extent - 1 - within))
 
 
-#: What becomes of the index of an element beyond an edge. Beyond a border there are zeros.
+#: Index in place of one beyond an edge. Beyond a border there are zeros.
 ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
-    "clamp": _clamped,
-    "border": _clamped,
+    "clamp": _clamp_index,
+    "border": _clamp_index,
     "wrap": lambda index, extent: np.asarray(index % extent),
-    "mirror": _mirrored,
+    "mirror": _mirror_index,
 }
 
 
@@ -55,7 +55,7 @@ class Tap(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Surface(Described):
+class Surface(ArrayDescriptor):
     """An array that a kernel reads and writes as a surface: an argument of the kernel for its handle.
 
     Parameters
@@ -80,10 +80,10 @@ class Surface(Described):
             raise LaunchError(
                 f"{self.array.dtype}{list(self.array.shape)}: up to 3 dimensions, of 8 to 32 bits, are read"
             )
-        for what, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
-            if getattr(self, what, allowed[0]) not in allowed:
+        for option, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
+            if getattr(self, option, allowed[0]) not in allowed:
                 raise LaunchError(
-                    f"{what} {getattr(self, what)!r}: one of {', '.join(filter(None, allowed))} is allowed"
+                    f"{option} {getattr(self, option)!r}: one of {', '.join(filter(None, allowed))} is allowed"
                 )
 
     @property
@@ -97,11 +97,11 @@ class Surface(Described):
         return self.array.dtype.itemsize * self.channels
 
     def fits(self, geometry: str) -> bool:
-        """Whether an instruction's geometry has as many axes."""
+        """Tell if an instruction's geometry has as many axes."""
         return sum(GEOMETRIES[geometry]) == len(self.extents)
 
     def place(self, byte: Array, *, layered: bool = False) -> Array:
-        """Where the chip has a byte: in blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows.
+        """Return the address of a byte: blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows.
 
         Layers of one dimension have a row each.
         """
@@ -162,11 +162,11 @@ class Texture(Surface):
             raise LaunchError(f"filter 'linear': it goes with floats, or with fractions, not with {self.array.dtype}")
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
-        """The elements of a fetch, from its coordinates, x first; for ``gather`` four, as ``tld4`` orders them."""
+        """Return the elements of a fetch, from its coordinates, x first; for ``gather`` four, as of ``tld4``."""
         whole = coordinates[0].dtype.kind != "f"  # there are zeros beyond the edges, whatever else is said
         wide = gather or (self.filter == "linear" and not whole)
         extents = self.extents[::-1]
-        axes = [self._axis(each, extent, wide) for each, extent in zip(coordinates, extents, strict=False)]
+        axes = [self._axis(coordinate, extent, wide) for coordinate, extent in zip(coordinates, extents, strict=False)]
         start = np.zeros((1, 1), np.int64)
         if layer is not None:
             start = np.clip(layer.astype(np.int64), 0, self.extents[0] - 1)
@@ -186,7 +186,7 @@ class Texture(Surface):
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
-        """Indices and weights along an axis: one, or two neighbours."""
+        """Return indices and weights along an axis: one, or two neighbours."""
         if coordinate.dtype.kind != "f":
             return [(coordinate.astype(np.int64), np.ones((1, 1)))]
         scaled = np.nan_to_num(coordinate.astype(np.float64)) * (extent if self.normalized else 1)
@@ -197,7 +197,7 @@ class Texture(Surface):
         part = (fixed & (2**PLACES - 1)) / 2**PLACES
         return [(fixed >> PLACES, 1 - part), ((fixed >> PLACES) + 1, part)]
 
-    def decoded(self, raw: Array) -> Array:
+    def decode_texels(self, raw: Array) -> Array:
         """Numbers of the array, from their bits: floats as float32, integers as 32 bits, or as fractions of one."""
         numbers = raw.view(self.array.dtype)
         if numbers.dtype.kind == "f":

@@ -30,17 +30,18 @@ function choices(display) {
             ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? more : []]);
     }
 
-    /* One of a machine's commits, newest first; it says so where the newest has less than what is opened. */
+    /* One of a machine's commits, newest first; the newest of the published branch is opened, as on Overview. It says so where another
+       has more than twice as many values. */
     function commit(machine, benchmarks) {
         const commits = commitsWith(machine, benchmarks);
-        const found = fullest(commits, benchmarks);
-        const newest = commits.at(-1);
-        if (found !== newest) {
-            paragraph(display, `Opened is ${short(found)}, the newest commit that has most of what this page shows. Newer ones have ` +
-                `less: ${short(newest)} has ${count(newest, benchmarks)} values, ${short(found)} ${count(found, benchmarks)}.`);
+        const newest = commits.findLast(({branch}) => !branch) || commits.at(-1);
+        const full = fullest(commits, benchmarks);
+        if (full !== newest && count(newest, benchmarks) < count(full, benchmarks)) {
+            paragraph(display, `The newest commit, ${short(newest)}, was measured in part: it has ${count(newest, benchmarks)} values, ` +
+                `${short(full)} has ${count(full, benchmarks)}.`);
         }
         const options = commits.toReversed().map((one) => ({value: short(one), label: `${short(one)}, ${day(one)}`}));
-        const value = pick('commit', 'Commit', options, short(found));
+        const value = pick('commit', 'Commit', options, short(newest));
         return commits.find((one) => short(one) === value);
     }
 

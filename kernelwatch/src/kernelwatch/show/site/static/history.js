@@ -4,6 +4,7 @@
 const ALL = 'all, a line each';
 const EVERY = 'every machine';
 const FITTED = 'fitted to the values';
+const NOT_MEASURED = {value: null, gpu: null, origin: null, failed: null, code: null};
 const LINES = 8; // as many as are told apart: of more, those are drawn that changed
 
 /* How a time in seconds is shown, of a configuration at a place on a commit; null where that would mean nothing. */
@@ -58,7 +59,7 @@ page(async function (chosen, display) {
     const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
         ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value ?? at[commit]?.failed))
     ).sort((one, other) => one.date - other.date);
-    const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || {value: null, origin: null})}));
+    const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || NOT_MEASURED)}));
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
 

@@ -1,0 +1,209 @@
+"""Barriers of a chunk's blocks, clusters and warps: the threads that wait there, and the release of those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from ..isa.operands import as_array
+from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
+from ..machine.chunk import ALL_THREADS, Chunk
+from ..ptx.program import TYPES
+from ..util.errors import DivergentBarrierError
+from .code_blocks import CodeBlock
+
+_U32 = TYPES["u32"]
+#: Barrier number of a cluster, and thread count of a whole block.
+_CLUSTER, _ALL = -1, -1
+#: Barrier number of a warp; its mask takes the place of the thread count.
+_WARP = 1 << 32
+
+#: Barrier number, and thread count or mask.
+Key = tuple[int, int]
+#: Code block where threads go on, and a mask of these threads.
+Resumed = tuple[int, Array]
+
+
+class BarrierArrival(NamedTuple):
+    """Threads that have come to a barrier.
+
+    ``stop`` is the code block at whose end they wait; None if they only arrive.
+    """
+
+    key: Key
+    threads: Array
+    stop: int | None
+
+    def describe(self) -> str:
+        """Describe the missing threads."""
+        number, count = self.key
+        expected = "all threads" if count == _ALL else f"{count} threads"
+        return f"it waits at barrier {number} for {expected}, which do not come"
+
+
+class BarrierQueue:
+    """The arrivals at the barriers of one chunk."""
+
+    def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
+        self._chunk, self._code = chunk, code
+        self._arrivals: list[BarrierArrival] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._arrivals)
+
+    @property
+    def waiting(self) -> list[tuple[int, BarrierArrival]]:
+        """Arrivals that wait, each with its code block."""
+        return [(arrival.stop, arrival) for arrival in self._arrivals if arrival.stop is not None]
+
+    def find_continuations(self) -> list[int]:
+        """Return the code blocks behind the barriers where threads wait."""
+        return [self._code[stop].successors[0] for stop, _ in self.waiting]
+
+    def add_arrivals(self, index: int, active: Array) -> None:
+        """Add the threads that come to the block or cluster barrier of a code block."""
+        barrier = self._code[index].barrier
+        if barrier is None:
+            return
+        numbers, counts = (
+            np.full((1, 1), default) if operand is None else as_array(operand(self._chunk), _U32)
+            for operand, default in ((barrier.number, _CLUSTER), (barrier.threads, _ALL))
+        )
+        values = (axis.ravel().tolist() for axis in np.broadcast_arrays(numbers, counts))
+        for key in sorted({*zip(*values, strict=True)}):
+            arrived = active & (numbers == key[0]) & (counts == key[1])
+            if arrived.any():
+                self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
+
+    def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
+        """Add the threads that come to a warp barrier with masks; return the keys of these barriers."""
+        masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
+        keys = [(_WARP, int(mask)) for mask in np.unique(masks)]
+        arrivals = [BarrierArrival(key, active & (masks == key[1]), index) for key in keys]
+        arrivals = [arrival for arrival in arrivals if arrival.threads.any()]
+        self._arrivals += arrivals
+        return [arrival.key for arrival in arrivals]
+
+    def find_releasable(self) -> list[Key]:
+        """Return the keys of all barriers, clusters last."""
+        return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
+
+    def find_warp_keys(self) -> list[Key]:
+        """Return the keys of the warp barriers."""
+        return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == _WARP})
+
+    def release(self, key: Key, running: Iterable[Array]) -> list[Resumed] | None:
+        """Release a barrier where all threads have come that it waits for; None if some are missing.
+
+        A barrier waits for all threads of a block that have not left, or for a count, in whole warps. ``running`` are
+        the threads that wait at no barrier.
+        """
+        if key[0] == _WARP:
+            return self.release_warps(key, running, late=False)
+        arrivals, others = self._split(key)
+        arrived, released = _union(arrival.threads for arrival in arrivals), ALL_THREADS
+        is_whole_block = key[0] != _CLUSTER and key[1] == _ALL
+        if is_whole_block:
+            elsewhere = [*running, *(arrival.threads for arrival in others if arrival.stop is not None)]
+            released = np.asarray(arrived.any(axis=1, keepdims=True))
+            released = released & ~_union(elsewhere).any(axis=1, keepdims=True) if elsewhere else released
+        elif key[0] != _CLUSTER:
+            warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
+            released = np.asarray((warps * LANES >= key[1]) & (warps > 0))
+        if not released.any():
+            return None
+        if is_whole_block:
+            self._report_split_arrivals([arrival._replace(threads=arrival.threads & released) for arrival in arrivals])
+        resumed = self._remove(arrivals, others, released)
+        self._chunk.shared.reset_races(released)
+        self._chunk.order_blocks(released)
+        self._chunk.context.progress.note_progress()
+        return resumed
+
+    def release_warps(self, key: Key, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
+        """Release the warps of which all lanes in a mask have come; None if there are none.
+
+        ``late``: the missing lanes never come, so that all warps are released, and reported.
+        """
+        chunk = self._chunk
+        arrivals, others = self._split(key)
+        elsewhere = [*running, *(arrival.threads for arrival in others if arrival.stop is not None)]
+        ready = np.asarray(lanes_by_warp(_union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
+        if elsewhere and late:
+            self._report_late_lanes(arrivals, others)
+        elif elsewhere:
+            in_mask = (key[1] >> np.arange(LANES) & 1).astype(bool)
+            missing = (lanes_by_warp(_union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
+            ready = ready & ~missing
+        if not ready.any():
+            return None
+        released = by_thread(spread(ready[:, :, None], (*ready.shape, LANES)), chunk.shape[1])
+        chunk.shared.order_lanes(ready, key[1])
+        return self._remove(arrivals, others, released)
+
+    def _split(self, key: Key) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
+        """Split the arrivals: those at a barrier, and all others."""
+        arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
+        return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
+
+    def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
+        """Remove the released threads from the arrivals at a barrier, and return the places where they go on."""
+        remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
+        self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
+        return [
+            (self._code[arrival.stop].successors[0], arrival.threads & released)
+            for arrival in arrivals
+            if arrival.stop is not None
+        ]
+
+    def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
+        """Report threads that wait at a barrier of their warp for lanes that wait at another barrier."""
+        chunk, (first, *_) = self._chunk, arrivals
+        second = next(arrival for arrival in others if arrival.stop is not None)
+        chunk.active, source = first.threads, self._code[first.stop or 0].source
+        text = (
+            f"it waits for all lanes in the mask {first.key[1]:#010x}, others of which wait at the barrier in "
+            f"{self._code[second.stop or 0].source}: undefined in CUDA"
+        )
+        fault = chunk.make_fault(DivergentBarrierError, text, source=source)
+        count = find_occupancy(first.threads, chunk.shape).threads
+        chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+
+    def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
+        """Report threads of a block that come to one aligned barrier from several places; raise within a warp."""
+        stopped = [arrival for arrival in arrivals if arrival.stop is not None and arrival.threads.any()]
+        for first, second in pairwise(stopped):
+            barrier, chunk = self._code[second.stop or 0].barrier, self._chunk
+            if barrier is None or not barrier.aligned or first.stop == second.stop:
+                continue
+            is_shared = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
+            if not is_shared.any():
+                continue
+            warps = [
+                lanes_by_warp(spread(arrival.threads & is_shared, chunk.shape), chunk.shape[1])
+                for arrival in (first, second)
+            ]
+            is_split = np.asarray(warps[0].any(axis=2) & warps[1].any(axis=2))
+            place, source = (self._code[arrival.stop or 0].source for arrival in (first, second))
+            if is_split.any():
+                chunk.active = by_thread(warps[1] & is_split[:, :, None], chunk.shape[1])
+                text = f"others of its warp wait at the barrier in {place}"
+                raise chunk.make_fault(DivergentBarrierError, text, source=source)
+            chunk.active = second.threads & is_shared
+            text = f"other warps of its block wait at the barrier in {place}: undefined in CUDA"
+            fault = chunk.make_fault(DivergentBarrierError, text, source=source)
+            count = find_occupancy(chunk.active, chunk.shape).threads
+            chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+
+
+def is_cluster_barrier(key: Key) -> bool:
+    """Tell if a barrier is the cluster's."""
+    return key[0] == _CLUSTER
+
+
+def _union(masks: Iterable[Array]) -> Array:
+    return np.asarray(reduce(np.logical_or, masks))

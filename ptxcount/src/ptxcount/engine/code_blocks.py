@@ -1,0 +1,29 @@
+"""Basic blocks of a kernel that are ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..isa.block_barriers import Barrier
+from ..isa.registry import Step
+from ..ptx.flow import End
+from ..ptx.program import Instruction, Register
+from ..util.errors import Source
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """A basic block as steps."""
+
+    #: Instructions, their steps, and the registers that die there.
+    steps: list[tuple[Instruction, Step, list[str]]]
+    #: Blocks that follow: the next one, then the target of a branch.
+    successors: list[int]
+    #: Kind of its end.
+    end: End
+    #: Predicate of a branch or of leaving.
+    guard: Register | None
+    #: Source of the last instruction.
+    source: Source
+    #: Barrier at its end, if it has one.
+    barrier: Barrier | None = None

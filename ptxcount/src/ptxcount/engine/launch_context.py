@@ -1,0 +1,255 @@
+"""The context of a launch: its checked dimensions, its memories with variables and arguments, and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from ..counting.counters import LaunchCounters
+from ..isa.operands import STACK
+from ..isa.spaces import window_base
+from ..lanes.warps import Array
+from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
+from ..machine.chunk import GRID_WORKSPACE, Context
+from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
+from ..machine.global_races import ANYTHING
+from ..ptx.program import Entry, Variable
+from ..source.names import demangle, source_name
+from ..util import host_memory
+from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_THREADS
+from ..util.errors import Index3, LaunchError
+from ..util.findings import RACES, UNWRITTEN
+from .executable import Executable, lay_out_variables
+from .launchable import require_static_shared
+
+#: Bytes of a thread's stack, if the kernel asks for any.
+STACK_BYTES = 16 << 10
+#: Largest local memory of a thread, in bytes.
+_MAX_LOCAL = 512 << 10
+#: The address of the first function.
+FIRST_FUNCTION = 1 << 54
+#: Threads of a cooperative launch, which all run at once: those of an H200.
+MAX_RESIDENT = 132 * 2048
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """A launch as the caller describes it; see `execute.execute_kernel`."""
+
+    grid: Index3
+    block: Index3
+    arguments: Sequence[KernelArgument]
+    dynamic_shared: int
+    step_limit: int
+    races: str
+    unwritten: str
+    variables: Mapping[str, KernelArgument]
+    distinct: bool
+    cluster: Index3 | None
+    names: Sequence[str]
+
+
+@dataclass
+class _Memories:
+    """The memories of a launch, and the addresses in them by name."""
+
+    memory: ArrayMemory
+    constants: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_CONSTANT))
+    parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER))
+    descriptors: dict[int, BoundDescriptor] = field(default_factory=dict)
+    symbols: dict[str, int] = field(default_factory=dict)
+    #: Bytes of shared memory a block and of local memory a thread, as declared.
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+def make_context(kernel: Executable, options: LaunchOptions) -> Context:
+    """Check a launch and lay out its memory; `LaunchError` for what a GPU would refuse."""
+    cluster = _check_dimensions(kernel.entry, options)
+    memories = _Memories(ArrayMemory(distinct=options.distinct))
+    layout = ArgumentLayout(memories.memory, memories.descriptors)
+    _place_variables(kernel, options, memories, layout)
+    shared_size = _check_sizes(kernel, options.dynamic_shared, memories.sizes)
+    parameters = _pack_parameters(kernel.entry, options.arguments, layout, options.names)
+    for name, content in parameters.items():
+        memories.symbols[name] = memories.parameters.add(np.frombuffer(content, np.uint8), name)
+    threads = prod(options.grid) * prod(options.block)
+    is_cooperative = kernel.whole_grid and threads <= MAX_RESIDENT
+    if is_cooperative:
+        memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
+    has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
+    return Context(
+        grid=options.grid,
+        block=options.block,
+        memory=memories.memory,
+        constants=memories.constants,
+        parameters=memories.parameters,
+        symbols=memories.symbols,
+        unavailable={variable.name: variable.problem for variable in kernel.variables if variable.problem},
+        shared_size=shared_size,
+        shared_unit=kernel.shared_unit,
+        local_size=memories.sizes["local"],
+        step_limit=options.step_limit,
+        races=options.races,
+        unwritten=options.unwritten,
+        counters=LaunchCounters(threads),
+        descriptors=memories.descriptors,
+        cluster=cluster,
+        may_wait=is_cooperative or prod(cluster) > 1,
+        reserved=kernel.reserved,
+        dynamic=f", {options.dynamic_shared} of them dynamic (--dynamic-shared)" if has_dynamic else "",
+        dynamic_size=options.dynamic_shared,
+        watches_races=_watch_races(kernel, options, memories.memory, parameters),
+        ordered_lanes=kernel.ordered_lanes,
+        polls=kernel.polls,
+    )
+
+
+def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
+    """Check grid, block and cluster, and the policies; return the cluster."""
+    for option, policy, allowed in (("races", options.races, RACES), ("unwritten", options.unwritten, UNWRITTEN)):
+        if policy not in allowed:
+            raise LaunchError(f"{option} {policy!r}: one of {', '.join(allowed)} is allowed")
+    grid, block, threads = options.grid, options.block, prod(options.block)
+    for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
+            raise LaunchError(f"{dimension} {extent}: three numbers from 1 to {limit} are allowed")
+    if threads > MAX_THREADS:
+        raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
+    max_threads, exact_block = entry.max_threads or threads, entry.exact_block or block
+    if threads > max_threads or block != exact_block:
+        compiled_for = f"at most {max_threads} threads" if threads > max_threads else f"{exact_block}"
+        raise LaunchError(
+            f"block {block}: the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
+        )
+    cluster = options.cluster or entry.cluster
+    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
+        raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
+    return cluster
+
+
+def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
+    """Give each variable and function an address, and fill the memory of variables."""
+    host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
+    values = _match_variables(kernel.variables, options.variables)
+    usable = [variable for variable in kernel.variables if not variable.problem]
+    symbols, sizes = memories.symbols, memories.sizes
+    for space, start in (("shared", kernel.reserved), ("local", 0)):
+        in_space = (variable for variable in usable if variable.space == space)
+        addresses, sizes[space] = lay_out_variables(in_space, start)
+        symbols |= addresses
+    functions = {name: FIRST_FUNCTION + 16 * place for place, name in enumerate(kernel.functions)}
+    symbols |= functions
+    address_tables: list[tuple[Variable, Array]] = []
+    for variable in usable:
+        if variable.space not in sizes:
+            value = values.get(variable.name)
+            unset = value is None and variable.space == "const" and not variable.initial
+            content = _initial_content(variable) if value is None else _convert_variable(variable, value, layout)
+            target = memories.constants if variable.space == "const" else memories.memory
+            symbols[variable.name] = target.add(content, variable.name, unset=unset)
+            if variable.addresses and value is None:
+                address_tables.append((variable, content))
+    generic = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
+    for variable, content in address_tables:
+        _write_addresses(variable, content, generic)
+    if kernel.stack:
+        symbols[STACK.name] = -(-sizes["local"] // 16) * 16
+        sizes["local"] = symbols[STACK.name] + STACK_BYTES
+
+
+def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
+    """Check the bytes of shared and local memory; return those of shared memory."""
+    shared_size = sizes["shared"] + dynamic_shared
+    own_bytes = shared_size - kernel.reserved
+    require_static_shared(sizes["shared"] - kernel.reserved)
+    if dynamic_shared < 0 or own_bytes > MAX_SHARED:
+        raise LaunchError(f"{own_bytes} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
+    if sizes["local"] > _MAX_LOCAL:
+        raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {_MAX_LOCAL} are allowed")
+    return shared_size
+
+
+def _watch_races(
+    kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
+) -> bool:
+    """Watch the arrays that the kernel reaches for races, unless these are off; tell if any is watched."""
+    if not options.distinct or options.races == "off":
+        return False
+    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
+    return memory.watch(*reached_arrays, strict=options.races == "strict")
+
+
+def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
+    """Return the names of the arrays behind some parameters and variables; None for any."""
+    if ANYTHING in names:
+        return None
+    addresses = {int(word) for name in names & parameters.keys()
+                 for word in np.frombuffer(parameters[name][: len(parameters[name]) // 8 * 8], np.int64)}  # fmt: skip
+    array_names = {
+        name for base, size, name in memory.arrays() if any(base <= address < base + size for address in addresses)
+    }
+    return array_names | names
+
+
+def _match_variables(
+    variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
+) -> dict[str, KernelArgument]:
+    """Match given values to variables of the module, by their names in the PTX."""
+    contents: dict[str, KernelArgument] = {}
+    names = [variable.name for variable in variables if variable.space in ("const", "global")]
+    for name, value in variable_values.items():
+        matches = [
+            candidate for candidate in names if candidate == name or f"::{source_name(candidate)}".endswith(f"::{name}")
+        ]
+        if len(matches) != 1:
+            raise LaunchError(f"variable {name!r}: one of {', '.join(names) or 'none'} that the kernel uses is needed")
+        contents[matches[0]] = value
+    return contents
+
+
+def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
+    """Convert a value to the memory of a variable; an array is kept, so that the kernel's stores show in it."""
+    if not isinstance(value, np.ndarray):
+        value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
+    if value.nbytes != variable.size:
+        raise LaunchError(f"variable {variable.name}: {value.nbytes} bytes; a value of {variable.size} bytes is needed")
+    array = np.ascontiguousarray(value)
+    if variable.space == "const":
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def _initial_content(variable: Variable) -> Array:
+    data = np.zeros(variable.size or 0, np.uint8)
+    data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+    data.flags.writeable = variable.space != "const"
+    return data
+
+
+def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
+    """Put the generic addresses into a variable that it holds at first; of what there is not, zero."""
+    writeable, content.flags.writeable = content.flags.writeable, True
+    for place, name, offset in variable.addresses:
+        address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")
+        content[place : place + 8] = np.frombuffer(address_bytes, np.uint8)
+    content.flags.writeable = writeable
+
+
+def _pack_parameters(
+    entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
+) -> dict[str, bytes]:
+    """Return the bytes of each argument by the name of its parameter."""
+    if len(args) != len(entry.parameters):
+        raise LaunchError(f"{demangle(entry.name)} takes {len(entry.parameters)} arguments, not {len(args)}")
+    contents: dict[str, bytes] = {}
+    for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
+        name = names[place] if names else f"argument {place}"
+        content = layout.encode_argument(argument, name)
+        if len(content) != parameter.size:
+            raise LaunchError(f"{name}: {len(content)} bytes, {entry.name} takes {parameter.size}")
+        contents[parameter.name] = content
+    return contents
