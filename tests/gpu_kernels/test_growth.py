@@ -25,7 +25,7 @@ extern "C" __global__ void subtract(
 }
 """
 SUBTRACT_ROW = """\
-        _row(
+        _make_row(
             "subtract",
             "subtract",
             _LINE,
