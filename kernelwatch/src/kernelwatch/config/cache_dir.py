@@ -6,8 +6,11 @@ import errno
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from filelock import FileLock
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 
 #: The environment variable that names the folder of caches.
 CACHE = "KERNELWATCH_CACHE"
@@ -45,6 +48,8 @@ def find_problem(folder: Path) -> str | None:
 
 def make_file_lock(path: Path) -> FileLock:
     """Return a lock that ends with its process, unlike a lock by the existence of a file."""
+    from filelock import FileLock  # noqa: PLC0415 -- PyCUDA's wheel is built where nothing is installed
+
     return FileLock(path, fallback_to_soft=False)
 
 
