@@ -49,7 +49,7 @@ def run_workers(words: Sequence[str] | None = None) -> None:
     _add_shared_options(parser, 1)
     options = parser.parse_args(words)
     names = [f"{options.name}-{number}" for number in range(options.without_gpu)]
-    asyncio.run(_import_workers(parser).serve(options.scheduler, options.tls, options.work, names))
+    asyncio.run(_import_workers(parser).run_workers(options.scheduler, options.tls, options.work, names))
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> None:
