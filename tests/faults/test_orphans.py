@@ -39,7 +39,7 @@ esac
 COMPILE = """
 import sys
 from kernelwatch.toolchain import nvcc
-nvcc.call(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.argv[1] + "; wait; sleep 60"])
+nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.argv[1] + "; wait; sleep 60"])
 """
 
 
