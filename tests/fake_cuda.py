@@ -149,12 +149,12 @@ class FakeGpu:
 
     @staticmethod
     def _address(of: Any) -> int:
-        """What PyCUDA takes for an address: an integer or an allocation, not whatever can be made an integer."""
+        """Return the address of an integer or an allocation, the types that PyCUDA takes for one."""
         assert isinstance(of, int | Memory), f"PyCUDA takes no {type(of).__name__} for an address"
         return int(of)
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in an allocation."""
+        """Return whether an address lies in an allocation."""
         return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
 
     def view(self, address: int) -> NDArray[np.uint8]:
@@ -219,7 +219,7 @@ class FakeGpu:
         )
 
     def _module(self, ptx: bytes) -> Any:
-        """A module of one function, whose variables are as large as what is first uploaded to them."""
+        """Return a module of one function, whose variables are as large as what is first uploaded to them."""
         made: dict[str, Memory] = {}
 
         def variable(name: str) -> tuple[int, int]:

@@ -57,7 +57,7 @@ class References:
         self.known: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Whether a reference is kept."""
+        """Return whether a reference is kept."""
         return name in self.known
 
 
@@ -70,7 +70,7 @@ class Session:
         self._act = act
 
     def has_room(self, job: Job) -> bool:
-        """Whether the device has a terabyte."""
+        """Return whether the device has a terabyte."""
         return job.set_bytes < 1 << 40
 
     def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
@@ -85,7 +85,7 @@ class Session:
 
 @contextmanager
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """A server in a thread; yields its address."""
+    """Yield the address of a server in a thread."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]

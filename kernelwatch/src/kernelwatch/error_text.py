@@ -13,7 +13,7 @@ _SHOWN = 1000
 
 def one_line(error: object) -> str:
     """Return an error's text as one line that a terminal can show."""
-    text = "".join(each if each.isprintable() else " " for each in str(error))
+    text = "".join(character if character.isprintable() else " " for character in str(error))
     return " ".join(text.split())[:_SHOWN]
 
 
@@ -21,3 +21,8 @@ def first_error(text: str) -> str:
     """Return the first error of a compiler in a text, with its file and line; else the text's first line."""
     placed = _PLACED.search(text)
     return placed[0] if placed else one_line(next(iter(text.strip().splitlines()), ""))
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number and its noun, such as "1 commit" or "2 commits"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -61,7 +61,7 @@ def test_bench_and_pull(repository: Repository) -> None:
         _done(repository, "git", "-C", str(upstream), *words)
     repository.git("pull", "--quiet", "--ff-only")
 
-    (found,) = reading.documents(result.parent, head)
+    (found,) = reading.iter_documents(result.parent, head)
     assert set(found.results) == {REGISTERS, SPILLS}
     for command in (["show", head], ["compare", before, head], ["publish"]):
         assert "track_registers" in _done(repository, sys.executable, "-m", "asv", *command) or command == ["publish"]
@@ -71,6 +71,6 @@ def test_bench_and_pull(repository: Repository) -> None:
     repository.git("add", "results")
     repository.git("commit", "--quiet", "--message", "kept")
     _done(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
-    (again,) = (path for path in _new(repository) if path.name.endswith(record.FILE))
+    (again,) = (path for path in _new(repository) if path.name.endswith(record.RUNS_FILE))
     assert again.name.startswith(head[:8])
     assert not [path for path in _new(repository) if path.suffix == ".json"], "the numbers are the same"

@@ -108,12 +108,14 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
-    failed = [(each["benchmark"], each["reason"], each["configurations"]) for each in lines[record.FILE][0]["failed"]]
+    failed = [
+        (each["benchmark"], each["reason"], each["configurations"]) for each in lines[record.RUNS_FILE][0]["failed"]
+    ]
     ended = [(TIME, 1), (REGISTERS, 3), (RATIO, 1), (COUNT, 1)]
     expected = [*((name, "it ended with -9", count) for name, count in ended), (COUNT, "a.cu(5): error: no", 1)]
     assert sorted(failed) == sorted(expected)
     assert told[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
-    assert "selected" not in lines[record.FILE][0]
+    assert "selected" not in lines[record.RUNS_FILE][0]
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     same = "whose machine code and conditions are the same"
     assert warned == [
@@ -154,7 +156,7 @@ def test_what_is_asked(what: str, tmp_path: Path) -> None:
     assert task.lines == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
     some = {name: [f"'{'xyz'[place]}'" for place in places[0]] for name in benchmarks} if len(places[0]) < 3 else {}
-    assert lines[record.FILE][0].get("selected", {}) == some
+    assert lines[record.RUNS_FILE][0].get("selected", {}) == some
 
 
 @pytest.mark.parametrize("appends", [True, False])
@@ -169,7 +171,7 @@ def test_benchmarks_that_change_meanwhile(change: dict[str, Any], tmp_path: Path
     """What is measured under other axes than the run began with is no number of the commit."""
     results, lines = measured(Child(*SAID, suite=[{**each, **change} for each in SUITE]), tmp_path)
     assert {str(row["result"]) for row in results.values()} == {"None"}
-    assert {each["reason"] for each in lines[record.FILE][0]["failed"]} == {
+    assert {each["reason"] for each in lines[record.RUNS_FILE][0]["failed"]} == {
         f"{TIME} was changed since the run began; run again"
     }
 
@@ -295,7 +297,7 @@ def test_commits_in_turns(
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
     monkeypatch.setattr(run, "get_repo", lambda _: Repo())
     monkeypatch.setattr(revision_range, "selected", lambda *_: [f"c{place}" for place in range(count)])
-    monkeypatch.setattr(folders, "alone", lambda _: nullcontext())
+    monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
     monkeypatch.setattr(run, "_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(commit_process, "begun", begin)
     monkeypatch.setattr(run.Run, "measure", lambda one, *_: one.options["interleave_rounds"])
@@ -339,7 +341,7 @@ def test_which_python(
     monkeypatch.setattr(commit_process, "_needed", set())
     monkeypatch.setattr(commit_process, "ROOT", tmp_path)
     monkeypatch.setattr(commit_process, "_process", begin)
-    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpacked", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpack_commit", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "mine")
     environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
     environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}

@@ -19,8 +19,8 @@ from kernelwatch.runner.protocol import Configuration, Difference, Entry, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
-from kernelwatch.store.record import measurement
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import measurement_group
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
@@ -83,7 +83,7 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
 
 def test_thresholds_of_times() -> None:
     """From 20 µs on, 1 %; below, 5 %."""
-    assert list(map(noise.default, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
+    assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
@@ -129,7 +129,7 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "began": {commit: {TIME: BEGAN}},
         "processes": {commit: taken},
     }
-    for file, each in ((record.FINGERPRINTS_FILE, line), (record.FILE, run)):
+    for file, each in ((record.FINGERPRINTS_FILE, line), (record.RUNS_FILE, run)):
         with (folder / "gpu" / file).open("a") as text:
             text.write(json.dumps(each) + "\n")
 
@@ -195,7 +195,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     line = {**MOMENTS, "commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
-    (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
+    (tmp_path / "gpu" / record.RUNS_FILE).write_text(json.dumps(run) + "\n")
     assert entries(groups={group: [name]}) == {"print": Entry(NEW, {name: 4.0})}
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
@@ -249,13 +249,13 @@ def test_record(tmp_path: Path) -> None:
     for place, each in enumerate(told):
         kept.heard.append((Configuration(group=NAME, place=place, params=f"p, {place}", **each), [TIME]))
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, kept.lines())
-    (found,), (older, newer), (line,), _ = (record.read(tmp_path, "gpu", file) for file in kept.lines())
+    (found,), (older, newer), (line,), _ = (record.read_records(tmp_path, "gpu", file) for file in kept.lines())
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (found["run"], found["started"], found["ended"])
     assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
     assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
     assert found["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
-    assert [record.counts(found, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
+    assert [record.find_round_sizes(found, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
     assert (found["began"], found["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert found["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     why = {"commit": NEW, "benchmark": TIME, "configurations": 1}
@@ -274,5 +274,5 @@ def test_origins(tmp_path: Path) -> None:
     ]
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert record.origins(tmp_path, "gpu", NEW) == {measurement(NAME): {"one": OLD}}
-    assert record.origins(tmp_path, "gpu", OLD) == {}
+    assert record.find_origins(tmp_path, "gpu", NEW) == {measurement_group(NAME): {"one": OLD}}
+    assert record.find_origins(tmp_path, "gpu", OLD) == {}

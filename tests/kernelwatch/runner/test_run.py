@@ -46,9 +46,9 @@ def results(project: Project, commit: str) -> Mapping[str, Any]:
     return {name: dict(zip(found["result_columns"], row, strict=False)) for name, row in found["results"].items()}
 
 
-def lines(project: Project, file: str = record.FILE) -> list[Any]:
+def lines(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
     """Return a record of the machine."""
-    return record.read(project.path / "results", MACHINE, file)
+    return record.read_records(project.path / "results", MACHINE, file)
 
 
 def names(project: Project) -> set[str]:

@@ -52,7 +52,7 @@ def _changed() -> list[str]:
     """The files that git tracks and that differ from HEAD, but for benchmarks and libraries, which run as they lie."""
     running = (each for each in settings.code() if each != settings.package())
     paths = (".", *(f":(exclude){each}" for each in running))
-    return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
+    return (git.try_text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
 
 
 def measure(words: Sequence[str] | None = None) -> int:

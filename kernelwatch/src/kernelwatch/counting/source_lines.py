@@ -18,7 +18,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import Source
 from kernelwatch.store import reading, record
-from kernelwatch.store.models import Lines
+from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
@@ -53,14 +53,14 @@ def source(kernel: Kernel, dtype: str) -> Source:
     return kernel.at_commit(dtype, metrics.ARCH)
 
 
-def read(results: Path) -> dict[str, Lines]:
+def read(results: Path) -> dict[str, CostsLine]:
     """Return the lines that any machine stored, by `key`: today's counter's, or else those that came last.
 
     Of two that one counter told of one key, the first counts, or the first with accesses if they say the same: a later
     one that says otherwise is not to be believed.
     """
-    found: dict[tuple[str, str], Lines] = {}
-    for line in (line for path in reading.listed(results, "*") for line in _stored(path)):
+    found: dict[tuple[str, str], CostsLine] = {}
+    for line in (line for path in reading.list_paths(results, "*") for line in _stored(path)):
         first = found.setdefault((line.counter, line.key), line)
         if line.text == first.text and line.accesses and not first.accesses:
             found[line.counter, line.key] = line
@@ -69,10 +69,10 @@ def read(results: Path) -> dict[str, Lines]:
     return {line.key: line for line in by_age}
 
 
-def _stored(folder: Path) -> Iterator[Lines]:
+def _stored(folder: Path) -> Iterator[CostsLine]:
     """Yield what a machine's folder has."""
-    for path in record.paths(folder, record.LINES_FILE):
-        yield from (line for _, line in reading.lines(path, Lines))
+    for path in record.list_record_paths(folder, record.LINES_FILE):
+        yield from (line for _, line in reading.iter_lines(path, CostsLine))
 
 
 def missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -52,7 +52,7 @@ def backfill(
         No worker is there, or they are of several kinds.
     """
     machine, workers = _kind(client)
-    results = folders.results(repository / "results")
+    results = folders.results_folder(repository / "results")
     left = [each for each in commits if bench or not any(results.glob(f"{machine}/{each[:8]}-*"))]
     share = -(-len(left) // len(workers))
     # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.

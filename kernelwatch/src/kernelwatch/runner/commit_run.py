@@ -27,7 +27,7 @@ from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import Configuration, Difference, Discovery, Line, Step, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import rows
-from kernelwatch.store.record import COUNTED
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Digits of a sample that are kept: finer than the clock's ticks.
 DIGITS = 8
@@ -76,7 +76,7 @@ class Commit:
         """Measure, and add the results."""
         task = self._task()
         for name in task.benchmarks:
-            texts, chosen = rows.texts(self.benchmarks[name]["params"]), self._chosen(name)
+            texts, chosen = rows.list_configurations(self.benchmarks[name]["params"]), self._chosen(name)
             selected = [texts[place] for place in chosen] if len(chosen) < len(texts) else []
             self.record.begin(name, datetime_to_js_timestamp(self.began), selected)
         counts = {group: len(places) for group, places in task.places.items()}
@@ -90,7 +90,7 @@ class Commit:
         except PackageError as error:
             problem = str(error)
         for group, places in task.places.items():
-            texts = rows.texts(self.benchmarks[self.wanted[group][0]]["params"])
+            texts = rows.list_configurations(self.benchmarks[self.wanted[group][0]]["params"])
             for place in sorted({*places} - self.heard[group].keys()):
                 params = texts[place].replace("'", "")
                 self._hear(Configuration(group=group, place=place, params=params, failed=problem), progress)
@@ -124,7 +124,7 @@ class Commit:
         # A time is always there, which others are about.
         asked_of = {group: list(dict.fromkeys([firsts[group], *names])) for group, names in self.wanted.items()}
         known = may_reuse(self.options) and reuse.known(self.folder, self.results.env_name, commit, asked_of, rounds)
-        is_counted = any(group.startswith(f"{COUNTED}.") for group in self.wanted)
+        is_counted = any(find_kind(group) is Kind.COUNTED for group in self.wanted)
         return Task(
             places={group: sorted(set().union(*map(self._chosen, names))) for group, names in self.wanted.items()},
             benchmarks=[name for names in self.wanted.values() for name in names],

@@ -25,6 +25,7 @@ from kernelwatch.runner.measure_counts import configurations, groups
 from kernelwatch.runner.protocol import Configuration, Sender, Step, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 from kernelwatch.suite.sweep import Sweep
 
 #: How often a time is measured that does not agree with what is stored, before that is believed.
@@ -207,4 +208,4 @@ def _key(one: Configuration) -> Key:
 
 def _samples(values: dict[str, list[float]]) -> list[float]:
     """The samples of a time among its numbers."""
-    return next(samples for name, samples in values.items() if ".time_" in name)
+    return next(samples for name, samples in values.items() if find_kind(name) is Kind.TIMED)

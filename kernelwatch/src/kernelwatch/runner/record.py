@@ -16,6 +16,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
 from kernelwatch.runner.protocol import Configuration
 from kernelwatch.store import models, record
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 from kernelwatch.toolchain import nvcc, releases
 
 
@@ -33,7 +34,7 @@ class RunRecord:
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
         self._before, self._facts = machine.volatile(), {} if facts is None else facts
         self._commit = commit
-        self._run = models.Run(run=uuid.uuid4().hex, started=_moment(), commits=[commit], began={commit: {}})
+        self._run = models.RunLine(run=uuid.uuid4().hex, started=_moment(), commits=[commit], began={commit: {}})
         #: What became of each configuration, and the benchmarks of its class that were measured.
         self.heard: list[tuple[Configuration, Sequence[str]]] = []
         #: What each source line of a kernel costs.
@@ -52,7 +53,7 @@ class RunRecord:
         self._finish()
         compiler = releases.version(self._run.nvcc)
         return {
-            record.FILE: _written([self._run]),
+            record.RUNS_FILE: _written([self._run]),
             record.CUBINS_FILE: _written(self._cubins(compiler)),
             record.FINGERPRINTS_FILE: _written(self._fingerprints(compiler)),
             record.LINES_FILE: self.source_lines,
@@ -70,7 +71,9 @@ class RunRecord:
             ((name, one) for one, names in self.heard for name in names), key=lambda pair: (pair[0], pair[1].params)
         )
         run.held_back = [
-            models.Held(commit=self._commit, configuration=f"{name}({one.params})", reasons=one.held_back)
+            models.ThrottledConfiguration(
+                commit=self._commit, configuration=f"{name}({one.params})", reasons=one.held_back
+            )
             for name, one in each
             if one.held_back
         ]
@@ -80,7 +83,7 @@ class RunRecord:
         )
         taken: dict[str, dict[str, list[str]]] = {}
         for name, one in each:
-            if ".time_" in name and isinstance(one.numbers.get(name), list):
+            if find_kind(name) is Kind.TIMED and isinstance(one.numbers.get(name), list):
                 taken.setdefault(name, {}).setdefault(" ".join(map(str, one.rounds)), []).append(one.params)
         for known in taken.values():
             known[max(known, key=lambda text: len(known[text]))] = []  # none stands for all others
@@ -88,27 +91,27 @@ class RunRecord:
         if not any(run.selected.values()):  # of a run of all configurations nothing is said
             run.selected = {}
 
-    def _counted(self, reasons: Iterable[tuple[str, str]]) -> list[models.Skip]:
+    def _counted(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
         """Return each reason of a benchmark, and of how many configurations it is one."""
         counted = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
-            models.Skip(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
+            models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
             for (benchmark, reason), count in sorted(counted.items())
         ]
 
-    def _cubins(self, compiler: str | None) -> list[models.Cubins]:
+    def _cubins(self, compiler: str | None) -> list[models.CubinsLine]:
         """Return the hashes of machine code, a line an architecture."""
-        found: dict[str, models.Cubins] = {}
+        found: dict[str, models.CubinsLine] = {}
         for one in (one for one, _ in self.heard if one.machine_code):
             sha256, launch, arch, *code = one.machine_code
-            line = found.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
+            line = found.setdefault(arch, models.CubinsLine(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
             line.cubins[launch] = sha256
             line.code |= dict.fromkeys([launch], *code) if code else {}
             if one.block:
                 line.blocks[" ".join(launch.split()[:2])] = one.block
         return [found[arch] for arch in sorted(found)]
 
-    def _fingerprints(self, compiler: str | None) -> list[models.Fingerprints]:
+    def _fingerprints(self, compiler: str | None) -> list[models.FingerprintsLine]:
         """Return which configurations were measured, by fingerprint, and whose numbers the rest has."""
         measured: dict[str, dict[str, str]] = {}
         reused: dict[str, dict[str, list[str]]] = {}
@@ -118,7 +121,7 @@ class RunRecord:
             elif one.fingerprint and not one.held_back:  # what a slow GPU took is not taken over
                 measured.setdefault(one.group, {})[one.params] = one.fingerprint
         same: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
-        line = models.Fingerprints(commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **same)
+        line = models.FingerprintsLine(commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **same)
         return [line] if measured or reused else []
 
 

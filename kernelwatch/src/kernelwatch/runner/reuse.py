@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from kernelwatch.runner.protocol import Configuration, Difference, Entries, Entry, Task
 from kernelwatch.store import reading, record, rows
 from kernelwatch.store.models import Document
-from kernelwatch.store.noise import default
+from kernelwatch.store.noise import default_threshold
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Of a class's numbers that could be reused, the share that is measured all the same. A run takes those that were
 #: measured longest ago: each is measured again within 1 / SHARE runs.
@@ -44,26 +45,26 @@ def known(
 
     @cache
     def document(commit: str) -> Document | None:
-        found = reading.documents(folder, commit)
+        found = reading.iter_documents(folder, commit)
         return next((each for each in found if (each.commit_hash, each.env_name) == (commit, environment)), None)
 
     @cache
     def numbers(commit: str, benchmark: str) -> dict[str, Any]:
         """Numbers by parameters: samples where they are kept, and nothing that is no number."""
         found = document(commit)
-        each = rows.each(found.row(benchmark)) if found and benchmark in found.results else ()
+        each = rows.iter_configurations(found.get_row(benchmark)) if found and benchmark in found.results else ()
         numbers = {", ".join(params): samples or value for params, value, samples in each}
         return {params: value for params, value in numbers.items() if value is not None and value == value}
 
-    runs = {run["run"]: run for run in record.read(folder.parent, folder.name) if "run" in run}
+    runs = {run["run"]: run for run in record.read_records(folder.parent, folder.name) if "run" in run}
     entries: Entries = {group: {} for group in groups}
-    lines = record.read(folder.parent, folder.name, record.FINGERPRINTS_FILE)
+    lines = record.read_records(folder.parent, folder.name, record.FINGERPRINTS_FILE)
     for place, line in reversed(list(enumerate(lines))):
         run, origin = runs.get(line.get("run"), {}), line["commit"]
         for group in groups.keys() & line["fingerprints"].keys():
             names, first = groups[group], groups[group][0]
             new = {each: params for params, each in line["fingerprints"][group].items() if each not in entries[group]}
-            is_timed = ".time_" in first
+            is_timed = find_kind(first) is Kind.TIMED
             if not new or (is_timed and numbers(commit, first)):
                 continue
             source = document(origin)
@@ -85,8 +86,8 @@ def _is_alike(entry: Entry, run: Mapping[str, Any], time: str, params: str, roun
     if not isinstance(samples, list):
         return False
     # One process against the two that are stored: they differ by more than two against two, which thresholds are for.
-    entry.threshold = default(statistics.median(samples))
-    return len(record.counts(run, entry.commit, time, params, len(samples))) == rounds
+    entry.threshold = default_threshold(statistics.median(samples))
+    return len(record.find_round_sizes(run, entry.commit, time, params, len(samples))) == rounds
 
 
 class Check(NamedTuple):

@@ -54,7 +54,7 @@ def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) ->
 
 
 def _existing(results: Path) -> list[str]:
-    return sorted({each.commit_hash for path in results.glob("*") for each in reading.documents(path)})
+    return sorted({each.commit_hash for path in results.glob("*") for each in reading.iter_documents(path)})
 
 
 def _of_file(repo: Any, name: str) -> list[str]:
@@ -75,13 +75,13 @@ def left_out(
 ) -> set[str] | None:
     """Return the benchmarks that a commit has, where a run is to skip these; None if it is to skip the commit."""
     found: set[str] = set()
-    for each in reading.documents(results / machine, commit):
+    for each in reading.iter_documents(results / machine, commit):
         if each.commit_hash == commit and options.get("skip_existing_commits"):
             return None
         for name in benchmarks if (each.commit_hash, each.env_name) == (commit, environment) else ():
             row = each.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:
-                values = rows.on(each.row(name), benchmarks[name]["params"])["result"]
+                values = rows.reindex(each.get_row(name), benchmarks[name]["params"])["result"]
                 has_failed = values is None or None in values
                 if options.get("skip_failed" if has_failed else "skip_successful"):
                     found.add(name)

@@ -44,7 +44,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     if device is None:
         # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    results = folders.results(Path(conf.results_dir))
+    results = folders.results_folder(Path(conf.results_dir))
     several = list(environments.get_environments(conf, options.get("env_spec")))
     if not several:
         raise UserError("No environments selected")
@@ -55,7 +55,7 @@ def run(conf: Any, options: Mapping[str, Any]) -> int | None:
     in_turns = chosen if options.get("interleave_rounds", False) is not False and len(chosen) > 1 and device else []
     returns = options.get("_returns")
     with (
-        folders.alone(results),
+        folders.exclusive_lock(results),
         scratch_folder() as folder,
         _measuring(device) as facts,
     ):
@@ -134,7 +134,7 @@ class Run:
                 self.machine.save(self.conf.results_dir)
                 benchmarks.save()
                 try:
-                    folders.describe(self.results, Path(self.conf.results_dir), self.machine.machine)
+                    folders.copy_descriptions(self.results, Path(self.conf.results_dir), self.machine.machine)
                 except UnreadableError as error:
                     raise UserError(str(error)) from None
             if not benchmarks:
@@ -193,14 +193,14 @@ class Run:
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)
         stored = folders.CommitFiles(self.results / name, commit, environment.name)
         saved = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
-        if found := stored.read():
+        if found := stored.read_merged():
             saved.parent.mkdir(exist_ok=True)
             saved.write_text(json.dumps(found), encoding="utf-8")
             results.load_data(self.conf.results_dir)
         record = RunRecord(commit, self.facts)
         ours = {name for each in groups.values() for name in each} & set(benchmarks)
         if ours:
-            is_head = commit == git.asked(ROOT, "rev-parse", "HEAD")
+            is_head = commit == git.try_text(ROOT, "rev-parse", "HEAD")
             some = benchmarks.filter_out(set(benchmarks) - ours)
             one = Commit(results, some, groups, self.options, self.results / name, record, is_head)
             one.measure(self._child(environment, commit))

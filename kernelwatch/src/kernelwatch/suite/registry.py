@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,21 +23,12 @@ from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
 from kernelwatch.kernel.launch import read
-from kernelwatch.store import record
+from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, control_name
+from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
 
 T = TypeVar("T")
-
-
-class Kind(Enum):
-    """What a benchmark's numbers are."""
-
-    TIMED = "timed"
-    #: Times, as multiples of a copy's time.
-    CONTROL = "control"
-    COUNTED = "counted"
-    COMPILED = "compiled"
 
 
 #: What a compiled benchmark reads of the compiler's report -> its unit, and what a person calls it.
@@ -83,8 +73,8 @@ class Suite:
         if self.copy is not None:
             found[time(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
-            found |= {f"{record.COUNTED}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
-        compiled = f"{record.COMPILED}.{self.compiled.name}.track_"
+            found |= {f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metrics(sweep)}
+        compiled = f"{COMPILED_MODULE}.{self.compiled.name}.track_"
         return found | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
@@ -201,7 +191,7 @@ def time(sweep: Sweep) -> str:
 
 
 #: The benchmark that holds a timed one's times in copies of the same bytes, by its name.
-control = record.control
+control = control_name
 
 
 def metrics(sweep: Sweep) -> list[str]:

@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.review.compare import Review
-from kernelwatch.review.groups import Group, group_rows
+from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, percent
+from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show import text
-from kernelwatch.show.report import configurations
+from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, kept
-from kernelwatch.store.points import TIMED, kind
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.workflow.steps import Measured, find_step, list_measured, review_step
-
-#: The relative change from which on something is listed; verdicts do not depend on it.
-AT_LEAST = 0.01
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
 
 #: What is counted of a group's configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
@@ -42,7 +39,7 @@ def changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
     return [each for each in found if each is not None]
 
 
-def _change(history: History, head: str, known: Callable[[str], Measured], repo: Any, root: Path) -> Any:
+def _change(history: History, head: str, known: Callable[[str], MeasuredValues], repo: Any, root: Path) -> Any:
     whole = find_step(history, head, known)
     if whole is None:
         return None
@@ -62,7 +59,7 @@ def _change(history: History, head: str, known: Callable[[str], Measured], repo:
         "head": head,
         "base": base,
         "new": step.new,
-        "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
+        "timed": sum(classify_benchmark(name) == TIMED for names in whole.shared.values() for name in names),
         "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
         "source": commits.changed_lines(repo, base, head, kernels) if base and found else [],
         "between": {each: commits.between(repo, each, head) for each in sorted(bases)},
@@ -78,7 +75,7 @@ def changed_names(names: Iterable[str], base: Mapping[str, float | None], head: 
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        by_class[TIMED if kind(name) == TIMED else name.partition("(")[0].rpartition(".")[0]].append(name)
+        by_class[TIMED if classify_benchmark(name) == TIMED else name.partition("(")[0].rpartition(".")[0]].append(name)
     return {
         name
         for where, each in by_class.items()
@@ -99,11 +96,11 @@ def _groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
         return []
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
     failing = [_failing(each, one.base.commit) for one in reviews for each in one.failures]
-    rows = sorted((row for review in reviews for row in review.rows), key=Row.badness)
+    rows = sorted((row for review in reviews for row in review.rows), key=Row.sort_key)
     return [*failing, *(_group(group, bases) for group in group_rows(rows, reviews[0].arch, AT_LEAST))]
 
 
-def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
+def _group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
     changed = [
         row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
     ]
@@ -113,15 +110,15 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
     evidence = sorted(group.evidence, key=lambda each: not each.startswith("machine code"))
-    before, after = (text.quantity(side, largest.unit) for side in (largest.base, largest.head))
+    before, after = (text.format_quantity(side, largest.unit) for side in (largest.base, largest.head))
     return {
         "kernel": group.kernel,
         "flags": group.flags,
         **counted(group.counts),
         "timed": timed,
         "times": len(group.times),
-        "mean": percent(group.ratio) if group.ratio else "",
-        "configurations": configurations(group) if timed else told,
+        "mean": format_percent(group.ratio) if group.ratio else "",
+        "configurations": format_counts(group) if timed else told,
         "size": min(largest.size, _LARGEST),
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),

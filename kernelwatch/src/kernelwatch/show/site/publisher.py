@@ -43,7 +43,7 @@ def write(conf: Any, repo: Any) -> Path:
         The folder of the pages is a link.
     """
     conf = copy.copy(conf)
-    conf.results_dir = str(folders.results(Path(conf.results_dir)))
+    conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     if folder.is_symlink():  # all below it is removed first, and that may be anything
         raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
@@ -54,7 +54,7 @@ def write(conf: Any, repo: Any) -> Path:
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
     ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.machines(results)}
+    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     histories = [each.history for each in shown.values()]
     described = {
@@ -66,7 +66,7 @@ def write(conf: Any, repo: Any) -> Path:
     pages.write(
         folder,
         shown,
-        commits.described(repo, sorted({commit for history in histories for commit in history.commits()})),
+        commits.described(repo, sorted({commit for history in histories for commit in history.list_commits()})),
         transactions.sources(results),
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from kernelwatch.review.verdict import percent
-from kernelwatch.show.text import quantity
-from kernelwatch.store.points import EXACT, kind
+from kernelwatch.review.verdict import format_percent
+from kernelwatch.show.text import format_quantity
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
@@ -96,7 +96,7 @@ def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 def _worst(group: _Group) -> tuple[int, bool, bool, float]:
     """By verdict; times before what is counted, and that before what the compiler made; then by size."""
-    is_compiled = kind(group["of"]["benchmark"]) == EXACT["track_compiled"]
+    is_compiled = find_kind(group["of"]["benchmark"]) is Kind.COMPILED
     return _TOLD.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
 
 
@@ -128,7 +128,7 @@ def _said(group: _Group) -> str:
 
 def difference(row: Mapping[str, Any]) -> str:
     """By how much a number of a picture changed."""
-    return percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
+    return format_percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
 
 
 def decides(group: _Group) -> bool:
@@ -155,7 +155,7 @@ def share(value: float) -> str:
 def amount(value: float, unit: str) -> str:
     """A number of Overview with its unit."""
     if unit == "s":
-        return quantity(value, "seconds")
+        return format_quantity(value, "seconds")
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{rate(value)} {unit}"
 
 
