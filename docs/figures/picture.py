@@ -33,10 +33,10 @@ def data(history: History) -> dict[str, Any]:
     """
     swept = dict(_sweeps())
     first = next(iter(swept))
-    results = history.newest(first)
+    results = history.find_newest(first)
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
-    run = history.run_of(results, first)
+    run = history.find_last_run(results, first)
     return {
         "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
         "peak": round(run["peak_bytes_per_second"] / 1e9),
@@ -67,7 +67,7 @@ def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) ->
     fixed = {other: str(value) for other, value in sweep.summary_point().items() if other in others}
     return {
         point.params[axis]: round(useful / point.value / 1e9, 2)
-        for point in history.points(results, benchmark)
+        for point in history.iter_points(results, benchmark)
         if point.value is not None and fixed.items() <= point.params.items()
         if (useful := registry.find_useful_bytes(benchmark, point.params)) is not None
     }

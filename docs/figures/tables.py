@@ -58,10 +58,10 @@ class Measured:
         copy = registry.current_suite().copy
         assert copy is not None, "this suite times it"
         self._history, self.copy = history, registry.time_benchmark(copy)
-        results = history.newest(self.copy)
+        results = history.find_newest(self.copy)
         if results is None:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
-        self._results, self.run = results, history.run_of(results, self.copy)
+        self._results, self.run = results, history.find_last_run(results, self.copy)
         self.peak = float(self.run["peak_bytes_per_second"])
         seconds = self.value(self.copy, COPIED)
         if seconds is None:
@@ -82,7 +82,7 @@ class Measured:
 
     def value(self, benchmark: str, params: Params) -> float | None:
         """What is stored of a configuration."""
-        return self._history.value(self._results, benchmark, {axis: str(value) for axis, value in params.items()})
+        return self._history.find_value(self._results, benchmark, {axis: str(value) for axis, value in params.items()})
 
     def times(self, name: str) -> dict[tuple[str, str], tuple[float, float]]:
         """Seconds and useful bytes a second of what the sweep of a name measured, by kernel and dtype."""

@@ -16,7 +16,7 @@ from kernelwatch.store.results import History
 
 @pytest.fixture(scope="module")
 def history() -> History:
-    """The stored results that are shown."""
+    """Return the stored results that are shown."""
     return History(tables.MACHINE, ROOT)
 
 
@@ -59,5 +59,7 @@ def test_unknown_machine() -> None:
 def test_words() -> None:
     """A reader who is in a hurry reads the README; the docs and the evidence are read, too, only if they are short."""
     folders = {"README.md": 1000, "docs/*.md": 9000}
-    words = {each: sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(each)) for each in folders}
-    assert {each: count for each, count in words.items() if count > folders[each]} == {}
+    words = {
+        folder: sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(folder)) for folder in folders
+    }
+    assert {folder: count for folder, count in words.items() if count > folders[folder]} == {}

@@ -1,4 +1,4 @@
-"""Which room of the library may import which: a room imports those before it, and modules import in no circle."""
+"""Imports between rooms of the library: a room imports those before it, and modules import in no circle."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOMS = (
     "config",
     "toolchain",
     "kernel",
-    "store",
     "suite",
+    "store",
     "instrument",
     "counting",
     "benchmarks",

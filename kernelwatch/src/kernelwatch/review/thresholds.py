@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
-from kernelwatch.review.verdict import change, ratio
+from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
 
 #: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
-COMMITS, FEWEST = 30, 100
+MAX_PAIRS, MIN_CHANGES = 30, 100
 
 #: The share of the changes that count: another grid with the same machine code is a change all the same.
 SHARE = 0.99
@@ -56,11 +56,11 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     by_class: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
     for seconds, relative in changes:
         by_class[next(least for least in by_class if seconds >= least)].append(relative)
-    return Thresholds({least: min(default, _narrow(by_class[least])) for least, default in DEFAULTS})
+    return Thresholds({least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULTS})
 
 
-def _narrow(changes: list[float]) -> float:
-    if len(changes) < FEWEST:
+def _narrow_class(changes: list[float]) -> float:
+    if len(changes) < MIN_CHANGES:
         return math.inf
     most = sorted(changes)[math.ceil(SHARE * len(changes)) - 1]
     return max(1, math.ceil(SAFETY * most / STEP)) * STEP
@@ -79,4 +79,4 @@ def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Des
             if None in pair.gpus or len(pair.gpus) > 1 or is_one_measurement(base, head, pair):
                 continue
             if is_code_unchanged(base, head, benchmark, old.params, describe(benchmark, old.params).code_name):
-                yield old.value, change(ratio(old.value, new.value))
+                yield old.value, relative_change(compute_ratio(old.value, new.value))
