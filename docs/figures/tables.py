@@ -104,7 +104,8 @@ class ResultTables:
     def facts(self) -> str:
         """The measured size, the GPU and the day."""
         size = sweeps.LARGEST.replace("x", " x ")
-        conditions = f"{size} {DTYPE} elements, {describe_conditions(self.run)}, commit {self._results.commit_hash[:8]}."
+        commit = self._results.commit_hash[:8]
+        conditions = f"{size} {DTYPE} elements, {describe_conditions(self.run)}, commit {commit}."
         return f"{conditions} Theoretical peak {self.peak / 1e9:.0f} GB/s."
 
 
