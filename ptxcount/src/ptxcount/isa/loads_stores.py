@@ -34,6 +34,7 @@ def _load(instruction: Instruction) -> Step:
         if polls:
             chunk.spins += 1
             chunk.order(chunk.active)
+            chunk.shared.order_blocks(chunk.active)
         values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.reporter(plain=not polls))
         if indexed or where not in _READ:
             chunk.record_load(where, kind.size * count, place)

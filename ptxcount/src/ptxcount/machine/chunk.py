@@ -263,10 +263,19 @@ class Chunk:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
+        remote = _NO
+        if space == "shared" and self.shared.has_cluster:
+            remote = self.shared.find_remote(place) & active
+            if remote.any():
+                self.access("cluster", kind, width).record(place, remote, self.shape, turns, again)
+                active = active & ~remote
+                if not active.any():
+                    self.context.progress.visit(id(self.instruction), place)
+                    return
         self.context.progress.visit(id(self.instruction), place)
         self.access(space, kind, width).record(place, active, self.shape, turns, again)
         merged = self.context.merged.get(id(self.instruction))
-        if merged is not None:
+        if merged is not None and not remote.any():
             merged.record(self, place)
 
     def record_load(self, space: str, width: int, place: Value) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..counting.counters import Access, LaunchCounters
-from .listing import Lines, text_of
+from .listing import Lines, advise_shift, text_of
 from .patterns import array_of, pattern
 from .picture import Picture, picture
 
@@ -66,7 +66,7 @@ class Cost(NamedTuple):
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
         # Addresses of local memory are places in each thread's own.
         found = pattern(self.worst) if self.worst.space != "local" else None
-        return text + (f"; {found.words}" if found else "")
+        return text + (f"; {found.words}" if found else "") + advise_shift(self.worst)
 
 
 def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:

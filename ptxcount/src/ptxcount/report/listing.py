@@ -33,6 +33,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
     ("global", "", "sectors", "ideal", "ideal_sectors", _ratio),
     ("global", "", "lines", "ideal", "ideal_lines", _ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
+    ("cluster", "cluster_", "sectors", "ideal", "ideal_sectors", _ratio),
     *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
       for each in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
@@ -121,8 +122,21 @@ def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
 
 def is_wasteful(access: Access) -> bool:
     """Whether it has bank conflicts, far more sectors than its bytes fill, or far more than one constant address."""
-    far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
+    far_more = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
+
+
+def advise_shift(access: Access) -> str:
+    """Say by how far the shared memory of a bulk copy should move so that fewer sectors do; nothing where none would.
+
+    The chip cuts a copy at multiples of 128 of its shared address.
+    """
+    fewest = min(access.shifted_sectors, default=access.sectors)
+    if fewest >= access.sectors:
+        return ""
+    place = access.shifted_sectors.index(fewest)
+    fewer, now = (_ratio(count, access.requests) for count in (fewest, access.sectors))
+    return f"; move the tile by {16 * place} bytes in shared memory: {fewer} for {now}"
 
 
 def cost(access: Access) -> str:
@@ -140,8 +154,12 @@ def _counted(access: Access) -> str:
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
+    if access.space == "cluster":
+        sectors, fewest = (_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
+        return f"{access.kind} in another block's shared memory: {sectors} sectors a request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
-        return f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
+        text = f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
+        return f"{text}{advise_shift(access)}"
     if access.space == "local":
         return f"{access.kind}: local memory, {_ratio(access.sectors, access.requests)} sectors a request"
     if access.space == "constant":

@@ -137,6 +137,7 @@ def _wait(instruction: Instruction) -> Step:
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.barrier(chunk.active & done)
             chunk.order(chunk.active & done)
+            chunk.shared.order_blocks(chunk.active & done)
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
