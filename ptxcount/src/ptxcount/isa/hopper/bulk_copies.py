@@ -175,6 +175,8 @@ class _Copy:
         access.add(1, piece_sectors(rows, at, on=on), int(on.sum()) * width)
 
     def _read(self, places: Array, inside: Array, width: int) -> Array:
+        if not inside.any():
+            return np.zeros(places.size * width, np.uint8)
         unit = min(width, 4)
         parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
@@ -217,7 +219,8 @@ class _Copy:
         unit = min(width, 4)
         parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, -1)
         values = [parts[..., k] for k in range(parts.shape[-1])]
-        self._chunk.context.memory.store(places, unit, values, inside, self._report)
+        if inside.any():
+            self._chunk.context.memory.store(places, unit, values, inside, self._report)
         self._record("store", places, inside, width)
 
     def _reduced(self, old: Array, new: Array, dtype: Any) -> Array:
