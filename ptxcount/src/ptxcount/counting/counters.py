@@ -148,8 +148,7 @@ class Access:
             self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
-        uniform = isinstance(address, np.ndarray) and address.shape[1] == 1
-        once = turns is not None and turns.aggregates and uniform and self.space != "cluster"
+        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         if turns is not None:
             self.loops += turns.loops * count
             if self.space == "shared":

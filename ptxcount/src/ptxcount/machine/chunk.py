@@ -254,8 +254,11 @@ class Chunk:
         active: Array | None = None,
         turns: Turns | None = None,
         again: bool = False,
+        remote_kind: str = "",
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
+
+        In another block's shared memory it is of another kind, if one is given.
 
         Parameters lie in constant memory. The arguments of calls lie in registers: the chip has no access.
         """
@@ -267,7 +270,7 @@ class Chunk:
         if space == "shared" and self.shared.has_cluster:
             remote = self.shared.find_remote(place) & active
             if remote.any():
-                self.access("cluster", kind, width).record(place, remote, self.shape, turns, again)
+                self.access("cluster", remote_kind or kind, width).record(place, remote, self.shape, turns, again)
                 active = active & ~remote
                 if not active.any():
                     self.context.progress.visit(id(self.instruction), place)

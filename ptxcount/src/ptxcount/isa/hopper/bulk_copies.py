@@ -242,7 +242,7 @@ def _async_store(instruction: Instruction) -> Step:
         place = read(chunk)
         parts = [each.view(f"u{kind.size}") for each in values]
         chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter())
-        chunk.record("shared", "store", width, place)
+        chunk.record("shared", "store", width, place, remote_kind="atomic")  # by their rule, on the chip
         change(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 
