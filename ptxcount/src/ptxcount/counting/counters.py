@@ -224,6 +224,9 @@ class LaunchCounters:
     distinct_sectors : tuple of int or None
         The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
         to fetch and to write each at least once, in DRAM where no cache holds it.
+    fetched_sectors : int or None
+        The sectors that these reads bring from DRAM at least where a miss of the L2 cache fetches 64 bytes, which is
+        the default of ``cudaLimitMaxL2FetchGranularity``, or 128 or 256 by ``.L2::128B`` or ``.L2::256B``.
     merged : dict of str to tuple
         By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
         (`merging`), where that may be.
@@ -238,6 +241,7 @@ class LaunchCounters:
     findings: list[Finding] = field(default_factory=list)
     arrays: list[tuple[int, int, str]] = field(default_factory=list)
     distinct_sectors: tuple[int, int] | None = None
+    fetched_sectors: int | None = None
     merged: dict[str, tuple[int, int]] = field(default_factory=dict)
     stack_frame: int | None = None
 

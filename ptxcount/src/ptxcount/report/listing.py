@@ -67,6 +67,7 @@ def table(counters: LaunchCounters) -> str:
         read, written = counters.distinct_sectors
         rows += [
             f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            *_describe_fetches(counters),
             "",
         ]
     if counters.polls:
@@ -75,6 +76,13 @@ def table(counters: LaunchCounters) -> str:
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
+
+
+def _describe_fetches(counters: LaunchCounters) -> list[str]:
+    """Describe the fetches of more than the sectors that are read, where there are any."""
+    read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
+    text = f"at least {fetched} sectors come from DRAM for them, as a miss of the L2 cache fetches 64 bytes or more"
+    return [text] if fetched > read else []
 
 
 def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
@@ -92,6 +100,7 @@ def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> st
     said |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
     if counters.distinct_sectors is not None:
         said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
+        said["fetched_sectors"] = counters.fetched_sectors
     return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
 
 
