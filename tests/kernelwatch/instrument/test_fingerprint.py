@@ -78,6 +78,8 @@ GPU = {
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
     known = fingerprint.conditions(GPU)
+    assert fingerprint.conditions({**GPU, "l2_fetch_bytes": 64}) == known, "as it was before it was recorded"
+    assert fingerprint.conditions({**GPU, "l2_fetch_bytes": 32}) != known
     changed = [fact for fact in GPU if fingerprint.conditions({**GPU, fact: 1}) != known]
     assert changed == list(GPU)[:-2]
     assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""

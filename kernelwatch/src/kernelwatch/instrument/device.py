@@ -112,6 +112,12 @@ def l2_bytes() -> int:
     return int(cuda.Context.get_device().get_attribute(cuda.device_attribute.L2_CACHE_SIZE))
 
 
+def l2_fetch_bytes() -> int:
+    """Return the bytes that a miss of the L2 cache fetches from DRAM: a setting of the current context."""
+    context()
+    return int(check(driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY)))
+
+
 def check(result: tuple[Any, ...]) -> Any:
     """Return what a call of cuda-bindings gave beside its status. Raises RuntimeError unless that is success."""
     status, *values = result

@@ -46,6 +46,10 @@ _OF_GPU = (
 )
 
 
+#: The fetch granularity of the L2 cache of all times of before it was recorded: H100s and H200s have it by default.
+L2_FETCH_BYTES = 64
+
+
 def of(*parts: object) -> str:
     """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
@@ -110,7 +114,10 @@ def _imported(name: str, path: Path) -> tuple[str, ...]:
 
 def conditions(gpu: Mapping[str, object]) -> str:
     """Return the fingerprint of the instrument and a GPU; empty if nothing says which GPU it is."""
-    return of(VERSION, {name: gpu.get(name) for name in _OF_GPU}) if gpu.get("uuid") else ""
+    fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
+    facts = {name: gpu.get(name) for name in _OF_GPU}
+    facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}
+    return of(VERSION, facts) if gpu.get("uuid") else ""
 
 
 def job(one: Job, *more: object) -> str:

@@ -157,8 +157,9 @@ def _serve(listener: Listener, folder: Path, limit: float, began: Any, run: int)
     server: Server | None = None
     try:
         session = Session(throttling.watch())
-        ready = device.ready(fingerprint.conditions(machine.volatile()))
-        facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
+        fetch = device.l2_fetch_bytes()
+        ready = device.ready(fingerprint.conditions({**machine.volatile(), "l2_fetch_bytes": fetch}))
+        facts = {"l2_bytes": device.l2_bytes(), "l2_fetch_bytes": fetch, "others_on_gpu": others}
         server = Server(session, ready, limit, folder)
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}

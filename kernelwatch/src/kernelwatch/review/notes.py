@@ -12,7 +12,12 @@ from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import Point
 
 #: Facts of a run that explain a change by themselves, and asv's types of the benchmarks that they matter for.
-_FACTS = {"GPU": ("time",), "driver": ("time",), "compiler": ("time", "track")}
+_FACTS = {
+    "GPU": ("time",),
+    "driver": ("time",),
+    "fetch granularity of the L2 cache": ("time",),
+    "compiler": ("time", "track"),
+}
 
 
 def notes(sides: Sides, times: Sequence[tuple[str, Point, Point]], evidence: Evidence) -> Iterator[str]:
@@ -45,4 +50,9 @@ def _other_facts(sides: Sides) -> Iterator[str]:
 
 def _facts(run: dict[str, Any]) -> dict[str, Any]:
     before = run.get("before") or {}
-    return {"GPU": run.get("gpu"), "driver": before.get("driver"), "compiler": run.get("nvcc")}
+    return {
+        "GPU": run.get("gpu"),
+        "driver": before.get("driver"),
+        "fetch granularity of the L2 cache": before.get("l2_fetch_bytes"),
+        "compiler": run.get("nvcc"),
+    }

@@ -40,6 +40,7 @@ def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
 #: Spaces of PTX whose sectors lie in global memory.
 _GLOBAL = ("global", "texture", "surface", "bulk")
 _CONSTANT = ("constant",)
+_CLUSTER = ("cluster",)
 
 
 def _total(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
@@ -83,6 +84,12 @@ TOTALS = {
     "requests": Metric("requests", "requests to global memory", _total("requests")),
     "local_sectors": Metric("sectors", "sectors of local memory", _total("sectors", spaces=("local",))),
     "local_requests": Metric("requests", "requests to local memory", _total("requests", spaces=("local",))),
+    "cluster_sectors": Metric(
+        "sectors", "sectors of other blocks' shared memory", _total("sectors", spaces=_CLUSTER), True
+    ),
+    "cluster_requests": Metric(
+        "requests", "requests to other blocks' shared memory", _total("requests", spaces=_CLUSTER), True
+    ),
     "constant_addresses": Metric(
         "addresses", "different addresses of constant memory a request, summed", _total("addresses", spaces=_CONSTANT)
     ),
