@@ -46,8 +46,8 @@ class StrideCopy(kw.BackToBack):
     params = (STRIDES, (1 << 22,), MOVED, COPY_FLAG_SETS)  # at the largest stride and dtype, arrays take 2 GiB each
     shown = {"stride": 2, "dtype": "float32"}
     note = (
-        "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each "
-        "element takes a sector of its own. " + _SMALL
+        "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2. A read that misses "
+        "the L2 cache fetches two of them from DRAM: reads lose until elements lie 64 bytes apart. " + _SMALL
     )
 
 
