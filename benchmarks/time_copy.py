@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import kernelwatch.benchmarks as kw
-from benchmarks.sweeps import COPY_FLAG_SETS, FLAG_SETS, LARGEST, LARGEST_ELEMENTS, MATRICES, MOVED, OFFSETS, STRIDES
+from benchmarks.sweeps import (
+    COPY_FLAG_SETS,
+    DEFAULT_FLAGS,
+    FLAG_SETS,
+    LARGEST,
+    LARGEST_ELEMENTS,
+    MATRICES,
+    MOVED,
+    OFFSETS,
+    STRIDES,
+)
 from kernelwatch.kernel import matrix_copy
 
 #: Why a copy of small elements stays far below the peak even where nothing is lost.
@@ -49,6 +59,33 @@ class StrideCopy(kw.BackToBack):
         "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2. A read that misses "
         "the L2 cache fetches two of them from DRAM: reads lose until elements lie 64 bytes apart. " + _SMALL
     )
+
+
+class StrideCopyFetching32(kw.BackToBack):
+    """Stride copy, DRAM, 32 bytes a miss of L2."""
+
+    kernel = "stride_copy"
+    param_names = ("stride", "size", "dtype", "flags")
+    params = (STRIDES, (1 << 22,), ("float32", "float64"), DEFAULT_FLAGS)
+    shown = {"stride": 16, "dtype": "float32"}
+    l2_fetch_bytes = 32
+    note = "One sector is fetched a miss, not two: as many as are needed."
+
+
+class StrideCopyFetching64(StrideCopyFetching32):
+    """Stride copy, DRAM, 64 bytes a miss of L2."""
+
+    title = "Stride copy, DRAM, 64 bytes a miss of L2"
+    l2_fetch_bytes = 64
+    note = "Two sectors are fetched a miss, as by default."
+
+
+class StrideCopyFetching128(StrideCopyFetching32):
+    """Stride copy, DRAM, 128 bytes a miss of L2."""
+
+    title = "Stride copy, DRAM, 128 bytes a miss of L2"
+    l2_fetch_bytes = 128
+    note = "Four sectors are fetched a miss, though one may be needed."
 
 
 class DeviceCopy(kw.BackToBack):

@@ -34,6 +34,7 @@ CHANGES: dict[str, Any] = {
     "oracle": served.job(entry="other"),
     "in_l2": True,
     "isolated": True,
+    "l2_fetch_bytes": 32,
     "samples": 3,
     "most": 30,
 }

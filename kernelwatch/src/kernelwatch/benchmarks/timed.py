@@ -43,6 +43,7 @@ class Timed(Benchmark):
 
     in_l2: ClassVar[bool] = False
     isolated: ClassVar[bool] = False
+    l2_fetch_bytes: ClassVar[int] = 0
 
     def __init__(self) -> None:
         self.timer = Readings()
@@ -128,10 +129,11 @@ def described(sweep: Sweep, launch: Launch) -> build_job.Description:
     """Return the description of a sweep's launch for the measuring process. Raises as `jobs.of`."""
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
-    how = {
+    how: dict[str, Any] = {
         "samples": stopping_rule.FEWEST,
         "most": stopping_rule.MOST,
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
+    how |= {"l2_fetch_bytes": sweep.l2_fetch_bytes} if sweep.l2_fetch_bytes else {}
     return build_job.of(launch, **how)

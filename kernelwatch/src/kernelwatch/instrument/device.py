@@ -71,10 +71,12 @@ def ready(conditions: str = "") -> Ready:
     return Ready(arch=arch(), multiprocessors=multiprocessors(), conditions=conditions)
 
 
-def new_context() -> Any:
-    """Return another context of the device, which is not current."""
+def new_context(l2_fetch_bytes: int = 0) -> Any:
+    """Return another context of the device, which is not current; if given, with a fetch granularity of L2."""
     context()
     made = cuda.Device(0).make_context()
+    if l2_fetch_bytes:
+        check(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY, l2_fetch_bytes))
     cuda.Context.pop()
     return made
 

@@ -122,7 +122,8 @@ def conditions(gpu: Mapping[str, object]) -> str:
 
 def job(one: Job, *more: object) -> str:
     """Return the fingerprint of a job's samples, and of more facts that they depend on."""
-    facts = {name: value for name, value in msgspec.structs.asdict(one).items() if name not in _TEXTS}
+    every = msgspec.structs.asdict(one).items()
+    facts = {name: value for name, value in every if name not in _TEXTS and value is not msgspec.UNSET}
     return of(facts, *more)
 
 

@@ -107,6 +107,9 @@ class Job(Call, frozen=True, kw_only=True):
     in_l2: bool = False
     #: Time launches by themselves instead of back to back.
     isolated: bool = False
+    #: The fetch granularity of the L2 cache in a context of its own. Unset leaves it to the driver, and no fingerprint
+    #: has it.
+    l2_fetch_bytes: int | msgspec.UnsetType = msgspec.UNSET
     #: Samples to take. If there is a `most`: at least, until they suffice, and so many at most.
     samples: int
     most: int = 0
@@ -118,7 +121,10 @@ class Job(Call, frozen=True, kw_only=True):
 
     def shares_buffers(self, other: Job) -> bool:
         """Whether both can be timed in turns on the same buffers, by the same instrument."""
-        mine, others = ((job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.samples) for job in (self, other))
+        mine, others = (
+            (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
+            for job in (self, other)
+        )
         return mine == others
 
 

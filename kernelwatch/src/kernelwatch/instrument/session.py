@@ -122,7 +122,7 @@ class Session:
         A job that comes again gets new ones: what two rounds read of it has only its numbers in common.
         """
         job = jobs[0]
-        is_small = not job.isolated and any(map(fits_at_once, jobs))
+        is_small = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_at_once, jobs)))
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
         kept = self._kept
@@ -151,12 +151,15 @@ class Session:
             kept.stack.close()
 
     def _context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid."""
+        """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid.
+
+        A job that sets the fetch granularity of the L2 cache has a context of its own, too.
+        """
         others = [helper_kernels.copy(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
-        if all(map(fits_at_once, others)):
+        if not job.l2_fetch_bytes and all(map(fits_at_once, others)):
             self._clean = self._clean or device.new_context()
             return partial(device.within, self._clean)
-        context = device.new_context()
+        context = device.new_context(job.l2_fetch_bytes or 0)
         stack.callback(context.detach)
         return partial(device.within, context)
 
