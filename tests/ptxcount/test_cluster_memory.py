@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import run
-from ptxcount.report.listing import cost, table
+from ptxcount.report.listing import as_json, cost, table
 from tests.ptxcount.snippets import module
 
 LANES = np.arange(32)
@@ -79,6 +81,9 @@ def test_listing() -> None:
     body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
     counters = _run(body, [(8 * LANES).astype(np.int32)], unwritten="off")
     (access,) = [access for access in counters.accesses if access.space == "cluster"]
+    schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(json.loads(as_json(counters)), schema)
     assert cost(access) == f"{kind} in another block's shared memory: 32.00 sectors a request, ideal 4.00"
 
 
