@@ -28,6 +28,9 @@ _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each 
 #: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
 _MERGED = "merged wavefronts"
 
+#: The numbers of other blocks' shared memory.
+_OF_CLUSTERS = ("cluster sectors", "cluster requests")
+
 #: The number of constant memory that decides.
 _ADDRESSES = "constant addresses"
 
@@ -95,9 +98,10 @@ def _alone(
     evidence = {
         Why.INSTRUCTIONS: row.metric == "instructions",
         Why.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        Why.SECTORS: row.metric == "requests" and any(base != head for base, head in moved),
+        Why.SECTORS: (row.metric == "requests" and any(base != head for base, head in moved))
+        or (row.metric == "cluster requests" and "cluster sectors" in counted),
         Why.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED) and not row.base and fewer_moved,
+        Why.FIRST_SHARED: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and not row.base and fewer_moved,
         Why.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
         Why.FIRST_UNIFORM: row.metric == _ADDRESSES
         and not row.base

@@ -288,6 +288,8 @@ class Schedule:
         self._come = others + [each for each in left if each.threads.any()]
         self._chunk.shared.reset_races(full)
         self._chunk.order_blocks(full)
+        if key[0] == _CLUSTER:
+            self._chunk.shared.order_blocks(full)
         self._chunk.context.progress.note_progress()
         for each in come:
             if each.at is not None:

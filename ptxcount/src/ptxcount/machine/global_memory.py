@@ -29,6 +29,8 @@ _COMPARED_STORES = 16
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 52
+#: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
+FETCHES = (2, 4, 8)
 #: Some of a list: a mask, or all.
 Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
@@ -44,7 +46,7 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
-    #: Whether each sector was read, and written; nothing where nobody asks.
+    #: By which of `FETCHES` each sector was read, as bits, and whether it was written; nothing where nobody asks.
     read: Array | None = None
     written: Array | None = None
     #: Who was where, if races are looked for.
@@ -61,8 +63,10 @@ class Region:
         """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
-    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
+    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool, fetch: int = 2) -> None:
         """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
+
+        A read that misses the L2 cache fetches so many sectors at once.
 
         Of neighbours, known by their address, one a sector and the last will do.
         """
@@ -70,7 +74,17 @@ class Region:
         if flags is not None:
             if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
-            flags[index >> (SECTOR // size).bit_length() - 1] = True
+            flags[index >> (SECTOR // size).bit_length() - 1] |= 1 << FETCHES.index(fetch)
+
+    def count_fetched(self) -> int:
+        """Count the sectors that its reads fetch, if none of them misses twice."""
+        if self.read is None:
+            return 0
+        flags = np.pad(self.read, (0, -self.read.size % FETCHES[-1]))
+        fetched = np.zeros(flags.size, bool)
+        for bit, sectors in enumerate(FETCHES):
+            fetched |= (flags >> bit & 1).reshape(-1, sectors).any(axis=1).repeat(sectors)
+        return int(np.count_nonzero(fetched))
 
 
 class Part(NamedTuple):
@@ -126,7 +140,7 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
-        read, written = (np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2))
+        read, written = (np.zeros(-(-array.nbytes // SECTOR), np.uint8) if self._distinct else None for _ in range(2))
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
         self._regions.append(region)
         self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
@@ -142,12 +156,19 @@ class ArrayMemory:
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return int(sum(read)), int(sum(written))
 
-    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+    def fetched_sectors(self) -> int:
+        """How many sectors DRAM gives at least where a miss fetches 64 bytes, or what its instruction says."""
+        return sum(region.count_fetched() for region in self._regions)
+
+    def load(
+        self, address: Value, size: int, count: int, active: Array, report: Report, *, fetch: int = 2
+    ) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
 
-        Gives unsigned integers, one array for each element. Faults go to ``report``.
+        A miss of the L2 cache fetches so many sectors. Gives unsigned integers, one array for each element. Faults go
+        to ``report``.
         """
-        shape, parts = self._resolve(address, size, count, active, report)
+        shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for part in parts:
             self._check_race(part, size, count, shape, report)
@@ -241,7 +262,7 @@ class ArrayMemory:
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
-        written: bool = False,
+        written: bool = False, fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[Part]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
         low, high, width = *_find_bounds(address), size * count
@@ -269,7 +290,7 @@ class ArrayMemory:
                 byte = int(index.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            region.touch(index, size, address if places_of_part is None else None, written=written)
+            region.touch(index, size, address if places_of_part is None else None, written=written, fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
