@@ -139,6 +139,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.reset_races(chunk.active & done)
             chunk.order_blocks(chunk.active & done)
+            chunk.shared.order_blocks(chunk.active & done)
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
