@@ -11,7 +11,7 @@ import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
 from ptxcount.util.errors import LaunchError, MisalignedError
-from tests.ptxcount import sources
+from tests.ptxcount import sources, transfers
 from tests.ptxcount.snippets import module
 
 TILE = ".shared .align 1024 .b8 s[40000]; .shared .align 8 .b64 b;"
@@ -86,6 +86,31 @@ def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
     out = np.zeros(256, np.uint32)
     execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
     assert out[0] == phase
+
+
+#: Launches of ``transfers.py`` -> sectors that an H200 read (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+READ_SECTORS = {
+    **{
+        f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
+        for (start, to), sectors in {
+            (0, 0): 32, (16, 0): 48, (32, 0): 40, (48, 0): 40, (0, 16): 48, (16, 16): 34, (32, 16): 49, (48, 16): 42,
+        }.items()
+        for mask, blocks in {1: 1, 3: 2, 15: 4}.items()
+    },
+    "multicast_load (16, 0, 64, 5)": 6, "multicast_load (16, 32, 96, 7)": 12, "multicast_load (96, 48, 512, 6)": 42,
+    "tile_load u4 (64, 100) (8, 64) 0 60 60": 68, "tile_load u4 (64, 68) (16, 36) 0 -4 -2": 99,
+    "multicast_tile u4 (64, 68) (16, 32) 128 4 3 14": 240, "multicast_tile u2 (64, 72) (32, 8) 0 24 1 3": 128,
+    "multicast_tile u8 (64, 34) (16, 6) 0 2 1 1": 44, "multicast_tile u4 (64, 100) (8, 64) 0 60 60 14": 213,
+    "multicast_tile u4 (64, 68) (16, 36) 0 -4 -2 3": 280, "multicast_tile u4 (64, 64) (4, 32) 0 -16 0 1": 20,
+    "multicast_tile u4 (64, 64) (4, 32) 0 -20 0 1": 20, "multicast_tile u4 (64, 64) (4, 64) 0 36 0 14": 132,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ_SECTORS)
+def test_multicasts_and_clipped_tiles(name: str) -> None:
+    """Each destination of a multicast reads by itself; zeros beyond a tensor count, too."""
+    (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
+    assert launch.execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
 #: Bytes, the place in the array and in shared memory, and what is wrong.

@@ -29,8 +29,6 @@ from ..spaces import decode_access, make_resolver
 from .mbarriers import complete_bytes, update_barriers
 from .tensor_maps import TensorMap
 
-#: Bytes of a piece of a multicast copy, which each destination block reads by itself.
-_MULTICAST_PIECE = 64
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
           "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
@@ -174,17 +172,21 @@ class _BulkCopy:
         offsets = self._shared + width * np.arange(places.size).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
-        piece, blocks = (_MULTICAST_PIECE, self._numbers["ranks"].bit_count()) if is_multicast else (LINE, 1)
+        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
         if "size" in self._numbers:
             sectors = [
-                blocks * count_piece_sectors(places, offsets, shift, piece=piece) for shift in range(0, LINE, 16)
+                blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
+                for shift in range(0, LINE, 16)
             ]
             access.add(1, sectors[0], places.size * width)
             access.add_shifted(sectors)
             return
         parts = (places, offsets, spread(inside, places.shape))
-        rows, at, on = (np.asarray(part).reshape(-1, self._columns) for part in parts)
-        access.add(1, blocks * count_piece_sectors(rows, at, on=on, piece=piece), int(on.sum()) * width)
+        rows, row_offsets, within = (np.asarray(part).reshape(-1, self._columns) for part in parts)
+        count = count_piece_sectors(
+            rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
+        )
+        access.add(1, blocks * count, int(within.sum()) * width)
 
     def _read_global(self, places: Array, inside: Array, width: int) -> Array:
         if not inside.any():
