@@ -10,7 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import run
 from ptxcount.report.listing import cost
-from ptxcount.util.errors import LaunchError, MisalignedError
+from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 
@@ -118,7 +118,7 @@ def test_first_coordinate(x: int) -> None:
     assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
 
 
-@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, -32, -32)])
+@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
 def test_tiles(columns: int, x: int, y: int) -> None:
     """Each row of a tile is cut by itself; what lies beyond the tensor takes nothing."""
     totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
@@ -127,6 +127,13 @@ def test_tiles(columns: int, x: int, y: int) -> None:
     # A row of the box takes 128 bytes of shared memory: it is one piece.
     sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
     assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors), 2 * len(sectors))
+
+
+@pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
+def test_stores_before_a_tensor(x: int, y: int) -> None:
+    """A tile is loaded from there; stored, it ends the kernel on an H200 (CUDA guide, "Writing")."""
+    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+        _boxes(x, y, np.zeros((64, 64), np.float32))
 
 
 def test_pitch() -> None:

@@ -20,7 +20,7 @@ from ...machine.argument_layout import Bound
 from ...machine.chunk import EVERYONE, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ...util.errors import LaunchError, MisalignedError
+from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..atomic_operations import Atomic, find
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
@@ -120,7 +120,7 @@ class _Copy:
         self, chunk: Chunk, who: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
     ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
-        self._row, self._numbers = who[0], numbers
+        self._row, self._numbers, self._is_store = who[0], numbers, is_store
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
         report = chunk.reporter()
 
@@ -158,6 +158,9 @@ class _Copy:
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
             self._report(MisalignedError, (0, 0), text, bound.base)
+        if self._is_store and min(start) < 0:
+            text = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+            self._report(OutOfBoundsError, (0, 0), text, bound.base)
         places, inside = bound.what.elements(start)  # type: ignore[attr-defined]
         self._columns = bound.what.box[-1]  # type: ignore[attr-defined]
         return bound.base + places[None, :] * width, inside[None, :], width, bound.what.array.dtype
