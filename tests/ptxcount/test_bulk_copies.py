@@ -72,9 +72,19 @@ def test_copies_of_a_warp(lanes: str) -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
 
-@pytest.mark.parametrize(("copies", "phase"), [(1, 1), (2, 0), (32, 0)])
+def test_reductions_of_a_warp() -> None:
+    """Each lane adds, also where all add the same to one place."""
+    text = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", "st.shared.u32 [%r1], 3; cp.reduce.async.bulk."
+                         "global.shared::cta.bulk_group.add.u32")  # fmt: skip
+    out = np.zeros(1 << 10, np.uint32)
+    text = module(text.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
+    totals = run(text, "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off").totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
+
+
+@pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
-    """The bytes of one copy come for 32 lanes, so that no more may be expected."""
+    """The bytes of 32 copies come for 32 lanes: a load is done for each, so that as many must be expected."""
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;

@@ -1,8 +1,9 @@
 """Copies that the chip does by itself: ``cp.async.bulk``, of bytes and of boxes of tensors, and ``st.async``.
 
 They are done at once here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp that ask for
-the same copy get one: so it is on an H200 in 7 launches (driver 580.159.04, 2026-11). Global memory is counted by
-copies and their sectors; shared memory is not, as no load or store of the kernel reaches it.
+the same store get one: so it is on an H200 (driver 580.159.04, nvcc 13.0.88, 2026-11), where loads and reductions are
+done for each lane. Global memory is counted by copies and their sectors; shared memory is not, as no load or store of
+the kernel reaches it.
 """
 
 from __future__ import annotations
@@ -70,12 +71,14 @@ def _bulk(instruction: Instruction) -> Step | None:
     if "multicast::cluster" in names:
         given["ranks"] = reader(instruction, rest.pop(0), TYPES["u16"])
     reduction = _reduction(instruction, operations[0]) if reduces else None
+    is_merged = spaces[0] == "global" and not reduces
 
     def step(chunk: Chunk) -> None:
         who = np.nonzero(spread(chunk.active, chunk.shape))
         columns = {name: dense(read(chunk)).astype(np.int64) for name, read in given.items()}
         columns = {name: spread(column, chunk.shape)[who] for name, column in columns.items()}
-        for place in _first_of_copies(who, columns):
+        places = _find_copies(who, columns) if is_merged else range(len(who[0]))
+        for place in places:
             row, thread = (int(axis[place]) for axis in who)
             numbers = {name: int(column[place]) for name, column in columns.items()}
             copy = _Copy(chunk, (row, thread), numbers, reduction, is_store=spaces[0] == "global")
@@ -90,8 +93,12 @@ def _bulk(instruction: Instruction) -> Step | None:
     return step
 
 
-def _first_of_copies(who: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
-    """Return the first thread of each copy: lanes of a warp whose operands are the same ask for one."""
+def _find_copies(who: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
+    """Return the first thread of each store: lanes of a warp whose operands are the same ask for one.
+
+    ptxas makes a loop of it, with a turn for each set of operands. Loads, which a barrier counts, and reductions have a
+    turn for each lane.
+    """
     keys = np.stack([who[0], who[1] // LANES, *columns.values()], axis=1)
     return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
 
