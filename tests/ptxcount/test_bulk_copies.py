@@ -10,7 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
-from ptxcount.util.errors import LaunchError, MisalignedError
+from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from tests.ptxcount import sources, transfers
 from tests.ptxcount.snippets import module
 
@@ -70,6 +70,16 @@ def test_copies_of_a_warp(lanes: str) -> None:
     """Lanes whose operands are the same ask for one copy."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
+
+
+def test_reductions_of_a_warp() -> None:
+    """Each lane adds, also where all add the same to one place."""
+    reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
+    out = np.zeros(1 << 10, np.uint32)
+    text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
+    totals = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off").totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
 
 
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
@@ -143,15 +153,23 @@ def test_first_coordinate(x: int) -> None:
     assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
 
 
-@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, -32, -32)])
+@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
 def test_tiles(columns: int, x: int, y: int) -> None:
-    """Each row of a tile is cut by itself; what lies beyond the tensor takes nothing."""
+    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor, by sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
     # A row of the box takes 128 bytes of shared memory: it is one piece.
     sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
-    assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors), 2 * len(sectors))
+    zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
+    assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
+
+
+@pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
+def test_stores_before_a_tensor(x: int, y: int) -> None:
+    """A tile is loaded from there; stored, it ends the kernel on an H200 (CUDA guide, "Writing")."""
+    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+        _boxes(x, y, np.zeros((64, 64), np.float32))
 
 
 def test_pitch() -> None:

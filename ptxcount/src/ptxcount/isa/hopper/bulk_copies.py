@@ -21,7 +21,7 @@ from ...machine.argument_layout import BoundDescriptor
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ...util.errors import LaunchError, MisalignedError
+from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
@@ -125,7 +125,7 @@ class _BulkCopy:
         self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
     ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
-        self._row, self._numbers = thread[0], numbers
+        self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
         report = chunk.make_reporter()
 
@@ -164,6 +164,9 @@ class _BulkCopy:
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
             self._report(MisalignedError, (0, 0), text, bound.base)
+        if self._is_store and min(start) < 0:
+            text = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+            self._report(OutOfBoundsError, (0, 0), text, bound.base)
         places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
         self._columns = bound.descriptor.box[-1]  # type: ignore[attr-defined]
         return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
