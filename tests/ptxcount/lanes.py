@@ -43,8 +43,8 @@ GROUPS = {
 def text(operation: str, group: str) -> str:
     """The PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
     code, mask = GROUPS[group]
-    one = OPERATIONS[operation]
-    body = code.format(operation=one.replace("{mask}", mask), other=one.replace("{mask}", "-256"))
+    template = OPERATIONS[operation]
+    body = code.format(operation=template.replace("{mask}", mask), other=template.replace("{mask}", "-256"))
     return module(
         f"""
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;

@@ -65,9 +65,9 @@ class NarrowLaunch(NamedTuple):
 
     def execute(self) -> LaunchCounters:
         """Execute it with arguments of its own."""
-        arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
-        one = (1, 1, 1)
-        return execute_kernel(sources.ptx("narrow"), self.kernel, one, (32, 1, 1), arguments, variables=self.variables)
+        arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in self.arguments]
+        grid = (1, 1, 1)
+        return execute_kernel(sources.ptx("narrow"), self.kernel, grid, (32, 1, 1), arguments, variables=self.variables)
 
 
 def encode(kind: str, values: Any) -> Any:
@@ -83,14 +83,14 @@ def iter_atomics() -> Iterator[NarrowLaunch]:
         sums = SUMS | {"saturates": (SATURATED.get(kind), 0 * LANES + 1)}
         for variant in SWAPS if "cas" in kernel else sums:
             for place, halves in PLACES.items():
-                at = halves.astype("i4")
+                indices = halves.astype("i4")
                 if "cas" in kernel:
                     compared = SWAPS[variant].astype("u2")
-                    arguments = [np.zeros(64, "u2"), at, compared, (LANES + 1).astype("u2"), np.zeros(32, "u2")]
+                    arguments = [np.zeros(64, "u2"), indices, compared, (LANES + 1).astype("u2"), np.zeros(32, "u2")]
                 else:
-                    before, added = sums[variant]
+                    initial, added = sums[variant]
                     out = [np.zeros(32, "f2")] * (kernel == "atom_f16")
-                    arguments = [encode(kind, np.full(64, before)), at, encode(kind, added), *out]
+                    arguments = [encode(kind, np.full(64, initial)), indices, encode(kind, added), *out]
                 yield NarrowLaunch(f"{kernel}, {variant}, {place}", kernel, arguments, counters)
 
 
@@ -126,8 +126,8 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
 
 def read_measured() -> dict[str, dict[str, float]]:
     """The counters of an H200 by launch and name."""
-    found: dict[str, dict[str, float]] = {}
+    readings: dict[str, dict[str, float]] = {}
     with MEASURED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["launch"], {})[row["counter"]] = float(row["value"])
-    return found
+            readings.setdefault(row["launch"], {})[row["counter"]] = float(row["value"])
+    return readings

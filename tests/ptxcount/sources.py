@@ -11,7 +11,7 @@ from ptxcount.source.nvcc import ARCH
 FOLDER = Path(__file__).parents[1] / "kernels"
 
 
-def compiled(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
+def compile_to_ptx(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
     """The PTX of a file or a text."""
     return nvcc.compile_source(source, flags, arch).ptx
 
@@ -19,4 +19,4 @@ def compiled(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
 @lru_cache
 def ptx(name: str, flags: str = "", arch: str = ARCH) -> str:
     """The PTX of ``tests/kernels/<name>.cu``."""
-    return compiled(FOLDER / f"{name}.cu", flags, arch)
+    return compile_to_ptx(FOLDER / f"{name}.cu", flags, arch)

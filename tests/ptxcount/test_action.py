@@ -28,8 +28,8 @@ class Checkout(Repository):
         super().__init__(self.top / "cuda", capsys)
         self.launch(f'{LAUNCH}flags = "-I include"\n')
         tool = self.temp / "ptxcount" / "bin" / "ptxcount"
-        for each in (tool.parent, self.folder / "include"):
-            each.mkdir(parents=True)
+        for directory in (tool.parent, self.folder / "include"):
+            directory.mkdir(parents=True)
         tool.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m ptxcount "$@"\n')
         tool.chmod(0o755)
         self.git("init", "-q", "..")
@@ -52,9 +52,9 @@ class Checkout(Repository):
         self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
-        more = {"FOLDER": "cuda", "ARGUMENTS": arguments}
-        assert more.keys() == CHECK["env"].keys()
-        environment = {**os.environ, **more, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
+        inputs = {"FOLDER": "cuda", "ARGUMENTS": arguments}
+        assert inputs.keys() == CHECK["env"].keys()
+        environment = {**os.environ, **inputs, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]]
         done = subprocess.run(command, cwd=self.top, capture_output=True, text=True, env=environment)
         assert not done.stderr
@@ -78,9 +78,9 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout.stride(8)
     bad = checkout.commit()
     code, log, summary = checkout.action(good, "--advise")
-    said = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
+    annotations = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
     assert (code, [line.partition("PC")[0] for line in log]) == (
-        1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in said]
+        1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
     )  # fmt: skip
     assert f"{TITLE}1 rose, 0 fell" in summary
 

@@ -41,12 +41,12 @@ def test_example(code: str) -> None:
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
     for kernel, number in zip(("before", "after"), numbers, strict=True):
-        given = make_arguments(words)
-        counters = count(SOURCE, f"{code}::{kernel}", grid, block, given)
-        told = [each.code for each in find_advice(counters, given, words)]
-        assert (code in told) == (kernel == "before"), told
+        arguments = make_arguments(words)
+        counters = count(SOURCE, f"{code}::{kernel}", grid, block, arguments)
+        codes = [advice.code for advice in find_advice(counters, arguments, words)]
+        assert (code in codes) == (kernel == "before"), codes
         loads = counters.shared_loads if code == "PC105" else counters.loads
-        worst = max((each.sectors + each.wavefronts) / each.requests for each in loads.accesses)
+        worst = max((access.sectors + access.wavefronts) / access.requests for access in loads.accesses)
         assert round(worst) == float(number)
 
 
@@ -90,10 +90,10 @@ BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "said"), BODIES)
-def test_nothing_too_much(body: str, said: list[str]) -> None:
-    """What is as it should be, or cannot be otherwise, is not told of."""
-    assert [code for code, _ in _said(body)] == said
+@pytest.mark.parametrize(("body", "codes"), BODIES)
+def test_nothing_too_much(body: str, codes: list[str]) -> None:
+    """Accesses that are good, or cannot be better, get no advice."""
+    assert [code for code, _ in _list_advice(body)] == codes
 
 
 #: How texts of advice end, before the numbers.
@@ -112,7 +112,7 @@ def test_texts(body: str) -> None:
 
     What would free one column, and leave the tile more than half of its conflicts, is not advised.
     """
-    texts = [text.partition(" (")[0] for code, text in _said(body)]
+    texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
@@ -122,21 +122,21 @@ def test_one_cause() -> None:
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
     file, line = first.places[0]
-    assert sorted(first.places) == [(file, (line or 0) + each) for each in range(-1, 3)]
+    assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
     assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 3)])
 
 
-def _said(body: str) -> list[tuple[str, str]]:
-    return [(each.code, each.text) for each in _advice(body)]
+def _list_advice(body: str) -> list[tuple[str, str]]:
+    return [(advice.code, advice.text) for advice in _advice(body)]
 
 
 def _advice(body: str) -> list[Advice]:
-    bodies = [each for each, _ in BODIES]
+    bodies = [code for code, _ in BODIES]
     source = "\n".join(
         f"__global__ void k{n}(float* out, const float* in, int two) {{\n"
-        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{each} }}"
-        for n, each in enumerate(bodies)
+        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{code} }}"
+        for n, code in enumerate(bodies)
     )
-    given: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
-    counters = count(source, f"k{bodies.index(body)}", 4, 256, given, races="off")
-    return [*find_advice(counters, given, [*ONE, "two=int32:2"])]
+    arguments: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
+    counters = count(source, f"k{bodies.index(body)}", 4, 256, arguments, races="off")
+    return [*find_advice(counters, arguments, [*ONE, "two=int32:2"])]

@@ -1,4 +1,4 @@
-"""What errors of nvcc say beside its own text: the wheel or the folder of a header, another release of CUDA."""
+"""Advice beside nvcc's own errors: the wheel or the folder of a header, another release of CUDA."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_a_header_nearby(
         Path(name).write_text("#define N 4\n")
     Path("src/k.cu").write_text(f"#include {included}\n__global__ void k(float* x) {{ *x = N; }}")
     assert main(["src/k.cu"]) == 1
-    said = capsys.readouterr().err.splitlines()[-1]
+    message = capsys.readouterr().err.splitlines()[-1]
     option = shlex.join([f"-I{folder}"])
-    assert said.endswith(f" is in {folder}; add {option}")
+    assert message.endswith(f" is in {folder}; add {option}")
     assert main(["src/k.cu", *shlex.split(option)]) == 0
 
 

@@ -21,8 +21,8 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize(("repeated", "said"), REPEATED.values(), ids=REPEATED)
-def test_many_branches(repeated: str, said: str) -> None:
+@pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
+def test_many_branches(repeated: str, message: str) -> None:
     """The limit on steps ends them soon, whatever their control flow is. Ten seconds are many times what they take."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     text = (
@@ -32,5 +32,5 @@ def test_many_branches(repeated: str, said: str) -> None:
     begun = time.process_time()
     with pytest.raises(PtxError) as caught:
         execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [], step_limit=1000)
-    assert f"{type(caught.value).__name__}: {caught.value}".startswith(said)
+    assert f"{type(caught.value).__name__}: {caught.value}".startswith(message)
     assert time.process_time() - begun < 10

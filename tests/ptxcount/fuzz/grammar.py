@@ -190,7 +190,7 @@ def kernel(seed: int, name: str) -> str:
 
 
 def name(seed: int) -> str:
-    """What the kernel of a seed is called in `module`."""
+    """Name the kernel of a seed in `module`."""
     return f"fuzz_{seed}"
 
 
