@@ -41,7 +41,7 @@ GROUPS = {
 
 
 def text(operation: str, group: str) -> str:
-    """The PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
+    """Write the PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
     code, mask = GROUPS[group]
     template = OPERATIONS[operation]
     body = code.format(operation=template.replace("{mask}", mask), other=template.replace("{mask}", "-256"))

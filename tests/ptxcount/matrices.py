@@ -85,7 +85,7 @@ class Product(NamedTuple):
         return rows * columns * self.bits(role) // 32 // max(self.bits(role), 32)
 
     def text(self) -> str:
-        """A kernel: outputs, then a, b and c, register by register, 32 lanes each."""
+        """Write a kernel: outputs, then a, b and c, register by register, 32 lanes each."""
         kinds = {role: _REGISTERS.get(self.types["dabc".index(role)], "b32") for role in "dabc"}
         lines = ["mul.wide.u32 %rd9, %r0, 4;", "mul.wide.u32 %rd8, %r0, 8;"]
         declared = [f".reg .{kinds[role]} %{role}<{self.registers(role)}>;" for role in "dabc"]
@@ -106,7 +106,7 @@ class Product(NamedTuple):
         return module("\n".join(lines), 4, "\n".join(declared)).replace(".version 8.0", ".version 8.4")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
-        """The registers of a, b and c, and their matrices."""
+        """Draw the registers of a, b and c, and their matrices."""
         registers, matrices = [], []
         for role in "abc":
             count, bits = self.registers(role), self.bits(role)
@@ -141,7 +141,7 @@ class Product(NamedTuple):
         return np.array([[matrix[self.place("d", lane, i)] for lane in range(32)] for i in range(count)])
 
     def compute_expected(self, a: Array, b: Array, c: Array) -> Array:
-        """The sums, not rounded."""
+        """Compute the sums, not rounded."""
         if "xor" in self.modifiers:
             return np.asarray((a[:, :, None] != b[None]).sum(axis=1) + c)
         return np.asarray(a @ b + c)

@@ -125,7 +125,7 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
 
 
 def read_measured() -> dict[str, dict[str, float]]:
-    """The counters of an H200 by launch and name."""
+    """Read the counters of an H200 by launch and name."""
     readings: dict[str, dict[str, float]] = {}
     with MEASURED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

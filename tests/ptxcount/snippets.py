@@ -19,7 +19,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def module(body: str, parameters: int, registers: str = "") -> str:
-    """A module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
+    """Write a module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
     params = ", ".join(f".param .u64 p{k}" for k in range(parameters))
     return (
         f"{_HEADER}.visible .entry snippet({params})\n{{\n"
@@ -35,7 +35,7 @@ def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
 def evaluate(
     instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _run_on_cpu
 ) -> Array:
-    """The results of an instruction for many operands.
+    """Return the results of an instruction for many operands.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Checkout(Repository):
         return self.git("rev-parse", "HEAD")
 
     def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
-        """The exit code of the step for the head, its log, and what it adds to the job's summary."""
+        """Run the step for the head; return its exit code, its log, and its part of the job's summary."""
         self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
@@ -64,7 +64,7 @@ class Checkout(Repository):
 
 
 def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Good, bad, waived; what the others of `check` are is told in `test_gate`."""
+    """Good, bad and waived changes; `test_gate` has the other cases of `check`."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
@@ -95,7 +95,7 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Committed counts, in whatever folder, have no effect on the command or the action."""
+    """Committed counts, in any folder, have no effect on the command or the action."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

@@ -1,4 +1,4 @@
-"""ADVICE.md: each rule's example is told of before, and not after, and its numbers are those that are counted."""
+"""ADVICE.md: each rule's example gets advice before the change and none after it, and its numbers are the counts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.repl
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
 MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
-#: What a kernel does, and the codes of what is said of it.
+#: The body of a kernel, and the codes of its advice.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
     ("out[i] = in[0];", []),

@@ -34,7 +34,7 @@ READ = [
 
 
 def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
-    """The totals of a kernel whose threads do an atomic, and use what they get."""
+    """Count a kernel whose threads execute an atomic and use its result."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
     )
@@ -76,7 +76,7 @@ def test_one_that_is_read(code: str) -> None:
     ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
 ])  # fmt: skip
 def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
-    """Sums of integers are made within the warp before, and so is a maximum that nobody reads."""
+    """Sums of integers are made within the warp before, and so is a maximum whose result is unused."""
     for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one for each block
         totals = _count_atomic(atomic, code, 4, "global", blocks=3)
         assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)

@@ -19,7 +19,7 @@ def _zeros(*shape: int, dtype: Any = INT) -> Any:
 
 
 def _bits(*numbers: float) -> Any:
-    """The bits of bfloat16."""
+    """Return the bits of bfloat16."""
     return (np.array(numbers, F).view(np.uint32) >> 16).astype(np.uint16)
 
 

@@ -64,7 +64,7 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
 
 
 def _line(entry: str) -> int:
-    """The line of the mistake in ``wrong.cu``."""
+    """Find the line of the mistake in ``wrong.cu``."""
     lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
     start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
@@ -99,7 +99,7 @@ def test_wrong_kernel(
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_memory_that_is_an_input_and_an_output(place: int) -> None:
-    """Each argument by itself says whether it may be written, whatever is behind it and whichever comes first."""
+    """Each argument's own flag decides if it may be written, also where arguments share memory, in either order."""
     memory = _floats(64)
     arrays = [memory, memory]
     arrays[place] = memory.view()

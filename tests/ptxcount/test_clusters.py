@@ -164,7 +164,7 @@ def test_wrong_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
 
 
 def test_what_is_no_map() -> None:
-    """Bytes of a host's own map say nothing here; and a barrier that nobody made is read before it is written."""
+    """Bytes of a host's own map are no map here; an uninitialized barrier is read before it is written."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):

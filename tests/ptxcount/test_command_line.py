@@ -41,7 +41,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
 
 
 def _read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line on standard error of a command that fails."""
+    """Return the one line on standard error of a command that fails."""
     assert main([*words]) == 1
     captured = capsys.readouterr()
     assert not captured.out
@@ -193,7 +193,7 @@ def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, caps
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 
-#: Where standard output goes in a shell, the exit code, and what is said on standard error.
+#: Redirection of standard output in a shell, the exit code, and the text on standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
     (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
@@ -204,7 +204,7 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A full disk is said in one line, a reader that has gone not at all."""
+    """A full disk is reported in one line, a closed pipe not at all."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -304,7 +304,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
 def test_arguments(word: str, expected: Any) -> None:
-    """Arrays that hold 0, 1, 2, ... unless told otherwise, scalars of their dtype, both ends of each type."""
+    """Arrays that hold 0, 1, 2, ... by default, scalars of their dtype, both ends of each type."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

@@ -80,7 +80,7 @@ extern "C" __global__ void k(float* x, int use)
 
 
 def test_variables_that_a_host_would_set() -> None:
-    """Given by their names; a constant that nobody set is an error where it is read, and named."""
+    """Variables are set by their names; a read of an unset constant is an error that names it."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)

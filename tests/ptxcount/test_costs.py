@@ -30,7 +30,7 @@ __global__ void k(float* out, const float* in, const int* at) {
 }
 """
 WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)"]
-#: Array, line, kind, amount and least, and the pattern, in the order of what is told.
+#: Array, line, kind, amount and least, and the pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
     ("in", 7, "load", None, 128, "lanes have no common distance"),
@@ -162,7 +162,7 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Accesses at lines of their own, whose lanes lie in so many sectors."""
+    """Record accesses at lines of their own, whose lanes lie in so many sectors."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))

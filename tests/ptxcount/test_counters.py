@@ -31,7 +31,7 @@ Case = tuple[str, int, int, int]
 
 
 def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, bytes]:
-    """The counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
+    """Return the counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
     cuda, dtype = ELEMENTS[size]
     first, second = arguments
     transposes = kernel in TRANSPOSES

@@ -48,7 +48,7 @@ def test_interrupted_import(tmp_path: Path) -> None:
 def _end_command(
     words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path
 ) -> tuple[int, str, str]:
-    """The exit code and the outputs of a command that a signal ends once it waits for its nvcc, or imports."""
+    """End a command by a signal once it waits for its nvcc, or imports; return its exit code and outputs."""
     for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)

@@ -35,7 +35,7 @@ def _like(array: Array) -> Any:
 
 
 def _bfloats(floats: Array) -> Array:
-    """The bits of bfloat16: the upper halves of float32, rounded to the nearest, ties to even."""
+    """Return the bits of bfloat16: the upper halves of float32, rounded to the nearest, ties to even."""
     bits = floats.view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
@@ -255,7 +255,7 @@ def _three(extent: Any) -> tuple[int, int, int]:
 
 
 def execute_case(case: Case) -> Any:
-    """The counters of a case; its arguments hold the output afterwards."""
+    """Return the counters of a case; its arguments hold the output afterwards."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
@@ -278,7 +278,7 @@ def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clock() -> None:
-    """A clock grows: no more is said of it."""
+    """A clock grows: no more is promised."""
     y = np.zeros(33, np.int64)
     execute_kernel(sources.ptx("everyday"), "timed", (1, 1, 1), (32, 1, 1), [y, NUMBERS])
     assert y[0] > 0

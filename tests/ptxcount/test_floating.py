@@ -48,7 +48,7 @@ _WHOLE: dict[str, Callable[[Fraction], int]] = {
 
 
 def _round_exactly(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
-    """A fraction rounded to a value of a dtype, without any help from floating point."""
+    """Round a fraction to a value of a dtype, without any help from floating point."""
     if exact == 0:
         return 0.0
     limits = np.finfo(dtype)
@@ -111,7 +111,7 @@ def test_fused_multiply_add_of_extremes() -> None:
 
 
 def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
-    """The square root of a fraction, as the root of an integer with many more bits than a dtype has."""
+    """Return the square root of a fraction, as the root of an integer with many more bits than a dtype has."""
     scaled = exact * Fraction(4) ** 2200
     root = math.isqrt(math.floor(scaled))
     inexact = root * root != scaled

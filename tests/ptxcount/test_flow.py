@@ -23,7 +23,7 @@ REPEATED = {
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
 def test_many_branches(repeated: str, message: str) -> None:
-    """The limit on steps ends them soon, whatever their control flow is. Ten seconds are many times what they take."""
+    """The limit on steps ends any control flow soon. Ten seconds are many times the usual duration."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p;\n"

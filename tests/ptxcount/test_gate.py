@@ -73,7 +73,7 @@ class Repository:
         return done.stdout.strip()
 
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """The exit code of a command in the folder, and what it says."""
+        """Run a command in the folder; return its exit code and its lines."""
         previous = Path.cwd()
         os.chdir(self.folder)
         try:
@@ -116,7 +116,7 @@ BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
 TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
 CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
 Change = Callable[[Repository], object]
-#: What changes one after the other, the exit code of check, and how the lines begin that are said.
+#: Changes one after the other, the exit code of check, and the beginnings of its lines.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # lines that move, what rises or falls, what another compiler made, a race
     ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
@@ -244,7 +244,7 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
-#: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
+#: A change, the words behind pin, the exit code, a text of the output, and True if the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.kernel(8), [], 1, ROSE, False),
     (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
@@ -301,7 +301,7 @@ def test_init(repository: Repository) -> None:
 
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is counted twice; what changes is: the PTX, whatever it is made of, launch, arrays, ptxcount, nvcc."""
+    """A launch is counted again only after a change: of its PTX, launch, arrays, ptxcount or nvcc."""
     from ptxcount.gate import cache, counting
 
     counted: list[object] = []

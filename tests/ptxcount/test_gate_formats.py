@@ -71,7 +71,7 @@ def test_one_line_for_github(repository: Repository) -> None:
 
 
 THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
-#: What is written, and what is said of it.
+#: The stride, the launches, and the lines of `compare`.
 COMPARED = [
     (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches count the same.",
                  "scale<float>: scale.cu:6: global load sectors rose from 256 to 1024 (+300%)",

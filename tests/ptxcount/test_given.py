@@ -55,7 +55,7 @@ def ptx() -> str:
 
 
 def _zeros(argument: Any) -> list[Any]:
-    """The arrays of zeros in what is given, from front to back."""
+    """List the arrays of zeros in an argument, from front to back."""
     if isinstance(argument, dict):
         return [array for member in argument.values() for array in _zeros(member)]
     if isinstance(argument, list):

@@ -42,14 +42,14 @@ def _shift_to_leading(bits: int, a: int) -> int:
 
 
 def _field(signed: bool, n: int, a: int, start: int, length: int) -> int:
-    """The pseudo-code of ``bfe`` in the PTX ISA: fields inside, across the end and beyond it, and empty ones."""
+    """Execute ``bfe`` of the PTX ISA as pseudo-code: fields inside, across the end and beyond it, and empty ones."""
     start, length, a = start & 255, length & 255, a % (1 << n)
     sign = a >> min(start + length - 1, n - 1) & 1 if signed and length else 0
     return sum(((a >> (start + i) & 1) if i < length and start + i < n else sign) << i for i in range(n))
 
 
 def _insert_bits(n: int, field: int, a: int, start: int, length: int) -> int:
-    """The pseudo-code of ``bfi`` in the PTX ISA."""
+    """Execute the pseudo-code of ``bfi`` in the PTX ISA."""
     for i in range(min(length & 255, n - min(start & 255, n))):
         place = (start & 255) + i
         a = a & ~(1 << place) | (field >> i & 1) << place

@@ -40,7 +40,7 @@ GATHER = "--grid 4 --block 256 out=float32[1024] in=float32[4096] n=int32:1024"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The source, with an include beside it."""
+    """Write the source, with an include beside it."""
     (tmp_path / "point.h").write_text(POINT)
     (tmp_path / "kernels.cu").write_text(SOURCE)
     return tmp_path / "kernels.cu"
@@ -101,7 +101,7 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_fills() -> None:
-    """Random ones by their seed, within bounds; integers are indices unless told otherwise."""
+    """Random arrays depend on their seed, within bounds; integers are indices by default."""
     make: Any = make_argument
     uniform = make("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
@@ -189,7 +189,7 @@ def test_kernel_of_another_numba() -> None:
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
 def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an architecture and the types of the arguments, unless told others, with source lines."""
+    """It is compiled for an architecture and the arguments' types, or those of a signature, with source lines."""
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

@@ -41,7 +41,7 @@ def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
-    """Lanes that are not there change nothing, whatever lies at the ends of the type."""
+    """Lanes that do not exist change nothing, also at the ends of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -52,7 +52,7 @@ def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
 
 
 def test_message() -> None:
-    """The finding names the line, the lane, and whom it asks."""
+    """The finding names the line, the lane, and the lane that it reads from."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]

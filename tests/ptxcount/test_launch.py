@@ -89,7 +89,7 @@ def test_parameter_types() -> None:
 
 
 def test_exact_name() -> None:
-    """A name that a kernel has as it stands is that kernel's, whatever others are called in the source."""
+    """An exact name of a kernel is that kernel's, also beside similar names."""
     ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
     assert find_entry(ptx, "scale") == "scale"
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"

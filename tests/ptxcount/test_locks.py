@@ -1,4 +1,4 @@
-"""Locks, tickets and flags for which threads wait: whoever is waited for goes on, in the own block or in another."""
+"""Locks, tickets and flags: the thread that others wait for goes on, in their block or in another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOCKS = {
 
 
 def _source() -> str:
-    """A kernel for each."""
+    """Write a kernel for each pair of operations."""
     return "\n".join(
         f"__global__ void k{n}(int* lock, int* sum) {{ {acquire} "
         f"{'atomicAdd(sum, 1)' if name == 'one held, two wanted' else '*(volatile int*)sum += 1'}; "
@@ -50,7 +50,7 @@ def test_locks(name: str) -> None:
 
 
 def test_no_end() -> None:
-    """A lock that nobody opens ends at once: nobody is left who could."""
+    """A lock that no remaining thread can open ends the launch at once."""
     source = "__global__ void k(int* lock) { while (atomicCAS(lock, 1, 0) == 0); }"
     with pytest.raises(ptxcount.NoProgressError, match="asks again and again for what nobody writes"):
         ptxcount.count(compile_to_ptx(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)

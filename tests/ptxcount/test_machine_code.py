@@ -27,7 +27,7 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """The disassembler that PyPI's wheel brings beside nvcc."""
+    """Find the disassembler of PyPI's wheel, beside nvcc."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")

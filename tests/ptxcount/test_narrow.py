@@ -7,7 +7,7 @@ from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 
 
 def test_counts_of_an_h200() -> None:
-    """All of them are equal, whatever values change and whatever lanes share a word."""
+    """All counters are equal, for all values and for all lanes that share a word."""
     measured = read_measured()
     assert {launch.name for launch in LAUNCHES} <= measured.keys()
     wrong = compare_counts(measured)

@@ -1,4 +1,4 @@
-"""The search for nvcc, its absence, its time limit, and its include folders."""
+"""The search for nvcc, its absence, its time limit, and names of files that a shell would run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """An nvcc for each place to look, none of them real."""
+    """Write an nvcc for each place of the search, none of them real."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]

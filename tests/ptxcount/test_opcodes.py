@@ -33,7 +33,7 @@ FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _floats(name: str, a: float, b: float) -> bool:
-    """A comparison of floats as the PTX ISA words it."""
+    """Compare floats as the PTX ISA words it."""
     unknown = math.isnan(a) or math.isnan(b)
     if name in ("num", "nan"):
         return unknown == (name == "nan")
@@ -106,7 +106,7 @@ def _sign_extend(value: int, bits: int) -> int:
 
 
 def _split(word: int, bits: int, signed: bool) -> list[int]:
-    """The parts of a word, lowest first."""
+    """Split a word into parts, lowest first."""
     parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
     return [_sign_extend(part, bits) for part in parts] if signed else parts
 

@@ -77,7 +77,7 @@ assert ptxcount.TensorMap.__module__ == "ptxcount.isa.hopper.tensor_maps" and pt
 
 @pytest.fixture
 def empty_environment(tmp_path: Path) -> Path:
-    """The executables of a virtual environment with NumPy alone, lent by this one: it needs no network."""
+    """Create a virtual environment with NumPy alone, lent by this one: it needs no network."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})

@@ -82,7 +82,7 @@ def test_sums(seed: int) -> None:
     assert not [*pins.iter_changes(pinned, pins.pin_lines(pinned)[0])]
 
 
-#: The rows before and now, and the code, the line and the end of what is said.
+#: The rows before and now, and the code, the line and the end of the message.
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text that counts the same
@@ -96,7 +96,7 @@ CHANGES = [
 def test_changes(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
-    """A line that another counts like is not told of; what is left is said where most is."""
+    """A line whose counts another line has is not reported; the rest is reported at the line with most."""
     sides = [
         [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
         for side in (pinned, now)
@@ -131,13 +131,13 @@ def test_what_rose_most_comes_first() -> None:
     assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
 
 
-#: What the lock file and the kernel have of the stack frame, and the codes of what is said.
+#: Stack frames of the lock file and of the kernel, and the codes of the findings.
 FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
 def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
-    """They are compared where ptxas said them both times; one that is pinned and not known any more is no pass."""
+    """They are compared where ptxas reported both; a pinned one that is now unknown is no pass."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]
     lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
@@ -171,7 +171,7 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: A limit, and the line of three that it is said of: of most, per request or not, or of most above the ideal.
+#: A limit, and the line of three that the finding names: of most, per request or not, or of most above the ideal.
 SAID = [(99, 2), ("1 x ideal", 3)]
 
 

@@ -1,4 +1,4 @@
-"""Races and what nobody wrote: programs drawn at random against a list of all accesses, and cases by hand."""
+"""Races and unwritten reads: programs drawn at random against a list of all accesses, and cases by hand."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Action = tuple[str, int, int, int, int]
 
 
 def _words(action: Action) -> list[tuple[int, int]]:
-    """The threads of an action, each with a word that it touches."""
+    """List the threads of an action, each with a word that it touches."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
 
 
 def _find_faults(program: list[Action]) -> dict[str, int]:
-    """The first action that races, and the first that reads what nobody wrote, by lists of all accesses."""
+    """Find the first racing action, and the first unwritten read, by lists of all accesses."""
     faults: dict[str, int] = {}
     touched: list[tuple[int, int, str, int]] = []
     written: set[int] = set()
@@ -61,7 +61,7 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_random_accesses(parted: bool) -> None:
-    """Shared memory of a block, also of blocks that have parted ways before: races and what nobody wrote."""
+    """Shared memory of a block, also of blocks that have parted ways before: races and unwritten reads."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):
@@ -110,7 +110,7 @@ GLOBAL = {
 
 
 def _find_race(program: list[Action]) -> int | None:
-    """The first action that races in global memory, by lists of all accesses, in blocks of four threads."""
+    """Find the first action that races in global memory, by lists of all accesses, in blocks of four threads."""
     touched: list[tuple[int, int, str]] = []
     behind = [0] * 4
     for number, action in enumerate(program):

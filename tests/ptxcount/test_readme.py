@@ -31,7 +31,7 @@ COMMANDS = [
 
 
 def _make_patterns(block: str) -> Iterator[str]:
-    """The lines of an output as patterns, of which ``...`` stands for what is left out."""
+    """Turn the lines of an output into patterns, in which ``...`` stands for omitted text."""
     for line in block.splitlines():
         if line != "...":
             yield ".*".join(re.escape(part) for part in line.split("..."))

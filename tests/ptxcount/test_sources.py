@@ -1,4 +1,4 @@
-"""Sources by their content: PTX of whatever name, binaries, files without an end."""
+"""Sources by their content: PTX of any name, binaries, files without an end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PTX = """.version 8.0
     ],
 )
 def test_is_ptx(text: str, expected: bool, tmp_path: Path) -> None:
-    """A text, and a file of whatever name."""
+    """A text, and a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)

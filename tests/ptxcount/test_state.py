@@ -147,7 +147,7 @@ def test_parameter_over_its_end(access: str, message: str) -> None:
 
 
 def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int, int, int], size: int) -> None:
-    """A fault names the line of the access and the first thread that made it."""
+    """Check that a fault names the line of the access and its first thread."""
     with pytest.raises(error, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value

@@ -22,7 +22,7 @@ COUNT = 128
 
 
 def _index(place: int, extent: int, address: str) -> int | None:
-    """The element at a place along an axis; None beyond a border."""
+    """Return the element at a place along an axis; None beyond a border."""
     if address == "wrap":
         return place % extent
     if address == "mirror":
@@ -31,7 +31,7 @@ def _index(place: int, extent: int, address: str) -> int | None:
 
 
 def _nearest(number: float, tie: float) -> float:
-    """A number of 8 binary places."""
+    """Round a number to 8 binary places."""
     return float(np.ceil(number * 256 - 0.5) if tie < 0 else np.floor(number * 256 + 0.5)) / 256
 
 

@@ -17,7 +17,7 @@ KINDS = ["s32", "u32", "s64", "u64"]
 
 
 def _operands(kind: str, rng: np.random.Generator) -> tuple[Value, Value]:
-    """A sum near a place where something happens to integers, and a sum or a number."""
+    """Draw a sum near a limit of integers, and a sum or a number."""
     size, bits = TYPES[kind].size, TYPES[kind].bits
     signed = f"i{size}"
     center = int(rng.choice([0, 1, -1, 2 ** (bits - 1) - 3, -(2 ** (bits - 1)) + 3, 2 ** (bits - 2), 1000]))

@@ -39,12 +39,12 @@ class Step(NamedTuple):
     shift: int
 
     def word(self, thread: int) -> int:
-        """The word that a thread of the launch touches."""
+        """Return the word that a thread of the launch touches."""
         return (thread * self.factor + self.shift) % 64
 
 
 def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
-    """Some steps, with whole warps at barriers; half of them tell by two barriers what another lane wrote."""
+    """Draw steps, with whole warps at barriers; half of the programs pass on a lane's store by two barriers."""
     program = []
     if rng.integers(2):
         shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
@@ -58,7 +58,7 @@ def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
 
 
 def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
-    """The first step that races, from the accesses that come before each thread's next."""
+    """Find the first step that races, from the accesses that come before each thread's next."""
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     accesses: list[tuple[int, int, str]] = []
     for number, (kind, first, stop, *_) in enumerate(program):
@@ -100,7 +100,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
-    """The counters of a program, its PTX, and the line of each step."""
+    """Count a program; return its counters, its PTX, and the line of each step."""
     address = {"shared": "%r6", "global": "%rd2"}[space]
     lines = []
     for kind, first, stop, factor, shift in program:
@@ -183,7 +183,7 @@ def test_masks_without_lane(instruction: str, mask: str, times: int) -> None:
 
 
 def test_number_of_a_barrier() -> None:
-    """The register of a barrier's number is read when its threads have come, though nobody reads it later."""
+    """The register of a barrier's number is read when its threads have arrived, though no later code reads it."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)

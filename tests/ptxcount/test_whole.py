@@ -12,7 +12,7 @@ from ptxcount.util import atomic_write
 
 
 def test_mode_stays(tmp_path: Path) -> None:
-    """Nobody may read on a sudden what nobody else could."""
+    """The written file keeps its permissions."""
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o640)

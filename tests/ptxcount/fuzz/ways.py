@@ -48,7 +48,7 @@ class Memory:
 
 
 def memory(seed: int) -> Memory:
-    """Inputs drawn from a seed, and cleared outputs."""
+    """Draw inputs from a seed, and clear the outputs."""
     rng, size = np.random.default_rng(seed), grammar.TABLE
     return Memory(
         np.zeros(_THREADS, np.uint32),
@@ -64,7 +64,7 @@ def memory(seed: int) -> Memory:
 
 
 def compile_ptx(seeds: list[int], folder: Path) -> str:
-    """The PTX of the kernels of some seeds."""
+    """Compile the kernels of some seeds to PTX."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
     return compile_to_ptx(source, FLAGS)
@@ -131,7 +131,7 @@ class Gpu:
 
 
 def differences(first: Memory, second: Memory) -> list[str]:
-    """The names of the arrays that differ in any bit, each with the first place and both values."""
+    """List the arrays that differ in any bit, each with the first place and both values."""
     mismatches = []
     for field in fields(Memory):
         a, b = getattr(first, field.name), getattr(second, field.name)
