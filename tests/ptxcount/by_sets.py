@@ -87,7 +87,7 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
-#: What is counted of an access to a space, or of a kind of it, and how.
+#: Rule and counters of an access to a space, or of a kind of it.
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
@@ -95,12 +95,12 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
 }  # fmt: skip
 
 
-#: What was counted of each access, as its counters are called.
-HELD: dict[int, Counter[str]] = {}
+#: Counts of each access, by the names of its counters.
+COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
 
 
 class Watched(Access):
-    """An access that is also counted warp by warp by sets, into `HELD`."""
+    """An access that is also counted warp by warp by sets, into `COUNTS_BY_ACCESS`."""
 
     def record(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None, again: bool = False
@@ -109,7 +109,7 @@ class Watched(Access):
         super().record(address, active, shape, turns, again)
         where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
-        counters = HELD.setdefault(id(self), Counter())
+        counters = COUNTS_BY_ACCESS.setdefault(id(self), Counter())
         once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         for block in range(shape[0]):
             for first in range(0, shape[1], 32):
@@ -140,7 +140,7 @@ def differences(accesses: Sequence[Access]) -> list[str]:
     """List the counters in which `Watched` accesses differ from the count by sets."""
     mismatches = []
     for access in accesses:
-        expected = HELD[id(access)]
+        expected = COUNTS_BY_ACCESS[id(access)]
         place = f"{access.source}: {access.space} {access.kind} of {access.width} bytes"
         mismatches += [f"{place}: {name} {getattr(access, name)}, not {count}"
                        for name, count in expected.items() if getattr(access, name) != count]  # fmt: skip

@@ -27,12 +27,12 @@ INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
     "lane / 16": LANES // 16, "reversed": 31 - LANES, "random": _RANDOM.integers(0, 64, 32), "stride 2": 2 * LANES,
 }  # fmt: skip
-#: What the halves hold before, and what is added.
+#: Initial halves, and the addends.
 SUMS = {
     "all change": (0, 0 * LANES + 1), "none changes": (1, 0 * LANES), "odd lanes change": (1, LANES % 2),
     "even lanes change": (1, 1 - LANES % 2),
 }  # fmt: skip
-#: What each lane compares with the half, which holds 0.
+#: Numbers that the lanes compare with the half, which holds 0.
 SWAPS = {
     "all compare equal": 0 * LANES, "none compares equal": 0 * LANES + 7,
     "odd lanes compare equal": 7 - 7 * (LANES % 2), "chain": LANES,

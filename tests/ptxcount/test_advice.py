@@ -24,7 +24,7 @@ EXAMPLES = {
 #: All of them as one source: it is compiled once.
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
-#: Where the launch is not that of `ONE` on four blocks of 256 threads.
+#: Launches other than that of `ONE` on four blocks of 256 threads.
 BLOCKS = {"PC105": (1, (32, 8))}
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
@@ -96,7 +96,7 @@ def test_nothing_too_much(body: str, codes: list[str]) -> None:
     assert [code for code, _ in _list_advice(body)] == codes
 
 
-#: How texts of advice end, before the numbers.
+#: Ends of the texts of advice, before the numbers.
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes on: let lanes go along it, or go through a tile in shared memory"],
     PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],

@@ -83,7 +83,7 @@ def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: i
         assert _count_atomic(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 
-#: Which of 3000 threads meet at one address, by their numbers.
+#: Addresses of 3000 threads by their numbers: some meet at one.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
     "one address": lambda n: 0 * n,
     "four": lambda n: n % 4,

@@ -79,7 +79,7 @@ def test_neighbours() -> None:
         _run("neighbours", 6, 64, [out, counts])
 
 
-#: What one thread does to a barrier for two, and the phase that the barrier is in after each (PTX ISA, "mbarrier").
+#: Operations of one thread on a barrier for two, and the barrier's phase after each (PTX ISA, "mbarrier").
 PHASES = {
     "arrive arrive arrive arrive": [0, 1, 1, 0],
     "arrive,2 arrive": [1, 1],

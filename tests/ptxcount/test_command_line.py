@@ -212,7 +212,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: What the kernel's file begins with, options of nvcc, the file that ``#line`` names, and whether its line is shown.
+#: First line of the kernel's file, options of nvcc, the file that ``#line`` names, and True if its line is shown.
 NAMED = [
     ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
     ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),

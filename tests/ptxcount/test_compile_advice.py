@@ -38,7 +38,7 @@ def test_a_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
 
 
-#: How the source includes the header, where that lies, and the folder that helps.
+#: Form of the include, place of the header, and the folder that helps.
 FOLDERS = [
     ("<beside.h>", "src/beside.h", "src"),
     ("<deep/in.h>", "include/deep/in.h", "include"),

@@ -25,7 +25,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     """The global loads of a convolution are those of its image, as by sets; its filter's are counted apart."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
     image = np.random.default_rng(3).integers(-9, 10, (rows, columns)).astype(np.float32)

@@ -199,7 +199,7 @@ def test_fewer_than_the_bytes_would_fill() -> None:
     assert (cost.amount, cost.least) == (8, 8)
 
 
-#: What is done with an array of local memory: at places that ptxas knows, and at others.
+#: Accesses to an array of local memory: at places that ptxas knows, and at others.
 LOCAL = """\
 .version 8.0
 .target sm_90

@@ -64,7 +64,7 @@ HAND_CASES: list[Case] = [
 @pytest.mark.parametrize("case", HAND_CASES)
 def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every access of every warp, counted again with sets of bytes."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     accesses = _launch(*case)[0].accesses
     assert accesses

@@ -28,7 +28,7 @@ time.sleep(60)
 """
 
 
-#: How a command ends by a signal: its exit code, and its line.
+#: Exit code and line of a command that a signal ends.
 ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
 
 

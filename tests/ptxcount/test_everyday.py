@@ -264,7 +264,7 @@ def execute_case(case: Case) -> Any:
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal, or within the bound for what rounds; every access of every warp is counted as by sets."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]
     counters = execute_case((*case[:2], arguments, *case[3:]))

@@ -12,7 +12,7 @@ from ptxcount.util.errors import PtxError
 #: Branches of a kernel. Analysing each against each took minutes.
 COUNT = 3000
 
-#: What is repeated, with the number of its turn and of the turn before, and what the command says.
+#: Repeated code, with the number of its turn and of the turn before, and the beginning of the error.
 REPEATED = {
     "branch over nothing": ("@%p bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop by itself": ("L{0}: @%p bra L{0};\n", "StepLimitExceededError: PTX line "),

@@ -32,7 +32,7 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     wrong = {}
     for seed in SEEDS:
-        by_sets.HELD.clear()
+        by_sets.COUNTS_BY_ACCESS.clear()
         block = (1 + seed * 37 % 96, 1, 1)
         arguments: list[Argument] = [*ways.memory(seed).arrays(), np.int32(ways.STORES)]
         counters = execute_kernel(ptx, grammar.name(seed), (2, 1, 1), block, arguments, races="off", unwritten="off")

@@ -73,7 +73,7 @@ def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected
     assert counters.stores.sectors == 4
 
 
-#: What is stored to and read from, of an array of 64, and the sectors of both.
+#: Parts of an array of 64 that are stored to and read from, and the sectors of both.
 PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5, 5), (slice(0, 32), slice(8, 40), 4, 5)]
 
 

@@ -8,7 +8,7 @@ import pytest
 import ptxcount
 from tests.ptxcount.sources import compile_to_ptx
 
-#: What each thread does before it adds one, and afterwards; ``lock`` points to 64 zeros.
+#: Code of each thread before it adds one, and afterwards; ``lock`` points to 64 zeros.
 LOCKS = {
     "by the first thread": ("if (threadIdx.x) return; while (atomicCAS(lock, 0, 1));", "atomicExch(lock, 0);"),
     "by everybody": ("while (atomicCAS(lock, 0, 1) != 0);", "atomicExch(lock, 0);"),

@@ -15,7 +15,7 @@ READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.ite
 
 LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
 ATOMICS, SHARED = {"atomic_requests", "atomic_sectors"}, "shared_load_wavefronts"
-#: What ptxcount counts otherwise; docs/evidence/counter.md says why, where it is known.
+#: Counters that differ in ptxcount; docs/evidence/counter.md has the known reasons.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
     "summed_by_function": STORES,

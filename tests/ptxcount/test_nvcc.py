@@ -155,7 +155,7 @@ def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pyte
     assert nvcc.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
-#: What the variable holds, and the seconds that it means; None: it means none.
+#: Text of the variable, and its seconds; None if it is no number of seconds.
 LIMITS = [("", 300), ("2.5", 2.5), *((text, None) for text in ("0", "x", "-1", "nan", "1e9", "inf", "9" * 5000))]
 
 

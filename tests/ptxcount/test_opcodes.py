@@ -19,7 +19,7 @@ _PLAIN: dict[str, Callable[[Any, Any], bool]] = {
 }
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
-#: How ptxcount holds each type of floats, and back: bits of bfloat16 are those of the upper half of a float32.
+#: Encoding of each type of floats, and decoding: bits of bfloat16 are those of the upper half of a float32.
 FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "f16": ("f2", lambda x: np.array(x, "f2"), lambda x: x),
     "f32": ("f4", lambda x: np.array(x, "f4"), lambda x: x),

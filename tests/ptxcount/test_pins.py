@@ -172,10 +172,10 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
 
 
 #: A limit, and the line of three that the finding names: of most, per request or not, or of most above the ideal.
-SAID = [(99, 2), ("1 x ideal", 3)]
+LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 
 
-@pytest.mark.parametrize(("limit", "line"), SAID)
+@pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
 def test_line_of_a_limit(limit: float | str, line: int) -> None:
     """It is where most is, or most of what is above the ideal."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]

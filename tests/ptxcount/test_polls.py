@@ -14,7 +14,7 @@ from tests.ptxcount.sources import compile_to_ptx
 
 #: A barrier, behind which a block goes on when others have asked in vain.
 LATER = "__syncthreads();"
-#: What two blocks of 64 threads do with ``a``, of zeros; the requests of loads that count, and whether some poll.
+#: Code of two blocks of 64 threads on ``a``, of zeros; the counted load requests, and True if some poll.
 KERNELS = {
     "a flag of another block": (
         f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True

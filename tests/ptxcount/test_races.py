@@ -14,7 +14,7 @@ from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
-#: What threads do to a word of shared memory, at %r6, and barriers of the block and of warps.
+#: Operations on a word of shared memory, at %r6, and barriers of the block and of warps.
 ACTIONS = {
     "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
     "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
@@ -101,7 +101,7 @@ def test_barrier_of_one_block(first: int) -> None:
     assert caught.value.block == (1 - first, 0, 0)
 
 
-#: What threads do to a word of global memory, at %rd2, and what orders a block behind all that was done before.
+#: Operations on a word of global memory, at %rd2, and those that order a block behind all earlier ones.
 GLOBAL = {
     "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
     "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
@@ -182,7 +182,7 @@ def test_the_other_of_a_race(first: int) -> None:
     assert caught.value.thread == (first, 0, 0)
 
 
-#: What threads do with one word of shared memory, %r7, that holds 5 before; and whether that is a race.
+#: Operations on one word of shared memory, %r7, that holds 5 before, and True if they race.
 SAME = [
     ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
     ("", "st.shared.u32 [%r7], %r0;", True),

@@ -191,7 +191,7 @@ def test_number_of_a_barrier() -> None:
         words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
 
 
-#: How threads of a warp wait, between a store to their own cell and a load from one so far away; and whether it races.
+#: Waits of a warp between a store to an own cell and a load from one so far away, and True if that races.
 TILES = [
     ("__syncwarp(0xffu << (lane & 24))", 16, True),
     ("__syncwarp(0xffu << (lane & 24))", 4, False),

@@ -106,7 +106,7 @@ class Host:
         return buffers
 
 
-#: What the arrays of `Memory` hold in C++.
+#: Element types of the arrays of `Memory` in C++.
 _ELEMENTS = ("unsigned", "unsigned long long", "float", "double", "unsigned", "const unsigned",
              "const unsigned char", "const float", "const double")  # fmt: skip
 
