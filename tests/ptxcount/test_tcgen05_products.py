@@ -18,8 +18,8 @@ from tests.ptxcount.tcgen05_kernels import (
     describe_product,
     dump,
     fill,
-    lay_out,
     launch,
+    lay_out,
     load_descriptors,
     write_kernel,
 )

@@ -61,13 +61,14 @@ def _bind_copy(instruction: Instruction) -> Step | None:
             base, first_column = split_address(place)
             places = descriptor.locate_elements(copy.rows, copy.width // 4, 4, transposed=False)
             columns = first_column + np.arange(copy.width // 4)
-            for row in (member for row in rows for member in find_pair(chunk, row, group)):
-                words = chunk.shared.gather_elements(row, places, 4, report)
+            members = (member for row in rows for member in find_pair(chunk, row, group))
+            for member in members:
+                words = chunk.shared.gather_elements(member, places, 4, report)
                 for index, first_lanes in enumerate(copy.lanes):
                     for first in first_lanes:
                         lanes = base + first + np.arange(32)[:, None]
                         content = words[32 * index : 32 * index + 32]
-                        chunk.tensor.store(np.array(row), lanes, columns, content, report, is_product=True)
+                        chunk.tensor.store(np.array(member), lanes, columns, content, report, is_product=True)
         chunk.has_written, chunk.spins = True, 0
 
     return copy_rows
