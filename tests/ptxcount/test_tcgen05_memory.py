@@ -65,6 +65,17 @@ def test_fragments(shape: str, number: int) -> None:
         np.testing.assert_array_equal(dumped[stored, columns:], expected[stored])
 
 
+def test_lanes_within_a_quarter() -> None:
+    """An address in the first quarter is one of the warp's own."""
+    body = (
+        f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
+        "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
+    )
+    out = np.zeros(128, np.uint32)
+    launch(write_kernel(body), NOTHING, out)
+    np.testing.assert_array_equal(out, np.arange(128) << 16)
+
+
 def test_half_split() -> None:
     """The upper 16 threads access the columns behind the split."""
     body = (
@@ -99,7 +110,11 @@ _COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d],
 #: Code, the fault, and its text.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
-    (f"mov.u32 %r5, %d;\n{_LOAD}", OutOfBoundsError, "lanes 0 to 31 .* warp 1 of its block reaches lanes 32 to 63"),
+    (
+        f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}",
+        OutOfBoundsError,
+        "lanes 32 to 63 .* warp 0 of its block reaches lanes 0",
+    ),
     (f"{_OWN}add.u32 %r5, %r5, {16 << 16};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
     (f"{_OWN}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),
     (f"{_OWN}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),

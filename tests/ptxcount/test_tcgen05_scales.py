@@ -6,7 +6,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import ptxcount
 from ptxcount.util.errors import TensorMemoryError
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
@@ -61,8 +60,8 @@ SCALED = [
 def scales_of(codes: Array, scale: str) -> Array:
     """The numbers of scales."""
     if scale == "ue8m0":
-        return np.ldexp(1.0, codes.astype(int) - 127)
-    return codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+        return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
+    return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))
 
 
 @pytest.mark.parametrize("columns", [32, 64])
@@ -83,7 +82,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     starts = np.cumsum([0, *(len(image) for image in images)]).tolist()
     descriptor = lay_out(tables[0], "none", mn_major=False).descriptor
     copies = "".join(
-        f"add.u64 %rd3, %rd2, {descriptor + (start >> 4)};\n@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{place}], %rd3;\n"
+        f"add.u64 %rd3, %rd2, {descriptor + (start >> 4)};\n"
+        f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{place}], %rd3;\n"
         for start, place in ((starts[2], 64), (starts[3], 68))
     )
     shape = (
@@ -112,11 +112,12 @@ def test_scales_of_one_quarter() -> None:
     store = "add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5+{}], {{%t}};\n"
     stores = "".join(store.format(column) for column in range(64, 72))
     body = (
-        f"{stores}tcgen05.wait::st.sync.aligned;\n{load_descriptors(factor, factor)}mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n"
-        f"{FIRST_THREAD}@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
+        f"{stores}tcgen05.wait::st.sync.aligned;\n{load_descriptors(factor, factor)}"
+        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
+        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
     )
+    image = np.concatenate([factor.image] * 2)
     with pytest.raises(TensorMemoryError, match="scales differ between the quarters"):
-        image = np.concatenate([factor.image] * 2)
         launch(write_kernel(body, columns=128, size=len(image)), image, np.zeros(1))
 
 
@@ -149,7 +150,7 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
     )
     out = np.zeros((2, 128, columns), np.uint32)
     counters = launch(write_kernel(body, size=len(images[0]), group=2), np.concatenate(images), out, 2, cluster=2)
-    assert isinstance(counters, ptxcount.LaunchCounters) and not counters.findings
+    assert not counters.findings
     numbers, expected = out.view(np.float32), a.astype(np.float64) @ b.astype(np.float64).T
     if rows == 256:
         np.testing.assert_array_equal(numbers.reshape(256, 64), expected)

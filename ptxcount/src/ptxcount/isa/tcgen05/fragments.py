@@ -42,7 +42,10 @@ class _Access(NamedTuple):
     packed: bool
 
     def locate(self, chunk: Chunk) -> _Places:
-        """Find the places of the active warps; a warp reaches a quarter of the lanes (PTX ISA, 9.7.16.8.1)."""
+        """Find the places of the active warps; a warp reaches a quarter of the lanes (PTX ISA, 9.7.16.8.1).
+
+        An address in the first quarter is one of the warp's own: so tilelang and DeepGEMM write all addresses.
+        """
         rows, warps = find_whole_warps(chunk)
         fragment = FRAGMENTS[self.shape]
         thread, register = np.arange(LANES)[:, None], np.arange(self.registers)[None, :]
@@ -51,6 +54,7 @@ class _Access(NamedTuple):
         bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
         first_lanes, first_columns = bases >> 16, bases & 0xFFFF
         quarter = warps % 4 * _QUARTER
+        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter, first_lanes)
         is_wrong = (first_lanes < quarter) | (first_lanes + fragment.lanes > quarter + _QUARTER)
         if is_wrong.any():
             place = int(is_wrong.argmax())

@@ -13,7 +13,7 @@ import numpy as np
 from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
-from ...machine.tensor_memory import split_address
+from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Address, Group, Immediate, Instruction
 from ...util.errors import TensorMemoryError
 from ..operands import Reader, address, items, reader, unsupported
@@ -29,6 +29,8 @@ _OPTIONS = {"mma", "ws", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
 #: Scales of each row, by the qualifier; and those of a kind by default.
 _SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 _BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
+#: The bit of a mask of columns that says that there is one (Table 45 "Zero-Column Mask descriptor layout").
+_MASK_BIT = 39
 #: The exponent of two by which the old result may be divided.
 _MAX_SHIFT = 15
 
@@ -72,11 +74,9 @@ def _parse_form(instruction: Instruction) -> _Form:
     masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
     is_stationary = "ws" in names
     rest = operands[5 + bool(masks) :] if not scaled else ()
-    shift = rest[0].value if rest and isinstance(rest[0], Immediate) else 0
+    shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
     if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
         raise unsupported(instruction)
-    if is_stationary and rest:
-        raise unsupported(instruction, "a mask of columns is not supported")
     if not 0 <= shift <= _MAX_SHIFT:
         raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
     group = read_group(instruction)
@@ -102,6 +102,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
     readers.append(reader(instruction, shape, _U32))
     extra = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
     extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
+    extra += [reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
     readers += [reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
 
     def multiply(chunk: Chunk) -> None:
@@ -124,6 +125,8 @@ class _Product:
         if isinstance(shape, str):
             raise chunk.make_fault(TensorMemoryError, f"instruction descriptor {issue.shape:#010x}: {shape}")
         self._shape: ProductShape = shape
+        if form.is_stationary and any(mask >> _MASK_BIT & 1 for mask in issue.rest):
+            raise unsupported(chunk.instruction, "a mask of columns is not supported")
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
 
     def execute(self) -> None:
@@ -153,14 +156,25 @@ class _Product:
             old = tensor.load(*places, self._report, is_product=True)
             sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
         words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
-        if form.masks:
-            kept = self._find_kept_lanes(member)[places[1]]
-            words = np.where(kept, tensor.load(*places, self._report, is_product=True), words)
-        tensor.store(*places, words, self._report, is_product=True)
+        lanes = self._path.find_lanes()
+        updated = ~self._find_kept_lanes(member)[lane + lanes]
+        for part in range(self._path.parts):
+            selected = np.flatnonzero(updated[part])
+            tensor.store(
+                blocks[:, None, None],
+                lane + lanes[part, selected][None, :, None],
+                places[2][:, 0],
+                words[:, part, selected],
+                self._report,
+                is_product=True,
+            )
 
     def _find_kept_lanes(self, member: int) -> Array:
-        words = self._issue.rest[4 * member : 4 * member + 4]
-        return np.array([bool(words[lane // 32] >> lane % 32 & 1) for lane in range(128)])
+        """Return the mask of lanes that stay as they are, by the bits of the block's words."""
+        if not self._form.masks:
+            return np.zeros(LANE_COUNT, bool)
+        words = np.array(self._issue.rest[4 * member : 4 * member + 4], np.uint32)
+        return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def _load_left(self, blocks: Array) -> Array:
         """Load the rows of each block, (blocks, parts or 1, rows, products)."""
