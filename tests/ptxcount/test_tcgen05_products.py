@@ -228,6 +228,16 @@ def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Excep
         _wrong(descriptor, shape)
 
 
+@pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
+def test_lane_of_the_result(rows: int, lane: int) -> None:
+    """A result begins at lane 0, or 16 if it fills half of each quarter."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
+    code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
+    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; all have lane 0"):
+        run_product(factor, factor, code, 64)
+
+
 def test_unwritten_factor() -> None:
     """A factor that nothing has written is found."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)

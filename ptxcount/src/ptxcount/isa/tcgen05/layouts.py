@@ -43,11 +43,15 @@ FRAGMENTS: dict[str, Fragment] = {
 
 
 class DataPath(NamedTuple):
-    """Lanes of a product's rows: those of each block, and the equal parts of the columns that lie below each other."""
+    """Lanes of a product's rows: those of each block, and the equal parts of the columns that lie below each other.
+
+    ``bases`` are the lanes that an address may have ("Tensor Memory Datapath Lane Alignment").
+    """
 
     rows: int
     parts: int
     locate: Callable[[Array, Array], Array]
+    bases: tuple[int, ...] = (0,)
 
     def find_lanes(self) -> Array:
         """Return the lanes of the rows, (parts, rows)."""
@@ -66,6 +70,6 @@ DATA_PATHS: dict[tuple[int, int, bool], DataPath] = {
     (128, 1, False): _make_whole(128, 1),  # D
     (128, 1, True): _make_whole(128, 1),  # D
     (64, 1, True): _make_whole(64, 2),  # E
-    (64, 1, False): DataPath(64, 1, lambda row, part: row // 16 * 32 + row % 16 + part),  # F
+    (64, 1, False): DataPath(64, 1, lambda row, part: row // 16 * 32 + row % 16 + part, (0, 16)),  # F
     (32, 1, True): _make_whole(32, 4),  # G
 }

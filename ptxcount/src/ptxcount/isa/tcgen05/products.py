@@ -129,6 +129,15 @@ class _Product:
             raise unsupported(chunk.instruction, "a mask of columns is not supported")
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
 
+        addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
+        bases = [split_address(place)[0] for place in addresses]
+        if bases[0] not in self._path.bases or len({*bases}) > 1:
+            allowed = " or ".join(map(str, self._path.bases))
+            text = (
+                f"addresses with the lanes {', '.join(map(str, bases))}; all have lane {allowed} for {shape.rows} rows"
+            )
+            raise chunk.make_fault(TensorMemoryError, text)
+
     def execute(self) -> None:
         """Multiply, add, and store the result of each block of the group."""
         pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
