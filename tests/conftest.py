@@ -1,4 +1,4 @@
-"""What all tests share: when tests are skipped, and where compiled kernels are kept.
+"""Shared by all tests: conditions for skipping, and the folder of compiled kernels.
 
 Those of ptxcount need only ptxcount and pytest: nothing else is imported before a test asks for it.
 """
@@ -106,8 +106,8 @@ def pytest_configure() -> None:
 
     words = ["git", "-C", str(ROOT), "ls-files", "--others", "-z", "--", "results"]
     names = subprocess.run(words, capture_output=True, text=True).stdout.split("\0")
-    untracked, listed = {ROOT / name for name in names}, reading.listed
-    reading.listed = lambda folder, pattern: [path for path in listed(folder, pattern) if path not in untracked]
+    untracked, listed = {ROOT / name for name in names}, reading.list_paths
+    reading.list_paths = lambda folder, pattern: [path for path in listed(folder, pattern) if path not in untracked]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -221,7 +221,7 @@ class FakeGpu:
         )
 
     def _module(self, ptx: bytes) -> Any:
-        """Load a module of one function, whose variables are as large as their first upload."""
+        """Return a module of one function, whose variables are as large as their first upload."""
         variables: dict[str, Memory] = {}
 
         def variable(name: str) -> tuple[int, int]:

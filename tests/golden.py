@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 def golden(file: str, text: str, commits: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
-    """A text with commits by their names, and what the file holds, which is to be the same."""
+    """Return a text with commits by their names, and what the file holds, which is to be the same."""
     for name, commit in commits.items():
         text = text.replace(commit, f"<{name}>").replace(commit[:8], f"<{name}>")
     path = Path(__file__).parent / "data" / file

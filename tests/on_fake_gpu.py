@@ -37,7 +37,7 @@ def fetching(described: build_job.JobDescription) -> FetchReference:
 
 @contextmanager
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Install a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
+    """Yield a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
     monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
     _forget()

@@ -85,7 +85,7 @@ class Session:
 
 @contextmanager
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """Run a server in a thread; yield its address."""
+    """Yield the address of a server in a thread."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]

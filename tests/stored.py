@@ -44,7 +44,7 @@ RUN = {
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
-    """Samples that scatter about a median, with as many digits as are stored."""
+    """Return samples that scatter about a median, with as many digits as are stored."""
     scatter = np.random.default_rng(seed).normal(0, noise, count)
     return [float(f"{sample:.7g}") for sample in seconds * (1 + scatter - np.median(scatter))]
 
@@ -55,7 +55,7 @@ def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
 
 
 def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    """The exit code and the JSON of a review; JSON has no NaN and no Infinity."""
+    """Return the exit code and the JSON of a review; JSON has no NaN and no Infinity."""
     code = main([*(words or (BASE, HEAD)), "--format", "json"], root)
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 

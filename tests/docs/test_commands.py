@@ -53,7 +53,7 @@ ELSEWHERE = {
 
 
 def blocks(page: Path) -> Iterator[list[str]]:
-    """The blocks of commands: without a language, or of a console, whose commands begin with `$`."""
+    """Return the blocks of commands: without a language, or of a console, whose commands begin with `$`."""
     text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for language, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, flags=re.DOTALL | re.MULTILINE):
         if language in ("", "console"):
@@ -62,18 +62,18 @@ def blocks(page: Path) -> Iterator[list[str]]:
 
 def commands() -> list[tuple[str, list[str]]]:
     """Every command with what is shown of its output; blocks that show output or files alone have none."""
-    found = []
+    examples = []
     for page in PAGES:
         for lines in blocks(page):
             if lines[0].startswith("$ "):
-                found.append((lines[0][2:], lines[1:]))
+                examples.append((lines[0][2:], lines[1:]))
             elif not lines[0].startswith((">>", "[[", "results/")):
-                found += [(line.partition("  #")[0], []) for line in lines]
-    return found
+                examples += [(line.partition("  #")[0], []) for line in lines]
+    return examples
 
 
-RUN = [each for each in commands() if COMPARE.match(each[0]) or "ptxcount particles.cu" in each[0]]
-RUN += [each for each in commands() if "kernelwatch count transpose" in each[0]]
+RUN = [example for example in commands() if COMPARE.match(example[0]) or "ptxcount particles.cu" in example[0]]
+RUN += [example for example in commands() if "kernelwatch count transpose" in example[0]]
 
 
 @pytest.mark.history
@@ -89,9 +89,9 @@ def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> Non
     folder = tmp_path if module == "ptxcount" else ROOT
     done = subprocess.run([sys.executable, "-m", module, *words], cwd=folder, capture_output=True, text=True)
     assert done.returncode == (1 if compared else 0), done.stderr
-    said = iter(line.strip() for line in done.stdout.splitlines())
+    output = iter(line.strip() for line in done.stdout.splitlines())
     for line in shown:
-        assert line == "..." or line.startswith("⋮") or line in said, line
+        assert line == "..." or line.startswith("⋮") or line in output, line
 
 
 def test_every_command_is_run_somewhere() -> None:

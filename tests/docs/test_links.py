@@ -18,19 +18,19 @@ PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in ROO
 
 
 def anchors(text: str) -> set[str]:
-    """The names that GitHub gives to headings."""
+    """Return the names that GitHub gives to headings."""
     headings = _HEADING.findall(re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def dead(page: Path) -> list[str]:
     """Links of a page that lead nowhere."""
-    found = []
+    links = []
     for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / file if file else page
         if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
-            found.append(f"{file}#{anchor}")
-    return found
+            links.append(f"{file}#{anchor}")
+    return links
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def rows(text: str, heading: str) -> dict[str, str]:
-    """The rows of the tables below a heading: the name in the first column, and all of it."""
+    """Return the rows of the tables below a heading: the name in the first column, and all of it."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
     found = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
     assert len(found) == len(set(found)), "a name has two rows"
@@ -26,7 +26,7 @@ def rows(text: str, heading: str) -> dict[str, str]:
 
 
 def modules() -> set[str]:
-    """The modules outside the library that take arguments, as `python -m` calls them."""
+    """Return the modules outside the library that take arguments, as `python -m` calls them."""
     sources = [path.relative_to(ROOT) for name in ("benchmarks", "experiments") for path in (ROOT / name).rglob("*.py")]
     taking = (path for path in sources if "ArgumentParser(" in (ROOT / path).read_text(encoding="utf-8"))
     return {".".join(path.with_suffix("").parts).removesuffix(".__main__") for path in taking}
@@ -58,7 +58,7 @@ def test_subcommands() -> None:
 
 
 def test_nothing_bare_in_a_checkout() -> None:
-    """What only the site can show is a comment: elsewhere nobody sees a directive where there should be text."""
+    """Directives of the site are comments: elsewhere nobody sees one instead of text."""
     for path in (ROOT / "docs").glob("*.md"):
         shown = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert not re.search(r"\{(program-output|eval-rst)\}|\{toctree\}\n(?!:hidden:)", shown), path.name

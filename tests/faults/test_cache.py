@@ -25,27 +25,27 @@ MADE = NvccOutput(b"code" * 1000, "said")
 
 
 @contextmanager
-def room(left: int) -> Iterator[None]:
+def room(free: int) -> Iterator[None]:
     """Leave so many bytes for a file."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (free, limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def _unknown(_: int) -> NoReturn:
     raise KeyError("getpwuid(): uid not found")
 
 
-def _refused(mkdir: object) -> object:
+def _refuse_mkdir(mkdir: object) -> object:
     """Let nobody, not even root, make a folder below /nonexistent."""
 
-    def refuse(path: object, *more: object, **options: object) -> None:
+    def refuse(path: object, *arguments: object, **options: object) -> None:
         if str(path).startswith("/nonexistent"):
             raise PermissionError(13, "Permission denied", str(path))
-        mkdir(path, *more, **options)  # type: ignore[operator]
+        mkdir(path, *arguments, **options)  # type: ignore[operator]
 
     return refuse
 
@@ -57,7 +57,7 @@ FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link", "HOME=", "HOM
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a case; the working folder stays empty."""
+    """Return the folder of a case; the working folder stays empty."""
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "link").symlink_to("link")
     (tmp_path / "empty").mkdir()
@@ -66,7 +66,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     if is_home:
         for name in ("XDG_CACHE_HOME", cache_dir.CACHE):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(os, "mkdir", _refused(os.mkdir))
+        monkeypatch.setattr(os, "mkdir", _refuse_mkdir(os.mkdir))
         monkeypatch.setenv("HOME", user) if user else monkeypatch.delenv("HOME")
         monkeypatch.setattr(pwd, "getpwuid", _unknown)
     else:
@@ -76,7 +76,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_no_folder(folder: Path) -> None:
-    """What is made is given all the same; why it is not kept, and what to do, is one line; a run has a home folder."""
+    """Results are returned all the same; one line says why they are not cached, and what to do."""
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
@@ -85,28 +85,28 @@ def test_no_folder(folder: Path) -> None:
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
     assert vars(run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
-    with run.scratch_folder() as own:
-        assert (os.environ["HOME"] == str(own)) == has_none
+    with run.scratch_folder() as scratch:
+        assert (os.environ["HOME"] == str(scratch)) == has_none
     assert not list(Path.cwd().iterdir())
 
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
 def test_full_disk(folder: Path) -> None:
     """Nothing is left of what could not be written; later, there is room again."""
-    for left, entries in ((0, 0), (None, 1)):
-        with nullcontext() if left is None else room(left):
+    for free, entries in ((0, 0), (None, 1)):
+        with nullcontext() if free is None else room(free):
             assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
 
 @pytest.mark.parametrize("folder", ["new/below"], indirect=True)
 @pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize(("left", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
-def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool) -> None:
+@pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
+def test_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
     """A disk that takes a small file, and no cubin, is full; that the folder is there already is no problem."""
     if is_there:
         folder.mkdir(parents=True)
-    with room(left):
+    with room(free):
         assert (cache.find_problem() is not None) == is_full
 
 
@@ -116,19 +116,19 @@ def test_cubin(folder: Path) -> None:
     assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").resources.registers > 0
 
 
-@pytest.mark.parametrize(("folder", "left"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
-def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
+def test_before_a_run(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run tells it before it begins."""
 
     def begin() -> None:
         raise InterruptedError
 
-    told: list[str] = []
-    monkeypatch.setattr(log, "warning", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", begin)
-    with room(left), pytest.raises(InterruptedError):
+    with room(free), pytest.raises(InterruptedError):
         run.run_suite(SimpleNamespace(results_dir="results"), {})
-    is_writable = folder.parent.name == "new" and left > 0
-    assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)
+    is_writable = folder.parent.name == "new" and free > 0
+    assert [line.partition(" cannot be written: ")[0] for line in messages] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

@@ -82,20 +82,22 @@ def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, mo
 
 @pytest.mark.parametrize("fake", ["exec sleep 60"], indirect=True)
 def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pytools calls nvcc by is replaced for as long as PyCUDA compiles."""
+    """The forker by which pytools calls nvcc is replaced only while PyCUDA compiles."""
     prefork = SimpleNamespace(forker=object())
-    before = prefork.forker
+    forker = prefork.forker
 
-    def called(*_: object, **__: object) -> None:
+    def record_call(*_: object, **__: object) -> None:
         prefork.forker.call_capture_output([str(fake)], None, False)
 
-    pycuda = SimpleNamespace(compiler=SimpleNamespace(compile=called), driver=SimpleNamespace(CompileError=OSError))
+    pycuda = SimpleNamespace(
+        compiler=SimpleNamespace(compile=record_call), driver=SimpleNamespace(CompileError=OSError)
+    )
     for name, module in {"": pycuda, ".compiler": pycuda.compiler, ".driver": pycuda.driver}.items():
         monkeypatch.setitem(sys.modules, f"pycuda{name}", module)
     monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "):
         nvcc_call.compile_with_pycuda(fake, "ptx", (), "sm_90", "")
-    assert prefork.forker is before
+    assert prefork.forker is forker
 
 
 def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +106,9 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
     for name in ("sh", "env", "sed"):
-        found = shutil.which(name)
-        assert found is not None
-        (tmp_path / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None
+        (tmp_path / name).symlink_to(program)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.compile_probe(compiler)
@@ -137,7 +139,7 @@ def test_run(fake: Path, tmp_path: Path) -> None:
     conf |= {"repo": str(ROOT), "benchmark_dir": str(ROOT / "benchmarks"), "env_dir": "env", "results_dir": "results"}
     (tmp_path / "asv.conf.json").write_text(json.dumps(conf))
     commits.begin(tmp_path)
-    there = sorted(tmp_path.rglob("*"))
+    leftovers = sorted(tmp_path.rglob("*"))
     sources = (ROOT, ROOT / "ptxcount" / "src", ROOT / "kernelwatch" / "src")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))}
     run = [sys.executable, "-m", "asv", "run", "HEAD^!"]
@@ -146,4 +148,4 @@ def test_run(fake: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stdout + done.stderr
     (line,) = (done.stdout + done.stderr).strip().splitlines()
     assert str(fake) in line
-    assert sorted(tmp_path.rglob("*")) == there
+    assert sorted(tmp_path.rglob("*")) == leftovers

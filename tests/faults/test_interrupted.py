@@ -21,7 +21,7 @@ COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HE
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository that watches a kernel, and a compiler that takes a minute."""
+    """Return a repository that watches a kernel, and a compiler that takes a minute."""
     root = tmp_path / "repository"
     root.mkdir()
     monkeypatch.chdir(root)
@@ -50,7 +50,7 @@ def test_ended_by_a_signal(command: str, number: signal.Signals, repository: Pat
         while not (folder / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
-    assert said == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
+    assert errors == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
     assert not list((folder / "temporary").iterdir())

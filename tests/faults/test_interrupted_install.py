@@ -19,7 +19,7 @@ def _make(folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with what the Makefile's rule asks for, all of it empty."""
+    """Return a folder with what the Makefile's rule asks for, all of it empty."""
     requirements = [f"requirements/{name}.txt" for name in ("asv", "environment", "gpu", "nvcc")]
     for name in (
         "pyproject.toml",

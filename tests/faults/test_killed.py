@@ -30,7 +30,7 @@ LONG = "x" * 20_000
 
 
 def start(does: Callable[..., None], *args: Any) -> Any:
-    """A process that does something of this module."""
+    """Start a process that calls a function of this module."""
     process = multiprocessing.get_context("fork").Process(target=does, args=args, daemon=True)
     process.start()
     return process
@@ -42,29 +42,29 @@ def store(folder: Path, number: int) -> None:
     (came / MACHINE).mkdir(parents=True)
     (came / MACHINE / "machine.json").write_text('{"machine": "m"}')
     (came / "benchmarks.json").write_text(json.dumps({"time_x": {"unit": f"{LONG}{number}"}}))
-    folders.describe(folder, came, MACHINE)
-    known = {"commit_hash": COMMIT, "env_name": ENVIRONMENT, "date": 0, "params": {}, "python": "3", "version": 2}
+    folders.copy_descriptions(folder, came, MACHINE)
+    stored = {"commit_hash": COMMIT, "env_name": ENVIRONMENT, "date": 0, "params": {}, "python": "3", "version": 2}
     row = [[1.0], [], "1", 0, None, *[None] * 6, [[float(n) for n in range(4000)]]]
-    columns = list(models.Row.__struct_fields__)
-    document = {**known, "result_columns": columns, "results": {f"time_x{number}": row}}
+    columns = list(models.StoredRow.__struct_fields__)
+    document = {**stored, "result_columns": columns, "results": {f"time_x{number}": row}}
     record = {RECORD: [{"number": number, "text": LONG}]}
     folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).save(document, record)
 
 
-def _stored(folder: Path) -> set[int]:
-    """The numbers that the record has, once every file was loaded, and the commit has them too."""
+def _read_values(folder: Path) -> set[int]:
+    """Return the numbers that the record has, once every file was loaded, and the commit has them too."""
     for path in folder.rglob("*.json"):
         assert isinstance(json.loads(path.read_bytes()), dict), path
-    found = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read() or {"results": {}}
+    document = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read_merged() or {"results": {}}
     lines = [line for path in (folder / MACHINE).glob(f"*.{RECORD}") for line in path.read_text().splitlines()]
     recorded = {json.loads(line)["number"] for line in lines}
-    assert {f"time_x{number}" for number in recorded} <= found["results"].keys()
+    assert {f"time_x{number}" for number in recorded} <= document["results"].keys()
     return recorded
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of results, in one of its own."""
+    """Return a folder of results, in one of its own."""
     return tmp_path / "results"
 
 
@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
 
 
-def _killed(folder: Path, number: int, step: str) -> None:
+def _kill_at(folder: Path, number: int, step: str) -> None:
     """Store a number, and die at a step of the file of that number: a run writes three."""
     owner, name = STEPS[step]
     does, turns = getattr(owner, name), itertools.count()
@@ -89,16 +89,16 @@ def test_killed_within_a_write(step: str, folder: Path) -> None:
     """The process dies at a step of each file in turn; none but the number under way is lost."""
     store(folder, -1)
     for number in range(3):
-        process = start(_killed, folder, number, step)
+        process = start(_kill_at, folder, number, step)
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        assert -1 in _stored(folder)
-    with folders.alone(folder):
+        assert -1 in _read_values(folder)
+    with folders.exclusive_lock(folder):
         pass
     assert not list(folder.rglob("*.unfinished"))
 
 
-def _with_room(folder: Path, number: int, size: int) -> None:
+def _limit_size(folder: Path, number: int, size: int) -> None:
     """Store a number where files may have so many bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     try:
@@ -107,17 +107,17 @@ def _with_room(folder: Path, number: int, size: int) -> None:
         os._exit(error.errno or 1)
 
 
-@pytest.mark.parametrize(("left", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
-def test_no_room(left: int, is_enough: bool, folder: Path) -> None:
-    """What a run had stored stays, and the next one adds to it; with enough room, the run stores all."""
+@pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
+def test_no_room(free: int, is_enough: bool, folder: Path) -> None:
+    """Stored numbers stay, and the next run adds to them; with enough room, the run stores all."""
     store(folder, 1)
-    process = start(_with_room, folder, 2, left)
+    process = start(_limit_size, folder, 2, free)
     process.join()
     assert process.exitcode in ([0] if is_enough else [errno.EFBIG, errno.ENOSPC])
-    assert _stored(folder) == ({1, 2} if is_enough else {1})
+    assert _read_values(folder) == ({1, 2} if is_enough else {1})
     assert not list(folder.rglob(f"*{UNFINISHED}"))
     store(folder, 3)
-    assert 3 in _stored(folder)
+    assert 3 in _read_values(folder)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
     for entry in [*entries, *entries]:
-        folders.append(path, entry)
+        folders.append_lines(path, entry)
     refused: list[list[dict[str, Any]]] = [[{"n": 1}, {"n": {2}}], [{"n": {1}}]]
     for wrong in refused:
         with pytest.raises(TypeError):
-            folders.append(path, *wrong)
-    first, *others = path.read_text().splitlines()
-    assert (first, [*map(json.loads, others)]) == ("nan,", entries)
+            folders.append_lines(path, *wrong)
+    first, *rest_of_lines = path.read_text().splitlines()
+    assert (first, [*map(json.loads, rest_of_lines)]) == ("nan,", entries)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -144,12 +144,12 @@ def _until(path: Path, text: str = "") -> None:
         time.sleep(0.01)
 
 
-def _locked(folder: Path, number: int, is_quick: bool) -> None:
+def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
     """Store a number with the lock of a run, at once or when that is allowed; what is said goes to a file."""
     with folder.with_name(f"said-{number}").open("w", buffering=1) as file, redirect_stdout(file):
         log._logger.handlers.clear()
         log.enable()
-        with folders.alone(folder):
+        with folders.exclusive_lock(folder):
             folder.with_name("began").touch()
             while not is_quick and not folder.with_name("go on").exists():
                 time.sleep(0.01)
@@ -159,9 +159,9 @@ def _locked(folder: Path, number: int, is_quick: bool) -> None:
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_the_second_waits(is_killed: bool, folder: Path) -> None:
     """One message; then both have a value of the commit. If the first is killed, the second goes on at once."""
-    first = start(_locked, folder, 1, False)
+    first = start(_hold_lock, folder, 1, False)
     _until(folder.with_name("began"))
-    second = start(_locked, folder, 2, True)
+    second = start(_hold_lock, folder, 2, True)
     _until(folder.with_name("said-2"), f"{folder} is in use by another run; waiting until it ends")
     second.join(0.5)
     assert not (folder / MACHINE).exists(), "it waits"
@@ -169,7 +169,7 @@ def test_the_second_waits(is_killed: bool, folder: Path) -> None:
     for run in (first, second):
         run.join(20)
     assert (first.exitcode, second.exitcode) == (-signal.SIGKILL if is_killed else 0, 0)
-    assert _stored(folder) == ({2} if is_killed else {1, 2})
+    assert _read_values(folder) == ({2} if is_killed else {1, 2})
     assert [folder.with_name(f"said-{n}").read_text().count("in use") for n in (1, 2)] == [0, 1]
 
 
@@ -179,20 +179,20 @@ def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPat
     def flock(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    said: list[str] = []
-    monkeypatch.setattr(log, "warning", said.append)
+    messages: list[str] = []
+    monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(fcntl, "flock", flock)
     folder.mkdir()
     (folder / folders.LOCK).write_text("4711\n")
     for number in (1, 2):
-        with folders.alone(folder):
+        with folders.exclusive_lock(folder):
             store(folder, number)
-    assert [each.partition("; ")[0] for each in said] == [f"{folder}: its file system has no locks"] * 2
-    assert _stored(folder) == {1, 2}
+    assert [message.partition("; ")[0] for message in messages] == [f"{folder}: its file system has no locks"] * 2
+    assert _read_values(folder) == {1, 2}
 
 
 def test_results_that_cannot_be_written(folder: Path) -> None:
     """One line, before anything is measured."""
     folder.touch()
-    with pytest.raises(UserError, match="results cannot be written: File exists"), folders.alone(folder):
+    with pytest.raises(UserError, match="results cannot be written: File exists"), folders.exclusive_lock(folder):
         pytest.fail("nobody has that folder")

@@ -45,19 +45,19 @@ nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.a
 
 def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
     """A nvcc that hangs, and what it began, end with the process that called it."""
-    said = tmp_path / "said"
-    with subprocess.Popen([sys.executable, "-c", COMPILE, str(said)], cwd=ROOT) as caller:
+    output = tmp_path / "said"
+    with subprocess.Popen([sys.executable, "-c", COMPILE, str(output)], cwd=ROOT) as caller:
         end = time.monotonic() + BEGIN
-        while not (said.exists() and said.read_text().endswith("\n")) and time.monotonic() < end:
+        while not (output.exists() and output.read_text().endswith("\n")) and time.monotonic() < end:
             time.sleep(0.01)
         caller.kill()
-    numbers = set(map(int, said.read_text().split()))
+    numbers = set(map(int, output.read_text().split()))
     gone(lambda: {process: line for process, line in processes().items() if process in numbers})
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 def test_a_run_that_is_over(is_waited_for: bool) -> None:
-    """What begins behind the end of its run ends at once."""
+    """A process that begins after the end of its run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
         environment = os.environ | {parent_death.RUN: str(run.pid)}
@@ -65,30 +65,30 @@ def test_a_run_that_is_over(is_waited_for: bool) -> None:
         assert subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode == 1
 
 
-def gone(left: Callable[[], Mapping[int, str]]) -> None:
+def gone(find_processes: Callable[[], Mapping[int, str]]) -> None:
     """Wait for processes to end; kill those that do not, which is a fault."""
     end = time.monotonic() + PATIENCE
-    while (found := left()) and time.monotonic() < end:
+    while (processes := find_processes()) and time.monotonic() < end:
         time.sleep(0.02)
-    for process in found:
+    for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    assert not list(found.values())
+    assert not list(processes.values())
 
 
 def processes(mark: str = "") -> dict[int, str]:
     """Return number and command line of each process that has a mark in its environment, as its children have."""
-    found = {}
+    environments = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
             line = (folder / "cmdline").read_bytes()
             if line and mark.encode() in (folder / "environ").read_bytes():
-                found[int(folder.name)] = line.replace(b"\0", b" ").decode()
-    return found
+                environments[int(folder.name)] = line.replace(b"\0", b" ").decode()
+    return environments
 
 
 @pytest.fixture
-def linked(checkout: None) -> Iterator[Path]:
+def linked_checkout(checkout: None) -> Iterator[Path]:
     """Return a copy of this checkout, of a short name: asv's fork server has a socket there."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():
@@ -105,22 +105,27 @@ KILLED = [
 
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
-def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, linked: Path) -> None:
+def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, linked_checkout: Path) -> None:
     """All that asv began, and the compiler, ends within seconds; the files go with the run, if it can remove them."""
-    compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
+    compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project_root.VARIABLE: linked}
+    names = {
+        "HOME": tmp_path,
+        "NVCC": compiler,
+        "KERNELWATCH_CACHE": tmp_path / "cache",
+        project_root.VARIABLE: linked_checkout,
+    }
     names |= {folders.RESULTS: tmp_path / "results", "TMPDIR": tmp_path}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]
     with (
-        said.open("wb") as out,
-        subprocess.Popen(words, cwd=linked, env=environment, stdout=out, stderr=out) as run,
+        output.open("wb") as out,
+        subprocess.Popen(words, cwd=linked_checkout, env=environment, stdout=out, stderr=out) as run,
     ):
         end = time.monotonic() + BEGIN
         while not any(STEPS[step] in line for line in processes(mark).values()):
-            assert run.poll() is None, said.read_text()
+            assert run.poll() is None, output.read_text()
             assert time.monotonic() < end
             time.sleep(0.002)
         (folder,) = tmp_path.glob("kernelwatch-*")
@@ -128,4 +133,4 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
         run.send_signal(getattr(signal, name))
     gone(lambda: processes(mark))
     assert folder.exists() == (name == "SIGKILL")
-    assert "Traceback" not in said.read_text()
+    assert "Traceback" not in output.read_text()

@@ -35,7 +35,7 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
 def test_damaged_file(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is a regression without the damage stays one, or cannot be judged; the file is named."""
+    """A regression stays one despite the damage, or cannot be judged; the file is named."""
     write(tmp_path, pair(samples(1.0), samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()

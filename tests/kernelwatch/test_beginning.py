@@ -26,7 +26,7 @@ SOURCE = "__global__ void scale(float* out, const float* in, int n) {}\n"
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kernel in a file that is not committed yet."""
+    """Return a kernel in a file that is not committed yet."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], cwd=tmp_path, check=True)
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "a.cu").write_text(SOURCE)
@@ -74,7 +74,7 @@ def test_what_is_there_stays(encoding: str, repository: Path) -> None:
 
 
 def test_no_kernels(repository: Path) -> None:
-    """What is written shows how a text is watched, and can be imported."""
+    """The written stub shows how to watch a text, and can be imported."""
     (repository / "include" / "a.cu").unlink()
     assert init.main([]) == 0
     text = (repository / "benchmarks" / "kernels.py").read_text()

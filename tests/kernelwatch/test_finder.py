@@ -1,4 +1,4 @@
-"""What `kernelwatch init` writes of a repository whose kernels, files and launches have many shapes: a golden text."""
+"""Golden text of `kernelwatch init` on a repository with kernels, files and launches of many shapes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How a host launches a kernel, as its text says it: the block, and the integers of a template."""
+"""Launches parsed from a host's text: the block, and the integers of a template."""
 
 from __future__ import annotations
 
 import pytest
 
-from kernelwatch.scaffold.parse_launches import launches
+from kernelwatch.scaffold.parse_launches import iter_launches
 
 #: What stands before `k<T><<<1, block>>>(x);` -> the block and the template's argument; none where they are not known.
 DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
@@ -23,5 +23,5 @@ DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
 @pytest.mark.parametrize("declared", DECLARED)
 def test_initialisation(declared: str) -> None:
     """By `=`, by braces and by brackets, with suffixes and casts, for a number and for a block."""
-    (launch,) = launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
+    (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
     assert (launch.block, *launch.template) == DECLARED[declared]

@@ -41,7 +41,7 @@ def test_no_file_names_a_kernel_of_this_suite() -> None:
 
 
 def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a variable says, or the nearest folder upward that asv is set up in, but none of asv's own copies."""
+    """The variable's folder, or the nearest folder upward with asv's configuration, but none of asv's own copies."""
     for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"

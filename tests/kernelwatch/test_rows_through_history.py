@@ -145,7 +145,7 @@ def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: 
 
 
 def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run records of it, and a review compares; one that depends on the launch is none."""
+    """Runs record the block, and reviews compare it; a block that depends on the launch is not recorded."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
     found = [

@@ -22,7 +22,7 @@ def _kernel(**more: Any) -> Kernel:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A commit with a header that does not stand alone."""
+    """Return a commit with a header that does not stand alone."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -42,7 +42,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path) -> None:
-    """What it needs comes before it, from any folder; its lines keep their numbers, and what it includes is known."""
+    """The prelude comes before it, from any folder; lines keep their numbers, and includes are known."""
     kernel = _kernel(**more)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text

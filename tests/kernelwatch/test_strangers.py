@@ -43,7 +43,7 @@ def _is_there(name: str) -> bool:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an environment of asv's, to be copied."""
+    """Return a folder with an environment of asv's, to be copied."""
     return made(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("stranger"))[0].environments()
 
 
@@ -51,7 +51,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def watched(
     request: pytest.FixtureRequest, environments: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, Seen]:
-    """What is seen in each repository that is asked for: side by side, in copies of one environment of asv's."""
+    """Return the results in each requested repository, measured in parallel in copies of one environment of asv's."""
     asked = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in each for each in asked) and _is_there(name)]
     places = [tmp_path_factory.mktemp("stranger") for _ in names]
@@ -72,7 +72,7 @@ def _seen(name: str, folder: Path, environments: Path) -> Seen:
 
 @pytest.fixture(params=STRANGERS)
 def one(request: pytest.FixtureRequest, watched: Mapping[str, Seen]) -> tuple[Stranger, Seen]:
-    """A stranger's repository, and what is seen in it."""
+    """Return a stranger's repository, and what is seen in it."""
     if not _is_there(request.param):
         pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
     return STRANGERS[request.param], watched[request.param]
@@ -186,4 +186,4 @@ def test_killed_worker_of_a_fleet(one: tuple[Stranger, Seen]) -> None:
     expected = {name: each for name, each in documents(plain).items() if each["commit_hash"] in commits}
     assert documents(stored) == expected
     (machine,) = (path.name for path in stored.iterdir() if path.is_dir())
-    assert sorted(run["commits"] for run in record.read(stored, machine)) == sorted([each] for each in commits)
+    assert sorted(run["commits"] for run in record.read_records(stored, machine)) == sorted([each] for each in commits)

@@ -36,6 +36,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
     assert not any(totals.pop(name) for name in ("caveats", "findings"))
     assert all(row["accesses"] for row in totals.pop("lines"))  # type: ignore[attr-defined]
     assert totals.pop("distinct_sectors")
+    assert totals.pop("fetched_sectors")
     assert all(type(value) is int for value in totals.values())
     return totals
 

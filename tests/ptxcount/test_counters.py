@@ -133,6 +133,20 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
             assert counters.distinct_sectors == counts
 
 
+#: Bytes between the threads of a warp, and the sectors that their loads fetch at least: by 64, 128 and 256 bytes.
+FETCHED = {4: (4, 4, 8), 32: (32, 32, 32), 64: (64, 64, 64), 96: (64, 96, 96), 128: (64, 128, 128), 256: (64, 128, 256)}
+
+
+@pytest.mark.parametrize("apart", FETCHED)
+def test_fetched_sectors(apart: int) -> None:
+    """DRAM gives 64 bytes a miss, or as many as the load says."""
+    for hint, fetched in zip(("", ".L2::128B", ".L2::256B"), FETCHED[apart], strict=True):
+        body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
+        given = [np.zeros(8192, np.uint8)]
+        counters = execute.execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), given, distinct=True)
+        assert (counters.distinct_sectors, counters.fetched_sectors) == ((min(apart, 32), 0), fetched)
+
+
 WAYS: list[Case] = [
     *((kernel, size, 173, 1090) for kernel in TRANSPOSES for size in (2, 4, 8)),
     ("transpose_padded", 16, 700, 95), ("transpose_padded", 1, 95, 800), ("offset_copy", 4, 50_001, 5),

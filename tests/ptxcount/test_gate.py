@@ -143,6 +143,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
+    ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # of what the launch has none
     ([_limits("constant_addresses_per_request = 32"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda one: one.run("pin", "--accept")], 0, []),
     ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),

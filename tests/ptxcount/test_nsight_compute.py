@@ -14,7 +14,7 @@ _ROWS = csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitl
 READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.items()} for row in _ROWS}
 
 LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
-ATOMICS, SHARED = {"atomic_requests", "atomic_sectors"}, "shared_load_wavefronts"
+ATOMICS = {"atomic_requests", "atomic_sectors"}
 #: What ptxcount counts otherwise; docs/evidence/counter.md says why, where it is known.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
@@ -30,9 +30,9 @@ OTHERWISE: dict[str, set[str]] = {
     "compacted": {"store_sectors"},
     "quantised": {"shared_atomic_wavefronts"},
     "locked_sum": ATOMICS,
-    # the memory of another block, and barriers of a grid, whose own accesses the chip counts
-    "neighbours": {SHARED},
-    "sent": {"shared_store_wavefronts"},
+    # the chip counts wavefronts of atomics in the memory of another block as well
+    "neighbours": {"shared_atomic_wavefronts"},
+    # barriers of a grid, whose own accesses the chip counts
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
     # calls by an address, and the heap
     "function shapes": {"load_requests", *STORES},

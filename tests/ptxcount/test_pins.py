@@ -23,6 +23,7 @@ KINDS = [
     ("global", "load"),
     ("global", "store"),
     ("shared", "load"),
+    ("cluster", "load"),
     ("local", "store"),
     ("texture", "load"),
     ("surface", "store"),

@@ -197,11 +197,11 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
         "text": LISTING,
     }
     _write(results / "nvidia-h200", {
-        record.FILE: runs, record.CUBINS_FILE: codes, record.FINGERPRINTS_FILE: [reuse],
+        record.RUNS_FILE: runs, record.CUBINS_FILE: codes, record.FINGERPRINTS_FILE: [reuse],
         record.LINES_FILE: [{**lines, "accesses": COSTS}],
     })  # fmt: skip
     _write(results / HOSTILE, {
-        record.FILE: [{
+        record.RUNS_FILE: [{
             **run, "failed": [], "gpu": HOSTILE, "nvcc": HOSTILE, "after": {"driver": HOSTILE},
             "peak_bytes_per_second": None,
         }],

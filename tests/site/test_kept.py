@@ -35,7 +35,7 @@ def _measured(root: Path, *commits: str, machine: str = "gpu") -> None:
 
 def _record(root: Path, place: int, text: str = "") -> None:
     """Write a record of the commit of that place, or without a place of all."""
-    name = f"{History('gpu', root).commits()[place][:8]}-x.runs.jsonl" if place >= 0 else "runs.jsonl"
+    name = f"{History('gpu', root).list_commits()[place][:8]}-x.runs.jsonl" if place >= 0 else "runs.jsonl"
     (root / "results" / "gpu" / name).write_text(text)
 
 
@@ -95,7 +95,7 @@ def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
     for name, age in (("fresh", 0), ("old", 31)):
         (folder / f"{name}.json").touch()
         os.utime(folder / f"{name}.json", (time.time() - age * 86_400,) * 2)
-    commits = History("gpu", root).commits()
+    commits = History("gpu", root).list_commits()
     for _ in range(2):
         assert kept.reviews(History("gpu", root), review, root) == [{"commit": [each, 1.5]} for each in commits]
     assert asked == commits

@@ -14,7 +14,7 @@ from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
 from kernelwatch.show.site import transactions
 from kernelwatch.store import folders, record
-from kernelwatch.store.models import Lines
+from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
@@ -43,7 +43,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
         key: one.text.replace("; requests may be split", "")
         for key, one in source_lines.read_lines(ROOT / "results").items()
     }
-    told = {line["key"]: msgspec.convert(line, Lines).accesses for line in counted}
+    told = {line["key"]: msgspec.convert(line, CostsLine).accesses for line in counted}
     costs = {key: one.accesses for key, one in source_lines.read_lines(ROOT / "results").items() if one.accesses}
     assert 2 * len(costs.keys() & told.keys()) > len(told)
     assert not [key for key in costs.keys() & told.keys() if costs[key] != told[key]]
@@ -77,5 +77,5 @@ def test_lines_of_todays_counter_are_read(
             for counter, text in entries
         ]
         (tmp_path / machine).mkdir()
-        folders.append(tmp_path / machine / record.LINES_FILE, *lines)
+        folders.append_lines(tmp_path / machine / record.LINES_FILE, *lines)
     assert source_lines.read_lines(tmp_path)["k"].text == expected

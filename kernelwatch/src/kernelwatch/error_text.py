@@ -21,3 +21,8 @@ def first_error(text: str) -> str:
     """Return the first error of a compiler in a text, with its file and line; else the text's first line."""
     match = _ERROR_WITH_PLACE.search(text)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number and its noun, such as "1 commit" or "2 commits"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -12,9 +12,9 @@ from kernelwatch.review.acknowledged import accept_row
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git
-from kernelwatch.store.source_changes import FILE, load_changes, parse_acknowledgements
+from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, load_changes, parse_acknowledgements
 from tests.commits import begin, commit
-from tests.kernelwatch.review.test_compare_groups import compiled, time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_time
 from tests.stored import TIME, Suite, samples, write
 
 REASON = "any height needs a check"
@@ -23,47 +23,47 @@ ENTRY = f'[[regression]]\nkernel = "{TIME}"\nnumber = "time"\nreason = "{REASON}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository with one commit."""
+    """Return a repository with one commit."""
     commit(begin(tmp_path))
     return tmp_path
 
 
 def _commit(root: Path, text: str | None) -> str:
-    """A commit whose file says so; None leaves the file alone."""
-    return commit(root, {} if text is None else {FILE: text})
+    """Commit a file with this text; None leaves the file alone."""
+    return commit(root, {} if text is None else {ACKNOWLEDGED_FILE: text})
 
 
 def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The count, the reason and the kernel's row; what no entry names is a regression all the same."""
     base = git.text(root, "rev-parse", "HEAD")
-    head, other = _commit(root, ENTRY), "time_y.Y.time_back_to_back"
+    head, other_benchmark = _commit(root, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
-        times: Suite = {base: {TIME: {"one": samples(1e-3)}, other: {"one": samples(1e-3)}}}
-        write(root, {**times, head: {TIME: {"one": samples(1.05e-3)}, other: {"one": samples(slower)}}})
+        times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
+        write(root, {**times, head: {TIME: {"one": samples(1.05e-3)}, other_benchmark: {"one": samples(slower)}}})
         assert main([base, head], root) == code
-        said = capsys.readouterr().out
+        output = capsys.readouterr().out
         for part in ("1 acknowledged", f"1 configuration: {REASON}", "1 of 1 acknowledged"):
-            assert part in said
-        assert said.startswith("SLOWER" if code else "ACKNOWLEDGED")
+            assert part in output
+        assert output.startswith("SLOWER" if code else "ACKNOWLEDGED")
 
 
-WORSE = time(12, kernel=TIME)
+WORSE = make_time(12, kernel=TIME)
 
 #: What became worse, or not, and whether ENTRY accepts it.
 ROWS = [
     (WORSE, True),
-    (time(12, kernel=TIME, verdict=Verdict.TRADE), True),
-    (time(8, kernel=TIME), False),
-    (time(12, kernel=TIME, verdict=Verdict.UNDECIDED), False),
-    (compiled(12, metric="spill_bytes", kernel=TIME), False),
-    (time(12, kernel="another"), False),
+    (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
+    (make_time(8, kernel=TIME), False),
+    (make_time(12, kernel=TIME, verdict=Verdict.UNDECIDED), False),
+    (make_compiled(12, metric="spill_bytes", kernel=TIME), False),
+    (make_time(12, kernel="another"), False),
 ]
 
 
 def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
-    found = accept_row(row, load_changes(root, base, head).acknowledgements).judgement
-    assert (found.reason == REASON) is (found.verdict is Verdict.ACKNOWLEDGED)
-    return found.verdict is Verdict.ACKNOWLEDGED
+    judgement = accept_row(row, load_changes(root, base, head).acknowledgements).judgement
+    assert (judgement.reason == REASON) is (judgement.verdict is Verdict.ACKNOWLEDGED)
+    return judgement.verdict is Verdict.ACKNOWLEDGED
 
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
@@ -82,13 +82,13 @@ def test_an_entry_counts_where_it_is_new(root: Path) -> None:
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
     git.text(root, "checkout", "--quiet", "-b", "squashed", a)
-    squashed = commit(root, {FILE: ENTRY}, "squashed")  # another hash, also within one second
-    after = _commit(root, None)
+    squashed = commit(root, {ACKNOWLEDGED_FILE: ENTRY}, "squashed")  # another hash, also within one second
+    removed = _commit(root, None)
     new = {(a, b), (a, c), (c, d), (a, squashed)}
-    old = {(b, c), (d, e), (c, e), (a, e), (b, a), (squashed, after), ("f" * 40, b), (b, "f" * 40)}
+    old = {(b, c), (d, e), (c, e), (a, e), (b, a), (squashed, removed), ("f" * 40, b), (b, "f" * 40)}
     assert {ends for ends in new | old if _accepts(root, *ends)} == new
-    (root / FILE).write_text(ENTRY + ENTRY, encoding="utf-8")
-    assert _accepts(root, squashed, after)
+    (root / ACKNOWLEDGED_FILE).write_text(ENTRY + ENTRY, encoding="utf-8")
+    assert _accepts(root, squashed, removed)
     assert not _accepts(root, b, c)
 
 
@@ -106,30 +106,30 @@ BAD: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)
-def test_bad_file(text: str, said: str, root: Path) -> None:
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_bad_file(text: str, message: str, root: Path) -> None:
     """In the folder, of base or of head: nothing is accepted, and one line says where."""
     a = git.text(root, "rev-parse", "HEAD")
     content = text.encode(errors="surrogateescape")
-    (root / FILE).write_bytes(content)
-    git.text(root, "add", FILE)
+    (root / ACKNOWLEDGED_FILE).write_bytes(content)
+    git.text(root, "add", ACKNOWLEDGED_FILE)
     b, c = commit(root), _commit(root, ENTRY)
     git.text(root, "checkout", "--quiet", "--detach", a)
-    (root / FILE).write_bytes(content)
-    for found, where in (
-        (load_changes(root, a, a), str(root / FILE)),
-        (load_changes(root, a, b), f"{b[:8]}:{FILE}"),
-        (load_changes(root, b, c), f"{b[:8]}:{FILE}"),
+    (root / ACKNOWLEDGED_FILE).write_bytes(content)
+    for changes, where in (
+        (load_changes(root, a, a), str(root / ACKNOWLEDGED_FILE)),
+        (load_changes(root, a, b), f"{b[:8]}:{ACKNOWLEDGED_FILE}"),
+        (load_changes(root, b, c), f"{b[:8]}:{ACKNOWLEDGED_FILE}"),
     ):
-        assert found.acknowledgements == ()
-        (problem,) = found.problems
+        assert changes.acknowledgements == ()
+        (problem,) = changes.problems
         assert problem.startswith(f"{where}: ")
         assert problem.endswith(": none of its entries counts")
-        assert said in problem
+        assert message in problem
         assert "\n" not in problem
 
 
 def test_the_projects_own_file() -> None:
     """It is readable."""
-    path = ROOT / FILE
+    path = ROOT / ACKNOWLEDGED_FILE
     parse_acknowledgements(path.read_bytes(), str(path))

@@ -17,9 +17,9 @@ import pytest
 from kernelwatch.cli import bisect as commands
 from kernelwatch.store import git
 from kernelwatch.suite import registry
-from kernelwatch.suite.registry import Kind
-from kernelwatch.workflow.bisect.metric import configurations, matching
-from kernelwatch.workflow.bisect.numbers import patterns
+from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.workflow.bisect.metric import list_configurations, match_configurations
+from kernelwatch.workflow.bisect.numbers import format_patterns
 from tests.commits import begin, commit
 from tests.golden import golden
 from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
@@ -49,17 +49,19 @@ WORDS = [
 @pytest.mark.parametrize(("words", "count", "number"), WORDS)
 def test_metric(words: str, count: int, number: str) -> None:
     """By its stored name, or by words of it in any order; a left out word stands for all."""
-    found = matching(words)
-    assert len(found) == count
-    assert all(f".{number}" in each.benchmark for each in found)
+    matches = match_configurations(words)
+    assert len(matches) == count
+    assert all(f".{number}" in match.benchmark for match in matches)
 
 
 def test_words_are_of_the_suite() -> None:
     """A whole name means one configuration, of every benchmark; without a kind, any but controls."""
-    last = {each.benchmark: each.name for each in configurations()}
-    assert [[each.name for each in matching(name)] for name in last.values()] == [[name] for name in last.values()]
+    last = {number.benchmark: number.name for number in list_configurations()}
+    assert [[match.name for match in match_configurations(name)] for name in last.values()] == [
+        [name] for name in last.values()
+    ]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
-    assert {each.kind for each in matching("transpose_write_coalesced -O0")} == kinds
+    assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
 
 
 #: METRIC, and what is told of it.
@@ -73,14 +75,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), REFUSED)
-def test_what_cannot_be_asked(words: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The message names what is allowed; exit code 2."""
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("cannot search: ")
-    assert told in said
+    errors = capsys.readouterr().err
+    assert errors.startswith("cannot search: ")
+    assert message in errors
 
 
 @pytest.mark.parametrize(
@@ -105,15 +107,19 @@ def test_judge(
 
 def test_a_time_is_measured_beside_its_copy() -> None:
     """Of all that asv knows, by the names that it matches."""
-    wanted = matching(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
+    numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     chosen = set()
-    for each in configurations():
-        quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
-        names = (f"{one}({quoted})" for one in (each.benchmark, registry.control_benchmark(each.benchmark)))
-        chosen |= {name for name in names if any(re.search(pattern, name) for pattern in patterns(wanted))}
+    for number in list_configurations():
+        quoted = ", ".join(value if value.isdigit() else repr(value) for value in number.params.values())
+        names = (
+            f"{benchmark}({quoted})" for benchmark in (number.benchmark, registry.control_benchmark(number.benchmark))
+        )
+        chosen |= {
+            name for name in names if any(re.search(pattern, name) for pattern in format_patterns(numbers_wanted))
+        }
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
     assert chosen == {f"{BENCHMARK}{params}", f"track_control.Transpose.track_copy_ratio{params}"}
-    pattern, _ = patterns([replace(wanted[0], params={"flags": "-std=c++17 -DN=(2)"})])
+    pattern, _ = format_patterns([replace(numbers_wanted[0], params={"flags": "-std=c++17 -DN=(2)"})])
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
@@ -150,32 +156,32 @@ TIMES: dict[str, list[float | None]] = {
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """The repository with the times of several machines, and its commits by name."""
+    """Return the repository with the times of several machines, and its commits by name."""
     folder = tmp_path_factory.mktemp("searched")
     values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
-    made = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
-    commits = {FIRST: made.commit(FIRST)}
+    project = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
+    commits = {FIRST: project.commit(FIRST)}
     for name, (file, old, new) in CHANGES.items():
-        path = made.path / file
+        path = project.path / file
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(old, new) if old else f"{text}{new}\n", encoding="utf-8")
-        commits[name] = made.commit(name)
+        commits[name] = project.commit(name)
     (folder / "stored").mkdir()
     for machine, times in TIMES.items():
         suite: Suite = {
-            commits[name]: {BENCHMARK: {CASE: samples(each / 1e3, seed=place)}}
-            for place, (name, each) in enumerate(zip(NAMES, times, strict=True))
-            if each is not None
+            commits[name]: {BENCHMARK: {CASE: samples(seconds / 1e3, seed=place)}}
+            for place, (name, seconds) in enumerate(zip(NAMES, times, strict=True))
+            if seconds is not None
         }
         write(folder / "stored", suite, machine)
-    shutil.copytree(folder / "stored" / "results", made.path / "results")
-    (made.path / ".git" / "info").mkdir(exist_ok=True)
-    (made.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
-    return made, commits
+    shutil.copytree(folder / "stored" / "results", project.path / "results")
+    (project.path / ".git" / "info").mkdir(exist_ok=True)
+    (project.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
+    return project, commits
 
 
-def _held(made: Repository) -> list[str]:
-    return [made.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
+def _list_held(repository: Repository) -> list[str]:
+    return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
 #: A search's name -> METRIC, GOOD and BAD, the machine, and the exit code.
@@ -192,17 +198,17 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """What is printed, of the review its first line; no checkout and no ref changes."""
-    (made, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
-    before = _held(made)
+    """Print the outcome, of the review its first line; no checkout and no ref changes."""
+    (project, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
+    held_before = _list_held(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine] if machine else [])]
-    done = made.run(sys.executable, "-m", "kernelwatch", *words)
-    assert _held(made) == before
+    done = project.run(sys.executable, "-m", "kernelwatch", *words)
+    assert _list_held(project) == held_before
     assert max(map(len, done.stdout.splitlines()), default=0) <= 100
     text = re.sub(r"date     \S+", "date     DATE", done.stdout or done.stderr.splitlines(True)[-1])
     text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
-    for each, commit_hash in commits.items():
-        text = text.replace(commit_hash, f"<{each}>").replace(commit_hash[:8], f"<{each}>")
+    for label, commit_hash in commits.items():
+        text = text.replace(commit_hash, f"<{label}>").replace(commit_hash[:8], f"<{label}>")
     # What git skips to is its own choice.
     text = re.sub(
         r"(?:^<.+> (?:good|bad|skip) .*\n)+", lambda log: "".join(sorted(log[0].splitlines(True))), text, flags=re.M
@@ -213,49 +219,49 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
 
 def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
     """The same as data, with the review as `compare` has it."""
-    made, commits = repository
+    project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
-    done = made.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
-    found = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert (found["exit_code"], found["culprit"], found["log"]) == (0, commits["hungry"], [])
-    assert (found["review"]["conclusion"], found["change"]["base"]) == ("FASTER", pytest.approx(1.6e-3, rel=1e-3))
+    done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
+    outcome = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert (outcome["exit_code"], outcome["culprit"], outcome["log"]) == (0, commits["hungry"], [])
+    assert (outcome["review"]["conclusion"], outcome["change"]["base"]) == ("FASTER", pytest.approx(1.6e-3, rel=1e-3))
 
 
 def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]]) -> None:
     """The search is git's own, the judge is ours; in a worktree of its own, for other tests search here, too."""
-    made, commits = repository
-    made.git(
+    project, commits = repository
+    project.git(
         "bisect", "start", "--no-checkout", "--first-parent", commits["a name"], commits["beside"], "--", "gpu_kernels"
     )
     try:
-        found = made.run(
+        outcome = project.run(
             "git", "bisect", "run", sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"
         )
         refused = [
-            made.run(sys.executable, "-m", "kernelwatch", "judge", *each)
-            for each in (("registers", "--between", "1", "2"), (MISALIGNED,))
+            project.run(sys.executable, "-m", "kernelwatch", "judge", *words)
+            for words in (("registers", "--between", "1", "2"), (MISALIGNED,))
         ]
     finally:
-        made.git("bisect", "reset")
-    assert f"{commits['misaligned']} is the first bad commit" in found.stdout, found.stdout + found.stderr
-    assert re.findall(r"^(good|bad): \d+$", found.stdout, re.MULTILINE) == ["bad", "good"]
-    refused.append(made.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
-    assert [each.returncode for each in refused] == [128, 128, 128]
-    for each, told in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
-        assert told in each.stderr
+        project.git("bisect", "reset")
+    assert f"{commits['misaligned']} is the first bad commit" in outcome.stdout, outcome.stdout + outcome.stderr
+    assert re.findall(r"^(good|bad): \d+$", outcome.stdout, re.MULTILINE) == ["bad", "good"]
+    refused.append(project.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
+    assert [process.returncode for process in refused] == [128, 128, 128]
+    for process, message in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
+        assert message in process.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path) -> None:
     """Nothing is left in git, nothing in the folder for temporary files, and no process."""
-    made, commits = repository
-    before, here = _held(made), made._environment | {"TMPDIR": str(tmp_path)}
+    project, commits = repository
+    held_before, environment = _list_held(project), project._environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
-    with subprocess.Popen(words, cwd=made.path, env=here, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert any(line.startswith("running ") for line in process.stderr)
         process.send_signal(number)
         process.stderr.read()  # until whatever writes to it has ended
     assert process.returncode == 128 + number
-    assert _held(made) == before
+    assert _list_held(project) == held_before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("bisect-")]

@@ -1,4 +1,4 @@
-"""What the review says of a configuration: verdicts and exit codes, on results made up for each case."""
+"""Verdicts on configurations and exit codes, on results made up for each case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAN = math.nan
 
 
 def two_rounds(first: float, second: float) -> list[float]:
-    """Samples of two processes that disagree."""
+    """Return samples of two processes that disagree."""
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
@@ -64,8 +64,8 @@ def test_times(
     base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A change counts if it is above the threshold, above what rounds differ by, and significant; either way."""
-    code, found = reviewed(write(tmp_path, pair(base, head)), capsys)
-    (row,) = found["rows"]
+    code, document = reviewed(write(tmp_path, pair(base, head)), capsys)
+    (row,) = document["rows"]
     assert (row["verdict"], code) == (verdict.value, {SLOW: 1, UNDECIDED: 2}.get(verdict, 0))
     assert reason in row["reason"]
     assert bool(row["reason"]) == (verdict is UNDECIDED)
@@ -76,10 +76,10 @@ def test_times(
 def test_where_a_ratio_may_lie() -> None:
     """Between what any process of base and any of head say, and within the interval."""
     base, head = (  # an interval of 33 / 30 alone
-        Point({}, median, (median,) * 40 + (other,) * 5, counts=(40, 5))
-        for median, other in ((30.0, 32.0), (33.0, 36.0))
+        Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
+        for median, second_median in ((30.0, 32.0), (33.0, 36.0))
     )
-    (judged,) = timed.judge([(base, head)], [0.01])
+    (judged,) = timed.judge_times([(base, head)], [0.01])
     assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
 
 
@@ -102,9 +102,11 @@ def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFix
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
-    code, found = reviewed(write(tmp_path, suite), capsys)
-    told = [(row["configuration"], row["verdict"], row["ratio"]) for row in found["rows"]]
-    assert told == [(f"{benchmark}({name})", verdict.value, ratio) for name, (_, _, verdict, ratio) in NUMBERS.items()]
+    code, document = reviewed(write(tmp_path, suite), capsys)
+    verdicts = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
+    assert verdicts == [
+        (f"{benchmark}({name})", verdict.value, ratio) for name, (_, _, verdict, ratio) in NUMBERS.items()
+    ]
     assert code == 1
 
 
@@ -135,33 +137,33 @@ def test_values_that_are_not_there(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Failing where base did not is a regression, and in both no success; with nothing in both, nothing is judged."""
-    code, found = reviewed(write(tmp_path, {BASE: base, HEAD: head}), capsys)
-    lone = {key: found[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if found[key]}
+    code, document = reviewed(write(tmp_path, {BASE: base, HEAD: head}), capsys)
+    lone = {key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]}
     assert lone.keys() == {place} - {""}
-    assert all(reason in told["reason"] for (told,) in lone.values())
-    assert (found["rows"], code) == ([], exit_code)
+    assert all(reason in failure["reason"] for (failure,) in lone.values())
+    assert (document["rows"], code) == ([], exit_code)
 
 
 @pytest.mark.parametrize(
-    ("given", "corrected"),
+    ("p_values", "corrected"),
     [([], []), ([0.04], [0.04]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]), ([0.5, 0.9], [1.0, 1.0])],
 )
-def test_holm(given: list[float], corrected: list[float]) -> None:
+def test_holm(p_values: list[float], corrected: list[float]) -> None:
     """Times the number of hypotheses left, never less than for a smaller p, at most 1."""
-    assert timed.holm(given) == pytest.approx(corrected)
+    assert timed.correct_holm(p_values) == pytest.approx(corrected)
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
-    """Configurations of 30 µs, 40 samples with noise of 0.3 % each, and two processes with noise of their own."""
+    """Return configurations of 30 µs: 40 samples with noise of 0.3 %, and two processes with noise of their own."""
     rng = np.random.default_rng(seed)
     noise = rng.normal(0, 0.003, (count, 40)) + np.repeat(rng.normal(0, process, (count, 2)), 20, axis=1)
     return [Point({"case": str(i)}, float(np.median(row)), tuple(row)) for i, row in enumerate(30e-6 * (1 + noise))]
 
 
 def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verdict]:
-    """The verdicts on all configurations."""
+    """Return the verdicts on all configurations."""
     pairs = list(zip(base, head, strict=True))
-    return {judged.verdict for judged in timed.judge(pairs, [threshold] * len(pairs))}
+    return {judged.verdict for judged in timed.judge_times(pairs, [threshold] * len(pairs))}
 
 
 def test_noise_changes_nothing() -> None:
@@ -170,7 +172,7 @@ def test_noise_changes_nothing() -> None:
     Nor are processes that are off as a whole, by 0.2 %: ten times what they are on an H200 from 20 µs on.
     """
     base, head = points(1), points(2)
-    raw = timed._mann_whitney(list(zip(base, head, strict=True)))
+    raw = timed._test_mann_whitney(list(zip(base, head, strict=True)))
     assert sum(p < 0.05 for p in raw) > 25
     assert verdicts(base, head, threshold=0.01) == {SAME}
     assert verdicts(base[:300], head[:300], threshold=0.0) <= {SAME, UNDECIDED}
@@ -182,6 +184,6 @@ def test_one_slowdown_among_a_thousand() -> None:
     base, head = points(5), points(6)
     slow = tuple(1.02 * sample for sample in head[500].samples)
     head[500] = Point(head[500].params, float(np.median(slow)), slow)
-    judged = timed.judge(list(zip(base, head, strict=True)), [0.01] * 1000)
-    assert [index for index, each in enumerate(judged) if each.verdict is not SAME] == [500]
+    judged = timed.judge_times(list(zip(base, head, strict=True)), [0.01] * 1000)
+    assert [index for index, judgement in enumerate(judged) if judgement.verdict is not SAME] == [500]
     assert judged[500].verdict is SLOW

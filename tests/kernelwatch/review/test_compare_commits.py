@@ -1,4 +1,4 @@
-"""Which commits, machine and environment the review compares, and what it says when it cannot."""
+"""Selection of commits, machine and environment for the review, and its error messages."""
 
 from __future__ import annotations
 
@@ -66,24 +66,24 @@ def test_several_are_judged(
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     untimed = {"SLOWER": "WORSE", "FASTER": "BETTER"}
-    assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", told, re.MULTILINE) == [
+    assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", output, re.MULTILINE) == [
         (untimed.get(verdict, verdict), place) for place, verdict in expected
     ]
     code, first = reviewed(tmp_path, capsys)
     assert (code, first["exit_code"]) == (exit_code, exit_code)
-    assert [each["conclusion"] for each in (first, *first["others"])] == [verdict for _, verdict in expected]
+    assert [document["conclusion"] for document in (first, *first["others"])] == [verdict for _, verdict in expected]
     name = expected[-1][0].partition(",")[0]
     code, alone = reviewed(tmp_path, capsys, BASE, HEAD, "--machine", name)
-    assert {each["machine"] for each in (alone, *alone["others"])} == {name}
+    assert {document["machine"] for document in (alone, *alone["others"])} == {name}
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
 def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
-    both: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
-    write(tmp_path, both)
+    suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
+    write(tmp_path, suite)
     changed(
         tmp_path / "results" / "benchmarks.json",
         lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
@@ -91,10 +91,10 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     code, found = reviewed(tmp_path, capsys)
     assert (code, [row["kind"] for row in found["rows"]]) == (0, ["counted"])
     history = History("gpu", tmp_path)
-    results = history.commit(HEAD)
+    results = history.find_commit(HEAD)
     assert results is not None
-    assert history.why_not_run(results, TIME) == "measured with other axes"
-    assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
+    assert history.explain_absence(results, TIME) == "measured with other axes"
+    assert (history.list_values(results, TIME), list(history.iter_points(results, TIME))) == ([], [])
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,15 +110,15 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     error = capsys.readouterr().err
     assert f"asv run --record-samples {commits[3][:8]}^!" in error
     assert re.search("results exist of gpu: [^;]*; run:", error), "a machine without results is left out"
-    for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
+    for base, head, distance in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
         main([commits[base], commits[head]], tmp_path)
-        assert f"{commits[head][:8]} {told}" in capsys.readouterr().out
+        assert f"{commits[head][:8]} {distance}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("heard", [True, False])
+@pytest.mark.parametrize("is_exact", [True, False])
 @pytest.mark.parametrize("code", [0, 1, 2])
 @pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
-def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tmp_path: Path) -> None:
+def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool, tmp_path: Path) -> None:
     """For a regression it prints nothing of its own; where nothing could be judged, a line.
 
     A background job of a script ignores SIGQUIT: its make ends with 2 for both.
@@ -127,13 +127,13 @@ def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tm
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     command.chmod(0o755)
     words = ["make", "--no-print-directory", "--old-file", ".venv/installed", target, f"BIN={tmp_path}", "BASE=a"]
-    heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if heard else signal.SIG_IGN)
+    heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if is_exact else signal.SIG_IGN)
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     finally:
         signal.signal(signal.SIGQUIT, heeded)
     assert done.stdout == "said\n"
-    if not code or (heard and code == 1):
+    if not code or (is_exact and code == 1):
         assert (done.returncode, done.stderr) == (code, "")
     else:
         assert done.returncode == 2

@@ -19,7 +19,7 @@ NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
 
 
 def _suite(*numbers: float) -> Suite:
-    """Commits, oldest first, whose counted number is as given; a microsecond takes a thousandth of it."""
+    """Return commits, oldest first, whose counted number is as given; a microsecond takes a thousandth of it."""
     return {
         commit: {TIME: {"one": samples(1e-3 * number)}, COUNT: {"one": number}}
         for commit, number in zip((BASE, HEAD), numbers, strict=False)
@@ -68,7 +68,7 @@ def test_two_commits_are_compared_by_one_compiler(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((OLD, "12.0"), "no machine has results by both 13.0.2 and 12.0, only by 13.0.2, 13.5.0; run with each"),
         ((OLD, OTHER), "; run with each of both: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
@@ -78,33 +78,39 @@ def test_two_commits_are_compared_by_one_compiler(
     ],
 )
 def test_what_cannot_be_compared(
-    words: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An unknown compiler, or one that did not compile the commit: exit code 2, and what to do."""
     assert main(["--compilers", *words], _root(tmp_path)) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_machine_that_never_used_the_default(tmp_path: Path) -> None:
     """It shows what it has."""
-    assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).commits() == [BASE]
+    assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 
-@pytest.mark.parametrize(("code", "said"), [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")])
-def test_machine_code(code: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("code", "count"), [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")])
+def test_machine_code(code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is the same where its own hash is, though the cubins name their compilers and always differ."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):
         write(tmp_path, {BASE: {benchmark: {"one": 4.0}}}, compiler=compiler, axes={benchmark: axes})
     lines = [
-        {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}, "code": {name: each} if each else {}}
-        for nvcc, each in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
+        {
+            "commit": BASE,
+            "arch": "sm_90",
+            "nvcc": nvcc,
+            "cubins": {name: nvcc},
+            "code": {name: code_hash} if code_hash else {},
+        }
+        for nvcc, code_hash in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
     ]
     (tmp_path / "results/gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert main(["--compilers", OLD, NEW], tmp_path) == 0
-    found = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
-    assert (found[1] if found else "") == said
+    match = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
+    assert (match[1] if match else "") == count
 
 
 def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is known beside a time: the machine code, the copy, the clocks, and what noise alone changes."""
+"""Evidence beside a time: the machine code, the copy, the clocks, and the noise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from kernelwatch.cli.compare import compare as main
-from kernelwatch.review.pairing import Configuration, find_blocks, is_code_unchanged
-from kernelwatch.review.thresholds import FEWEST
+from kernelwatch.review.pairing import ConfigurationFacts, find_blocks, is_code_unchanged
+from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.workflow.load_review import describe, load_thresholds
-from tests.kernelwatch.review.test_compare_groups import compiled
+from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
+from tests.kernelwatch.review.test_compare_groups import make_compiled
 from tests.stored import BASE, HEAD, RUN, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
@@ -42,12 +42,15 @@ def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
 CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
-def _noted(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
+def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
     """Write the records of runs, and the hashes of base's and head's cubins; return the machine's folder."""
     folder = root / "results" / "gpu"
     _lines(folder / "runs.jsonl", runs)
-    both = zip((BASE, HEAD), hashes, strict=False)
-    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {CUBIN: each}} for c, each in both])
+    commits_with_hashes = zip((BASE, HEAD), hashes, strict=False)
+    _lines(
+        folder / "cubins.jsonl",
+        [{"commit": c, "arch": "sm_90", "cubins": {CUBIN: cubin_hash}} for c, cubin_hash in commits_with_hashes],
+    )
     return folder
 
 
@@ -55,41 +58,44 @@ def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def _loaded(root: Path) -> list[CommitMeasurements]:
+def _load_both(root: Path) -> list[CommitMeasurements]:
     """Both commits as they are stored."""
     return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder; every configuration launches one kernel."""
+    """Return a project's folder; every configuration launches one kernel."""
     monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
 
 def run(
-    *commits: str, held: Mapping[str, list[str]] = MappingProxyType({}), name: str = NAME, uuid: str | None = None
+    *commits: str, throttled: Mapping[str, list[str]] = MappingProxyType({}), name: str = NAME, uuid: str | None = None
 ) -> dict[str, Any]:
-    """The record of a run: the GPU was held back for some reasons right after a commit's samples of a configuration."""
-    entries = [{"commit": commit, "configuration": name, "reasons": reasons} for commit, reasons in held.items()]
+    """Return the record of a run whose GPU was throttled right after a commit's samples of a configuration."""
+    entries = [{"commit": commit, "configuration": name, "reasons": reasons} for commit, reasons in throttled.items()]
     return {"commits": commits, "arch": "sm_90", "held_back": entries, "before": {"uuid": uuid}}
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """A run from a year to another; each year has its driver."""
+    """Return a run from a year to another; each year has its driver."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 
 
 def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
-    """The runs of two commits on two GPUs."""
+    """Return the runs of two commits on two GPUs."""
     return [run(BASE, uuid=base), run(HEAD, uuid=head)]
 
 
 POWER, HEAT = ["power"], ["heat"]
 TOGETHER = [run(BASE, HEAD)]
-HELD_BASE, HELD_HEAD = [run(BASE, held={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, held={HEAD: POWER})]
-HELD_BOTH, HELD_IN_TURNS = [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})], [run(BASE, HEAD, held={HEAD: POWER})]
+HELD_BASE, HELD_HEAD = [run(BASE, throttled={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, throttled={HEAD: POWER})]
+HELD_BOTH, HELD_IN_TURNS = (
+    [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})],
+    [run(BASE, HEAD, throttled={HEAD: POWER})],
+)
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
 #: Each configuration has a GPU of its own.
@@ -111,14 +117,14 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "always throttled": (1.1, None, "", HELD_BOTH, SLOW, ""),
     "in two runs": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
     "for two reasons": (
-        1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: HEAT})], UNDECIDED,
+        1.1, None, "", [run(BASE, HEAD, throttled={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",
     ),
     "twice in turns": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
     "in turns, head alone": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
-    "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, held={"d" * 40: POWER})], SLOW, ""),
+    "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, throttled={"d" * 40: POWER})], SLOW, ""),
     "another configuration": (
-        1.1, None, "", [run(BASE), run(HEAD, held={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
+        1.1, None, "", [run(BASE), run(HEAD, throttled={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
     ),
     "then a run of something else": (
         1.1, None, "", [lasting(HELD_IN_TURNS[0], "2020", "2098"), lasting(run(HEAD), "2099", "2099")], UNDECIDED,
@@ -139,17 +145,17 @@ def test_evidence(
     reason: str, root: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
-    _noted(write(root, _suite(factor, copies)), runs, hashes)
-    _, found = reviewed(root, capsys)
-    (row,) = found["rows"]
+    _write_records(write(root, _suite(factor, copies)), runs, hashes)
+    _, document = reviewed(root, capsys)
+    (row,) = document["rows"]
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
-    assert found["only_base"] == [], "a copy only stands beside its time"
+    assert document["only_base"] == [], "a copy only stands beside its time"
     apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
-    own = {each["before"]["uuid"] for each in runs if "other" not in each.get("selected", {}).get(TIME, ())}
-    assert found["notes"] == [apart_ + again] * (len(own) - 1)
+    uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
+    assert document["notes"] == [apart_ + again] * (len(uuids) - 1)
 
 
 @pytest.mark.parametrize(
@@ -163,12 +169,12 @@ def test_machine_code_of_an_architecture(
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})}])
     lines = [
-        {"commit": commit, "arch": arch, "cubins": {CUBIN: each}}
+        {"commit": commit, "arch": arch, "cubins": {CUBIN: cubin_hash}}
         for arch, hashes in {"sm_90": "aa", **({"sm_100": "ab"} if ran_on else {})}.items()
-        for commit, each in zip((BASE, HEAD), hashes, strict=True)
+        for commit, cubin_hash in zip((BASE, HEAD), hashes, strict=True)
     ]
     _lines(folder / "cubins.jsonl", lines)
-    base, head = _loaded(root)
+    base, head = _load_both(root)
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
 
 
@@ -178,13 +184,13 @@ def test_blocks_of_each_commit(root: Path) -> None:
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
     _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks}])
-    base, head = _loaded(root)
-    row = compiled(12, "sm_90", **kernel)
-    today = describe(row.benchmark, {**kernel, **row.params}).block
+    base, head = _load_both(root)
+    row = make_compiled(12, "sm_90", **kernel)
+    today = describe_configuration(row.benchmark, {**kernel, **row.params}).block
     assert today is not None
-    find = partial(find_blocks, base, head, lambda *_: Configuration("", block=today))
+    find = partial(find_blocks, base, head, lambda *_: ConfigurationFacts("", block=today))
     assert find(row) == ((64, 128), today)
-    assert find(compiled(12, "sm_80", **kernel)) == (today, today)
+    assert find(make_compiled(12, "sm_80", **kernel)) == (today, today)
 
 
 #: Registers of base and head, their blocks, and what the review says; sm_90 allows 64 registers of 1024 threads.
@@ -211,7 +217,7 @@ def test_kernels_that_cannot_be_launched(
     """They fail, whatever trade passes: a time that became faster does not hide it."""
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
-    params = ", ".join(each for (each,) in where.values())
+    params = ", ".join(text for (text,) in where.values())
     suite: Suite = {
         commit: {TIME: {"one": samples(seconds)}, name: {params: float(count)}}
         for commit, seconds, count in zip((BASE, HEAD), (1e-3, 0.5e-3), registers, strict=True)
@@ -221,12 +227,12 @@ def test_kernels_that_cannot_be_launched(
         {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
         for commit, block in zip((BASE, HEAD), blocks, strict=True) if block
     ])  # fmt: skip
-    code, said = reviewed(tmp_path, capsys, BASE, HEAD, "--trade", "all")
+    code, document = reviewed(tmp_path, capsys, BASE, HEAD, "--trade", "all")
     broken = expected == "broken"
-    assert (code, said["conclusion"] == "BROKEN") == (int(broken), broken)
-    assert ["cannot be launched on sm_90" in each["reason"] for each in said.get(expected, [])] == [True] * bool(
-        expected
-    )
+    assert (code, document["conclusion"] == "BROKEN") == (int(broken), broken)
+    assert ["cannot be launched on sm_90" in failure["reason"] for failure in document.get(expected, [])] == [
+        True
+    ] * bool(expected)
     main([BASE, HEAD, "--trade", "all"], tmp_path)
     assert capsys.readouterr().out.startswith("BROKEN") is broken
 
@@ -234,16 +240,16 @@ def test_kernels_that_cannot_be_launched(
 #: Unchanged times, their seconds, how head differs by noise, the hashes of their machine code, the GPUs, whether head
 #: took the numbers over; the thresholds of long times and of short ones.
 PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple[float, float]]] = {
-    "long": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.002, 0.05)),
-    "without any noise": (FEWEST, 30e-6, 1.0, "aa", apart("A", "A"), False, (0.001, 0.05)),
-    "short": (FEWEST, 3e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.002)),
-    "too few": (FEWEST - 1, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.05)),
-    "other machine code": (FEWEST, 30e-6, 0.9991, "ab", apart("A", "A"), False, (0.01, 0.05)),
-    "unknown machine code": (FEWEST, 30e-6, 0.9991, "", apart("A", "A"), False, (0.01, 0.05)),
-    "another GPU": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "B"), False, (0.01, 0.05)),
-    "in turns": (FEWEST, 30e-6, 0.9991, "aa", [run(BASE, HEAD, uuid="A")], False, (0.01, 0.05)),
-    "no GPU is known": (FEWEST, 30e-6, 0.9991, "aa", apart(None, None), False, (0.01, 0.05)),
-    "one measurement": (FEWEST, 30e-6, 0.9991, "aa", apart("A", "A"), True, (0.01, 0.05)),
+    "long": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.002, 0.05)),
+    "without any noise": (MIN_CHANGES, 30e-6, 1.0, "aa", apart("A", "A"), False, (0.001, 0.05)),
+    "short": (MIN_CHANGES, 3e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.002)),
+    "too few": (MIN_CHANGES - 1, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.01, 0.05)),
+    "other machine code": (MIN_CHANGES, 30e-6, 0.9991, "ab", apart("A", "A"), False, (0.01, 0.05)),
+    "unknown machine code": (MIN_CHANGES, 30e-6, 0.9991, "", apart("A", "A"), False, (0.01, 0.05)),
+    "another GPU": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart("A", "B"), False, (0.01, 0.05)),
+    "in turns": (MIN_CHANGES, 30e-6, 0.9991, "aa", [run(BASE, HEAD, uuid="A")], False, (0.01, 0.05)),
+    "no GPU is known": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart(None, None), False, (0.01, 0.05)),
+    "one measurement": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart("A", "A"), True, (0.01, 0.05)),
 }
 
 
@@ -255,19 +261,21 @@ def test_what_counts(
     expected: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Times that one GPU measured twice of one machine code; by them the review judges a kernel that did change."""
-    other = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
+    other_launch = KERNEL.replace("float32", "float64")
+    monkeypatch.setattr(
+        registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL
+    )
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}
         for commit, change, much in ((BASE, 1.0, 1.0), (HEAD, noisy, 1.007))
     }
-    folder = _noted(write(tmp_path, times), runs, hashes)
+    folder = _write_records(write(tmp_path, times), runs, hashes)
     if taken_over:
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
     assert tuple(load_thresholds(History("gpu", tmp_path), HEAD, tmp_path).changes.values()) == pytest.approx(expected)
-    _, found = reviewed(tmp_path, capsys)
-    (row,) = (each for each in found["rows"] if each["configuration"] == f"{TIME}(other)")
+    _, document = reviewed(tmp_path, capsys)
+    (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002
     assert row["verdict"] == ("SLOWER" if is_narrowed else "SAME")

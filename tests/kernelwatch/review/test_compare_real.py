@@ -17,9 +17,9 @@ from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
 from kernelwatch.store import reading
-from kernelwatch.store.folders import machines
-from kernelwatch.store.points import TIMED
+from kernelwatch.store.folders import list_machines
 from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.toolchain import releases as compilers
 from kernelwatch.workflow import select_results
 from kernelwatch.workflow.load_review import review_selection
@@ -39,7 +39,7 @@ def _read_once() -> Iterator[None]:
 
 @functools.cache
 def review(machine: str, base: str, head: str) -> Review:
-    """The review of two stored commits: several tests ask for the same."""
+    """Return the review of two stored commits: several tests ask for the same."""
     (selection,) = select_commits(base, head, machine, ROOT)
     return review_selection(selection, ROOT)
 
@@ -68,70 +68,79 @@ STORED = [
 
 @pytest.mark.history
 def test_stored_reviews() -> None:
-    """What is printed of stored commits is what it was, in lines of 100 columns."""
-    told = ""
-    for machine, base, head, every in STORED:
-        found = review(machine, base, head)
-        told += f"== {found.exit_code}\n{report.render(found, 0.0 if every else 0.01, every=every)}"
-    assert max(map(len, told.splitlines())) <= 100
-    shown, expected = golden("reviews.txt", told)
+    """The reports on stored commits equal the golden text, in lines of 100 columns."""
+    text = ""
+    for machine, base, head, list_all in STORED:
+        stored_review = review(machine, base, head)
+        shown = report.render_review(stored_review, 0.0 if list_all else 0.01, list_all=list_all)
+        text += f"== {stored_review.exit_code}\n{shown}"
+    assert max(map(len, text.splitlines())) <= 100
+    shown, expected = golden("reviews.txt", text)
     assert shown == expected
 
 
 def test_a_trade() -> None:
     """Spills beside faster times pass where the project lets them, but for the times that became slower."""
-    whole = review(GPU, "ab7cbc0", "a0cc781")
-    traded = replace(whole, rows=[row for row in whole.rows if row.judgement.verdict is not Verdict.SLOWER])
-    exit_codes = [replace(each, trade=trade).exit_code for each in (whole, traded) for trade in (NONE, ALL)]
-    assert (whole.exit_code, traded.conclusion, traded.exit_code) == (1, Verdict.TRADE, 0)
+    full_review = review(GPU, "ab7cbc0", "a0cc781")
+    traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
+    exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
+    assert (full_review.exit_code, traded.conclusion, traded.exit_code) == (1, Verdict.TRADE, 0)
     assert exit_codes == [1, 0, 1, 0]
 
 
 def test_times_of_other_names_decide() -> None:
     """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
-    whole = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
+    counts = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
     (selection,) = select_commits("ab7cbc0", "a0cc781", GPU, ROOT)
-    alone = review_selection(selection, ROOT, {row.name for row in whole}).rows
-    assert {row.judgement.verdict for row in whole} >= {Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED}
-    assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in whole]
+    alone = review_selection(selection, ROOT, {row.name for row in counts}).rows
+    assert {row.judgement.verdict for row in counts} >= {Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED}
+    assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in counts]
 
 
 def test_json_of_a_time() -> None:
     """Rates and shares of the peak, which a run recorded."""
-    document = json.loads(as_json.render(review(GPU, "f22cf79", "740a787")))
+    document = json.loads(as_json.render_json(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
-    assert sum(each["faster"] for each in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
+    assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
     name = "transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3"
-    (row,) = (each for each in document["rows"] if f"Transpose.time_back_to_back({name})" in each["configuration"])
+    (row,) = (
+        candidate
+        for candidate in document["rows"]
+        if f"Transpose.time_back_to_back({name})" in candidate["configuration"]
+    )
     assert row["bytes_per_second"] == pytest.approx([1234e9, 1703e9], rel=0.001)
     assert row["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
 
 
-@pytest.mark.parametrize("machine", machines(ROOT / "results"))
+@pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
     """Each value that any file under `results/` holds is found by asv's own reading of it, for today's axes.
 
     What is compared are the files themselves with what asv and the pages' reader make of them. Times of the protocol
     before the measuring process are another version's: asv leaves them alone.
     """
-    found = 0
+    total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))
-    for path in reading.listed(history(None).folder, "*-*.json"):
+    for path in reading.list_paths(history(None).folder, "*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
-        known = history(compilers.compiler_of_results(stored["env_vars"]))
-        results = known.commit(stored["commit_hash"])
+        stored_history = history(compilers.compiler_of_results(stored["env_vars"]))
+        results = stored_history.find_commit(stored["commit_hash"])
         assert results is not None
         for benchmark, row in stored["results"].items():
             columns = dict(zip(stored["result_columns"], row, strict=False))
             assert columns["version"] == versions[benchmark]["version"]
-            every = list(itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"])))
-            numbers = zip(every, columns["result"] or [None] * len(every), strict=True)
+            configurations = list(
+                itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"]))
+            )
+            numbers = zip(configurations, columns["result"] or [None] * len(configurations), strict=True)
             kept = {params: value for params, value in numbers if value is not None and not math.isnan(value)}
-            axes = itertools.product(*known.axes(benchmark).values())
-            seen = dict(zip(axes, known.values(results, benchmark), strict=True))
-            points = {tuple(point.params.values()): point.value for point in known.points(results, benchmark)}
+            axes = itertools.product(*stored_history.find_axes(benchmark).values())
+            seen = dict(zip(axes, stored_history.list_values(results, benchmark), strict=True))
+            points = {
+                tuple(point.params.values()): point.value for point in stored_history.iter_points(results, benchmark)
+            }
             for read in (seen, points):
                 assert {params: read[params] for params in kept} == kept, f"{path.name}: {benchmark}"
-            found += len(kept)
-    assert found > 1000
+            total += len(kept)
+    assert total > 1000

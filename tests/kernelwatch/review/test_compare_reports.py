@@ -1,4 +1,4 @@
-"""How the review is written down: what comes first, how wide, and safe whatever results hold."""
+"""Texts of the review: order, width, and safety against hostile results."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 from kernelwatch.cli.compare import FORMATS
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.compare import Review
-from kernelwatch.review.conclusion import weigh
+from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Reason, Verdict, Why
+from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
 from tests.golden import golden
-from tests.kernelwatch.review.test_compare_groups import count, time
+from tests.kernelwatch.review.test_compare_groups import make_count, make_time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
@@ -44,14 +44,14 @@ HOSTILE = [
 ]
 
 
-def compared(root: Path) -> Review:
-    """The comparison of the two stored commits."""
+def review_two(root: Path) -> Review:
+    """Return the comparison of the two stored commits."""
     (selection,) = select_commits(BASE, HEAD, None, root)
     return review_selection(selection, root)
 
 
 def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Review:
-    """Configurations of these names that became worse, others that fail, and benchmarks that one commit lacks."""
+    """Return regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
     broken = [f"{index}{'<' * 300}" for index in range(failing)]
@@ -60,7 +60,7 @@ def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Rev
         BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
         HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
     }
-    return compared(write(root, suite))
+    return review_two(write(root, suite))
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -82,7 +82,7 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
 def test_markdown_limit(limit: int, left_out: int) -> None:
     """A comment has whole lines, the first ones, and says how many it has no room for."""
     lines = [f"{number:9}" for number in range(14)]
-    fence, *kept, last = report.fenced("".join(f"{line}\n" for line in lines), limit).splitlines()
+    fence, *kept, last = report.fence_text("".join(f"{line}\n" for line in lines), limit).splitlines()
     assert fence == last == "```"
     assert kept == [*lines[: 14 - left_out], *[report._LEFT_OUT.format(left_out).strip()] * bool(left_out)]
     assert sum(len(line) + 1 for line in (fence, *kept, last)) <= limit
@@ -100,17 +100,19 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kept", "told"), KEPT)
-def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kept", "message"), KEPT)
+def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
     """First of all, with what the newest run kept of it, or where to look; one line for all metrics of a kernel."""
     root = write(tmp_path, pair([1.0] * 40, None))
-    failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
-    older = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}] * (not told.startswith("not"))
-    lines = [json.dumps({**RUN, "failed": each}) for each in (older, failed)]
+    failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
+    older = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}] * (
+        not message.startswith("not")
+    )
+    lines = [json.dumps({**RUN, "failed": failures}) for failures in (older, failed)]
     (root / "results" / "gpu" / "runs.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    _, *lines = report.render(compared(root)).splitlines()
+    _, *lines = report.render_review(review_two(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
-    assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
+    assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {message}")
 
 
 #: Words, and what is printed, or said on standard error where the words are refused.
@@ -123,31 +125,31 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), WORDS)
-def test_words(words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("words", "code", "message"), WORDS)
+def test_words(words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Small changes are counted, not listed unless somebody asks, and still a regression."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
     with pytest.raises(SystemExit) if code == 2 else nullcontext() as ended:
         assert main([BASE, HEAD, *words], tmp_path) == code
     assert ended is None or ended.value.code == code
-    assert said in "".join(capsys.readouterr()[code - 1])
+    assert message in "".join(capsys.readouterr()[code - 1])
 
 
-def seconds(base: float, head: float, dtype: str = "float32", **others: object) -> Row:
-    """A time in seconds."""
-    return replace(time(head, dtype, base=base, **others), unit="seconds")
+def seconds(base: float, head: float, dtype: str = "float32", **parameters: object) -> Row:
+    """Return a time in seconds."""
+    return replace(make_time(head, dtype, base=base, **parameters), unit="seconds")
 
 
-def undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
-    """A time that two GPUs measured."""
-    row = time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
-    reasons = (Reason(Why.SEVERAL_GPUS),)
+def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
+    """Return a time that two GPUs measured."""
+    row = make_time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
+    reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
     return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
 
 
-TRADES = [count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
+TRADES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
 COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
-DOUBTS = [*TRADES, *(undecided(*each) for each in COULD_BE.items())]
+DOUBTS = [*TRADES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
 MANY = (
     "instructions",
     "bank_conflicts",
@@ -158,33 +160,41 @@ MANY = (
 
 #: What changed, and whether each configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
-    "units": ([seconds(*each) for each in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True),
+    "units": (
+        [seconds(*times) for times in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True,
+    ),
     "worse first, however much others are better; of a kernel what lost most time, and the steepest": (
-        [seconds(*each) for each in ((1e-3, 1.1e-3), (1e-3, 1.3e-3, "two"), (1e-3, 2e-4, "3"), (1e-4, 1.5e-4, "four"))],
+        [seconds(*times) for times in ((1e-3, 1.1e-3), (1e-3, 1.3e-3, "two"), (1e-3, 2e-4, "3"),
+         (1e-4, 1.5e-4, "four"))],
         False,
     ),
-    "evidence in one line": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], False),
+    "evidence in one line": (
+        [make_time(9), *(make_count(12 + place, metric=metric) for place, metric in enumerate(MANY))], False,
+    ),
     "room for one, or for two without the count": (
-        [time(9), count(16, metric="requests_that_nobody_can_combine"), count(15, metric="warps_of_two"), count(14)],
+        [make_time(9), make_count(16, metric="requests_that_nobody_can_combine"),
+         make_count(15, metric="warps_of_two"), make_count(14)],
         False,
     ),
-    "evidence in several": ([time(9), *(count(12 + place, metric=each) for place, each in enumerate(MANY))], True),
+    "evidence in several": (
+        [make_time(9), *(make_count(12 + place, metric=metric) for place, metric in enumerate(MANY))], True,
+    ),
     "fewer transactions beside a slower time": (
-        [*weigh([time(11, kernel="f"), count(4, kernel="f", metric="sectors_loaded")], None)], False,
+        [*weigh_rows([make_time(11, kernel="f"), make_count(4, kernel="f", metric="sectors_loaded")], None)], False,
     ),
     "trades, and what could be slowest first": (DOUBTS, False),
     "no more undecided than are listed": (DOUBTS[:-1], False),
-    "undecided, but one is slower": ([*DOUBTS, time(20)], False),
-    "counts of a kernel without a reference": ([replace(count(14), verified=False)], False),
+    "undecided, but one is slower": ([*DOUBTS, make_time(20)], False),
+    "counts of a kernel without a reference": ([replace(make_count(14), verified=False)], False),
 }  # fmt: skip
 
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is printed of changes that no stored commits have; of a kernel without a reference each number says so."""
+    """Reports on changes that no stored commits have; each number of a kernel without a reference says so."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)
-    stored = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
-    told = f"== not verified\n{report.render(stored, every=True)}"
-    for name, (rows, every) in MADE_UP.items():
-        told += f"== {name}\n{report.render(replace(stored, rows=rows), every=every)}"
-    shown, expected = golden("reviews-made-up.txt", told)
+    stored = review_two(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
+    text = f"== not verified\n{report.render_review(stored, list_all=True)}"
+    for name, (rows, list_all) in MADE_UP.items():
+        text += f"== {name}\n{report.render_review(replace(stored, rows=rows), list_all=list_all)}"
+    shown, expected = golden("reviews-made-up.txt", text)
     assert shown == expected

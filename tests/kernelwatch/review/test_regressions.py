@@ -1,4 +1,4 @@
-"""Which regressions stand, which commit brought them, what drifts, and what the report says."""
+"""Standing regressions with their commits, drifts, and the report on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.cli.regressions import main
 from kernelwatch.review import judge
-from kernelwatch.show.report import LIMIT
+from kernelwatch.show.report import COMMENT_LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
@@ -28,16 +28,21 @@ A, B, C, D, E = COMMITS[:5]
 Stands = list[tuple[str, str, float, bool]]
 
 
-def stands(root: Path) -> Stands:
-    """What stands."""
-    found = find_regressions(History("gpu", root), root)
-    return [(each.base, each.head, round(row.judgement.ratio, 2), each.is_drift) for each in found for row in each.rows]
+def list_standing(root: Path) -> Stands:
+    """Return the standing regressions: base, head, ratio, and whether it is a drift."""
+    regressions = find_regressions(History("gpu", root), root)
+    return [
+        (regression.base, regression.head, round(row.judgement.ratio, 2), regression.is_drift)
+        for regression in regressions
+        for row in regression.rows
+    ]
 
 
 def runs(root: Path, uuids: list[str]) -> None:
     """Write the runs of COMMITS by these GPUs."""
     lines = [
-        json.dumps({"commits": [one], "before": {"uuid": uuid}}) for one, uuid in zip(COMMITS, uuids, strict=False)
+        json.dumps({"commits": [commit], "before": {"uuid": uuid}})
+        for commit, uuid in zip(COMMITS, uuids, strict=False)
     ]
     (root / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
@@ -74,18 +79,18 @@ def test_standing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Until a later commit takes it back; a time within its threshold, a number wholly. A line a kernel that fails."""
-    suite: Suite = {each: {} for each in COMMITS[: len(values)]}
-    for place, (each, value) in enumerate(zip(COMMITS, values, strict=False)):
+    suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
+    for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
         if not isinstance(value, str):
             time = samples(value / 1e4, seed=place) if value else None
-            suite[each] = {TIME: {"one": time}, COUNT: {"one": value}}
-    assert stands(write(tmp_path, suite)) == [(*each, False) for each in worse for _ in (TIME, COUNT)]
-    found = find_regressions(History("gpu", tmp_path), tmp_path)
-    assert [(each.base, each.head) for each in found if each.broken] == broken
-    assert main([], tmp_path) == bool(found)
-    told = capsys.readouterr().out
-    for what in ("time", "count"):
-        assert told.count(f"BROKEN: 1 {what} failed in head alone") == len(broken)
+            suite[commit_hash] = {TIME: {"one": time}, COUNT: {"one": value}}
+    assert list_standing(write(tmp_path, suite)) == [(*span, False) for span in worse for _ in (TIME, COUNT)]
+    regressions = find_regressions(History("gpu", tmp_path), tmp_path)
+    assert [(regression.base, regression.head) for regression in regressions if regression.broken] == broken
+    assert main([], tmp_path) == bool(regressions)
+    output = capsys.readouterr().out
+    for noun in ("time", "count"):
+        assert output.count(f"BROKEN: 1 {noun} failed in head alone") == len(broken)
 
 
 PLACES = np.arange(24)
@@ -114,9 +119,12 @@ DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
 def drifting(root: Path, changes: Any) -> Path:
     """Write a configuration's times over COMMITS."""
     noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
-    each = zip(COMMITS, changes, noise, strict=False)
-    times = {one: samples(1e-3 * float(np.exp(change + off)), seed=at) for at, (one, change, off) in enumerate(each)}
-    return write(root, {one: {TIME: {"one": time}} for one, time in times.items()})
+    changes_of_commits = zip(COMMITS, changes, noise, strict=False)
+    times = {
+        commit: samples(1e-3 * float(np.exp(change + off)), seed=seed)
+        for seed, (commit, change, off) in enumerate(changes_of_commits)
+    }
+    return write(root, {commit: {TIME: {"one": time}} for commit, time in times.items()})
 
 
 @pytest.mark.parametrize(("changes", "uuids", "ends"), DRIFTS.values(), ids=DRIFTS)
@@ -124,9 +132,9 @@ def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | No
     """From the first commit to the last of those that do not differ from their neighbours, nor by another GPU."""
     drifting(tmp_path, changes)
     runs(tmp_path, uuids or [])
-    found = [each for each in stands(tmp_path) if each[3]]
-    assert [(base, head) for base, head, *_ in found] == ([(COMMITS[ends[0]], COMMITS[ends[1]])] if ends else [])
-    assert all(1.01 <= ratio < 1.035 for _, _, ratio, _ in found)
+    drifts = [regression for regression in list_standing(tmp_path) if regression[3]]
+    assert [(base, head) for base, head, *_ in drifts] == ([(COMMITS[ends[0]], COMMITS[ends[1]])] if ends else [])
+    assert all(1.01 <= ratio < 1.035 for _, _, ratio, _ in drifts)
 
 
 def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +152,12 @@ def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypa
     """A drift ends with a commit that was measured."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
-    write(tmp_path, {each: {TIME: {"one": time}} for each, time in zip(COMMITS, times, strict=False)})
-    assert stands(tmp_path) == [(B, D, 1.02, True)]
+    write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
+    assert list_standing(tmp_path) == [(B, D, 1.02, True)]
 
 
 def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a branch won and does not bring is not lost by the next commit of main."""
+    """The next commit of main does not lose an improvement that an unmerged branch made."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -160,7 +168,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     write(tmp_path, {each: {COUNT: {"one": value}} for each, value in zip(order, values, strict=True)})
     steps = list(list_steps(History("gpu", tmp_path)))
     assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
-    assert stands(tmp_path) == []
+    assert list_standing(tmp_path) == []
     git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
     write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
@@ -169,7 +177,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """A repository of five commits, of which the first, the second and the last are measured, each slower."""
+    """Return a repository of five commits, of which the first, the second and the last are measured, each slower."""
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -178,13 +186,13 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """What came with or before the entry does not stand; what came later does, though the file still has it."""
+    """Regressions up to the entry do not stand; later ones do, though the file still has it."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
-    assert [head for _, head, *_ in stands(root)] == [commits[4], commits[1]]
+    assert [head for _, head, *_ in list_standing(root)] == [commits[4], commits[1]]
     write(root, {accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
-    assert stands(root) == [(accepted, later, 1.25, False)]
+    assert list_standing(root) == [(accepted, later, 1.25, False)]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +204,7 @@ def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path
     """Those that can be told from what was told before, up to what is noise."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
-    assert stands(tmp_path) == [(A, B, 1.05, False)] * stand
+    assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand
 
 
 def test_text(
@@ -206,23 +214,25 @@ def test_text(
     (root, commits), folder = project, tmp_path_factory.mktemp
     quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
-    told = ""
+    text = ""
     for each in (root, drifts, steps, quiet):
-        told += f"== {main([], each)}\n{capsys.readouterr().out}"
-    shown, expected = golden("regressions.txt", told, {f"{place}": each for place, each in enumerate(commits)})
+        text += f"== {main([], each)}\n{capsys.readouterr().out}"
+    shown, expected = golden("regressions.txt", text, {f"{place}": commit for place, commit in enumerate(commits)})
     assert shown == expected
     assert main(["--json"], drifts) == 1
-    *_, found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
-    assert (found["is_drift"], found["rows"][0]["name"]) == (True, f"{TIME}(one)")
+    *_, regression = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
+    assert (regression["is_drift"], regression["rows"][0]["name"]) == (True, f"{TIME}(one)")
     assert main(["--machine", "none"], drifts) == 2
 
 
 def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """However many regressions and rows there are, and whatever names hold."""
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
-    write(tmp_path, {one: {name: {"@" * 230: 1.0 + age} for name in names} for age, one in enumerate(COMMITS[:16])})
+    write(
+        tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}
+    )
     assert main([], tmp_path) == 1
     text = capsys.readouterr().out
-    assert len(text) <= LIMIT
+    assert len(text) <= COMMENT_LIMIT
     assert (text.count("REGRESSION"), text.count("\nnot listed: 48 more\n")) == (12, 12)
     assert "\n3 more: kernelwatch regressions --json\n" in text

@@ -12,37 +12,39 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.compare import Review, compare_commits
-from kernelwatch.review.pairing import Configuration, pair_configurations
-from kernelwatch.review.sides import Side, Sides
-from kernelwatch.review.thresholds import FEWEST, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
+from kernelwatch.review.sides import ReviewSide, ReviewSides
+from kernelwatch.review.thresholds import MIN_CHANGES, Thresholds, iter_noise, narrow_thresholds
 from kernelwatch.show.bisect import render_json
-from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, Run
+from kernelwatch.store.cubins import CubinHashes
+from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts
 from kernelwatch.store.points import Point
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
-from kernelwatch.workflow.bisect.search import Search
+from kernelwatch.workflow.bisect.search import SearchOutcome
 from tests.stored import BASE, COUNT, HEAD, TIME, samples
 
-OLD, NEW = Run(("1",), "GPU-a", driver="1"), Run(("2",), "GPU-a", driver="1")
+OLD, NEW = RunFacts(("1",), "GPU-a", driver="1"), RunFacts(("2",), "GPU-a", driver="1")
 
 
-def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
-    """The facts of no suite."""
-    return Configuration("k", code_name="k")
+def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
+    """Return the facts of no suite."""
+    return ConfigurationFacts("k", code_name="k")
 
 
 def time(seconds: float, **facts: Any) -> Point:
-    """A time of one configuration."""
+    """Return a time of one configuration."""
     return Point({"case": "one"}, seconds, tuple(samples(seconds)), gpus=frozenset(["GPU-a"]), **facts)
 
 
 def count(value: float | None, *, failed: bool = False) -> Point:
-    """A counted number of one configuration."""
+    """Return a counted number of one configuration."""
     return Point({"case": "one"}, value, failed=failed)
 
 
-def measured(commit: str, run: Run, points: Mapping[str, Point], failures: tuple[str, ...] = ()) -> CommitMeasurements:
-    """A commit that measured a time, a count, or both."""
+def make_commit(
+    commit: str, run: RunFacts, points: Mapping[str, Point], failures: tuple[str, ...] = ()
+) -> CommitMeasurements:
+    """Return a commit that measured a time, a count, or both."""
     names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
     key = (("case", "one"),)
     benchmarks = {
@@ -51,14 +53,16 @@ def measured(commit: str, run: Run, points: Mapping[str, Point], failures: tuple
         else BenchmarkMeasurements(type_, unit, "not run")
         for type_, (name, unit) in names.items()
     }
-    return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, Cubins(Path("nowhere", "gpu")))
+    return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, CubinHashes(Path("nowhere", "gpu")))
 
 
-def review(base: CommitMeasurements, head: CommitMeasurements, **more: Any) -> Review:
-    """The review of two commits."""
-    sides = Sides(machine="gpu", environment="python3.11", base=Side("b", BASE), head=Side("c", HEAD), place="gpu")
+def review(base: CommitMeasurements, head: CommitMeasurements, **options: Any) -> Review:
+    """Return the review of two commits."""
+    sides = ReviewSides(
+        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), place="gpu"
+    )
     pairing = pair_configurations(base, head, describe)
-    values = {"thresholds": Thresholds(), "changes": SourceChanges(), **more}
+    values = {"thresholds": Thresholds(), "changes": SourceChanges(), **options}
     return compare_commits(sides, base, head, pairing, describe, **values)
 
 
@@ -90,29 +94,34 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "head", "more", "verdict", "exit_code", "notes"), REVIEWS.values(), ids=REVIEWS)
+@pytest.mark.parametrize(("base", "head", "options", "verdict", "exit_code", "notes"), REVIEWS.values(), ids=REVIEWS)
 def test_review(
-    base: dict[str, Point], head: dict[str, Point], more: dict[str, Any], verdict: str, exit_code: int, notes: list[str]
+    base: dict[str, Point],
+    head: dict[str, Point],
+    options: dict[str, Any],
+    verdict: str,
+    exit_code: int,
+    notes: list[str],
 ) -> None:
     """Verdict, exit code and notes follow from values, whatever was asked first."""
-    found = review(measured(BASE, OLD, base), measured(HEAD, NEW, head), **more)
-    assert (found.notes, found.exit_code, found.conclusion.value) == (notes, exit_code, verdict)
+    outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)
+    assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 
 
 def test_a_report_leaves_its_review_alone() -> None:
     """A search is written down twice, and says the same."""
-    both = (measured(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
-    found = Search("m", BASE, HEAD, 1, [HEAD], review=review(*both))
-    first = render_json(found)
-    assert found.review is not None
-    assert render_json(found) == first
+    sides = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
+    outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(*sides))
+    first = render_json(outcome)
+    assert outcome.review is not None
+    assert render_json(outcome) == first
 
 
 def test_another_driver() -> None:
     """A fact of the two runs that explains a change is a note."""
     times = {"time": time(1e-3)}
-    both = measured(BASE, OLD, times), measured(HEAD, NEW._replace(driver="2"), times)
-    assert review(*both).notes == [OTHER_DRIVER]
+    sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
+    assert review(*sides).notes == [OTHER_DRIVER]
 
 
 @pytest.mark.parametrize(
@@ -125,22 +134,23 @@ def test_another_driver() -> None:
 )
 def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:
     """The recorded reason of the kernel itself comes first, without the names of Python's classes."""
-    head = measured(HEAD, NEW, {"track": count(None, failed=True)}, failures)
-    (lone,) = review(measured(BASE, OLD, {"track": count(4)}), head).lone["broken"]
+    head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
+    (lone,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
     assert lone.reason == reason
 
 
 def test_noise_is_measured_by_one_gpu() -> None:
     """Times of equal machine code that one GPU took in two runs; enough of them narrow the threshold."""
-    base, head = measured(BASE, OLD, {"time": time(1e-3)}), measured(HEAD, NEW, {"time": time(1.0012e-3)})
+    base, head = make_commit(BASE, OLD, {"time": time(1e-3)}), make_commit(HEAD, NEW, {"time": time(1.0012e-3)})
     for side in (base, head):
-        side.cubins._known[side.commit, ""] = {"k": "same"}
+        side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
         side.cubins.archs = [""]
     (change,) = iter_noise(base, head, describe)
     assert change[1] == pytest.approx(0.0012)
+    (pair,) = pair_configurations(base, head, describe).pairs
     assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], "in turns"
-    assert narrow_thresholds([change] * FEWEST).select(1e-3) == pytest.approx(0.003)
-    assert narrow_thresholds([change] * (FEWEST - 1)).select(1e-3) == 0.01
+    assert narrow_thresholds([change] * MIN_CHANGES).select(pair) == pytest.approx(0.003)
+    assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair) == 0.01
 
 
 #: Modules of this library that read files, run git or know the project, and of Python that do.

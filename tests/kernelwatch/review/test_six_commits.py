@@ -43,7 +43,7 @@ Built = tuple[Repository, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The six commits, measured."""
+    """Return the six commits, measured."""
     folder = tmp_path_factory.mktemp("six_commits")
     repository = Repository(folder, ("offset_copy", "transpose_read_write_coalesced"), SMALL_VALUES)
     commits = {FIRST: repository.commit(FIRST)}
@@ -58,20 +58,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
     """Each commit is compared with the one before: what became worse, what better, and the exit code."""
     repository, commits = built
-    told = ""
+    text = ""
     for base, head in itertools.pairwise(commits):
         code = main([commits[base], commits[head], "--all"], repository.path)
-        told += f"== {code}\n{capsys.readouterr().out}"
+        text += f"== {code}\n{capsys.readouterr().out}"
     (machine,) = repository.results.glob("*/machine.json")
-    told = told.replace(machine.parent.name, "<machine>")
-    shown, expected = golden("six-commits.txt", told, commits)
+    text = text.replace(machine.parent.name, "<machine>")
+    shown, expected = golden("six-commits.txt", text, commits)
     assert shown == expected
 
 
 def test_a_night_without_new_commits(built: Built) -> None:
     """It leaves nothing behind."""
     repository, _ = built
-    before = contents(repository.results)
+    contents_before = contents(repository.results)
     idle = repository.make("history", BENCHMARKS)
     assert idle.returncode == 0, idle.stdout + idle.stderr
-    assert contents(repository.results) == before
+    assert contents(repository.results) == contents_before

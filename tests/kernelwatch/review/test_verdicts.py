@@ -1,4 +1,4 @@
-"""Which numbers decide, and the verdict on a whole comparison: docs/review.md has the rules."""
+"""Deciding numbers, and the verdict on a whole comparison: docs/review.md has the rules."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
 from kernelwatch.review import occupancy
-from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
+from kernelwatch.review.conclusion import TRADES, conclude, exit_code, iter_doubts, weigh_rows
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict, exact
-from kernelwatch.store.points import TIMED
+from kernelwatch.review.verdict import Verdict, judge_exact
+from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.toolchain import nvcc
 from ptxcount.util.architectures import MULTIPROCESSORS
-from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, row
 from tests.stored import BASE, HEAD, pair, write
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
@@ -32,93 +32,108 @@ TILE = (
 )
 
 
-def find_blocks(row: Row) -> occupancy.Launched:
-    """The blocks of the tile's kernel at base and at head; no other is known."""
+def find_blocks(row: Row) -> occupancy.LaunchedBlocks:
+    """Return the blocks of the tile's kernel at base and at head; no other is known."""
     return ((1024, 0),) * 2 if row.kernel == TILE else (None, None)
 
 
-def number(metric: str, head: float, arch: str | None = None, base: float = 10.0, **others: str) -> Row:
-    """A counted number, or a compiled one of an architecture."""
-    others = {"kernel": TILE, "dtype": "float32", **others}
+def make_number(metric: str, head: float, arch: str | None = None, base: float = 10.0, **parameters: str) -> Row:
+    """Return a counted number, or a compiled one of an architecture."""
+    parameters = {"kernel": TILE, "dtype": "float32", **parameters}
     if arch is None:
-        return count(head, metric=metric, base=base, **others)
-    return compiled(head, arch, metric, base=base, **others)
+        return make_count(head, metric=metric, base=base, **parameters)
+    return make_compiled(head, arch, metric, base=base, **parameters)
 
 
-def timed(head: float, **others: str) -> Row:
-    """A time of the same kernel."""
-    return time(head, kernel=TILE, **others)
+def make_timed(head: float, **parameters: str) -> Row:
+    """Return a time of the same kernel."""
+    return make_time(head, kernel=TILE, **parameters)
 
 
-FASTER, SLOWER, STAYED = timed(9), timed(11), timed(10)
-OPEN = time(11, kernel=TILE, verdict=UNDECIDED)
-SCATTERED = number("constant_addresses", 640, base=0)
-READS, FEW_READS = (number("constant_requests", count, base=count) for count in (640, 32))
-LOADED, FIRST = number("sectors_loaded", 9), number("wavefronts", 8704, base=0)
-LARGE = number("shared_bytes", 120000, "sm_90", 4096)
+FASTER, SLOWER, STAYED = make_timed(9), make_timed(11), make_timed(10)
+OPEN = make_time(11, kernel=TILE, verdict=UNDECIDED)
+SCATTERED = make_number("constant_addresses", 640, base=0)
+READS, FEW_READS = (make_number("constant_requests", count, base=count) for count in (640, 32))
+LOADED, FIRST = make_number("sectors_loaded", 9), make_number("wavefronts", 8704, base=0)
+LARGE = make_number("shared_bytes", 120000, "sm_90", 4096)
 
 #: What a project states: how many times those of base they may be where there are no times.
 LIMITS = {"instructions": 1.25, "registers": 1.25}
 
 #: Rows, and the verdict on the last.
 NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
-    "transactions without a time": ([number("load_sectors", 11)], SLOW),
-    "cache lines without a time": ([number("store_lines", 11)], SLOW),
-    "bank conflicts without a time": ([number("bank_conflicts", 11)], SLOW),
-    "spills without a time": ([number("spill_bytes", 16, "sm_90", 0)], SLOW),
-    "instructions without a time": ([number("instructions", 11)], NOTED),
-    "a metric that nobody knows": ([number("heat", 11)], SLOW),
-    "a ratio beside its total": ([LOADED, number("load_sectors", 40)], NOTED),
-    "a ratio that fell beside its total": ([LOADED, number("load_sectors", 9)], FAST),
-    "a total": ([number("load_sectors", 9), number("sectors_loaded", 40)], SLOW),
-    "a total of another launch": ([number("sectors_loaded", 9, dtype="int8"), number("load_sectors", 11)], SLOW),
-    "sectors of atomics": ([number("sectors_of_atomics", 11)], SLOW),
-    "wavefronts": ([number("bank_conflicts", 9), number("wavefronts", 11)], SLOW),
+    "transactions without a time": ([make_number("load_sectors", 11)], SLOW),
+    "cache lines without a time": ([make_number("store_lines", 11)], SLOW),
+    "bank conflicts without a time": ([make_number("bank_conflicts", 11)], SLOW),
+    "spills without a time": ([make_number("spill_bytes", 16, "sm_90", 0)], SLOW),
+    "instructions without a time": ([make_number("instructions", 11)], NOTED),
+    "a metric that nobody knows": ([make_number("heat", 11)], SLOW),
+    "a ratio beside its total": ([LOADED, make_number("load_sectors", 40)], NOTED),
+    "a ratio that fell beside its total": ([LOADED, make_number("load_sectors", 9)], FAST),
+    "a total": ([make_number("load_sectors", 9), make_number("sectors_loaded", 40)], SLOW),
+    "a total of another launch": (
+        [make_number("sectors_loaded", 9, dtype="int8"), make_number("load_sectors", 11)], SLOW,
+    ),
+    "sectors of atomics": ([make_number("sectors_of_atomics", 11)], SLOW),
+    "wavefronts": ([make_number("bank_conflicts", 9), make_number("wavefronts", 11)], SLOW),
     "the first shared memory, for fewer sectors": ([LOADED, FIRST], NOTED),
     "the first shared memory, for as many": ([FIRST], SLOW),
-    "the first shared memory, for other sectors": ([LOADED, number("sectors_stored", 11), FIRST], SLOW),
-    "wavefronts that ptxas does not make": ([number("merged_wavefronts", 10), number("wavefronts", 11)], NOTED),
-    "fewer wavefronts than ptxas makes": ([number("merged_wavefronts", 10), number("wavefronts", 9)], FAST),
-    "wavefronts as ptxas makes them": ([number("wavefronts", 9), number("merged_wavefronts", 11)], SLOW),
-    "the first of these, for fewer sectors": ([LOADED, number("merged_wavefronts", 8704, base=0)], NOTED),
+    "the first shared memory, for other sectors": ([LOADED, make_number("sectors_stored", 11), FIRST], SLOW),
+    "wavefronts that ptxas does not make": (
+        [make_number("merged_wavefronts", 10), make_number("wavefronts", 11)], NOTED,
+    ),
+    "fewer wavefronts than ptxas makes": ([make_number("merged_wavefronts", 10), make_number("wavefronts", 9)], FAST),
+    "wavefronts as ptxas makes them": ([make_number("wavefronts", 9), make_number("merged_wavefronts", 11)], SLOW),
+    "the first of these, for fewer sectors": ([LOADED, make_number("merged_wavefronts", 8704, base=0)], NOTED),
+    "sectors of another block's shared memory": ([LOADED, make_number("cluster_sectors", 32, base=4)], SLOW),
+    "the first of these sectors, for fewer of global memory": (
+        [LOADED, make_number("cluster_sectors", 4, base=0)], NOTED,
+    ),
+    "requests beside these sectors": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
     "addresses of constant memory": ([LOADED, FEW_READS, SCATTERED], SLOW),
     "the first uniform constants, for fewer sectors": ([LOADED, READS, SCATTERED], NOTED),
     "the first uniform constants, for as many": ([READS, SCATTERED], SLOW),
-    "requests beside their addresses": ([number("constant_addresses", 10), number("constant_requests", 11)], NOTED),
-    "requests": ([number("sectors_loaded", 10), number("load_sectors", 3), number("requests", 40)], SLOW),
-    "requests for other sectors": ([LOADED, number("requests", 40)], NOTED),
-    "a stack frame": ([number("stack_bytes", 32, "sm_90", 0)], SLOW),
-    "local memory": ([number("stack_bytes", 32, "sm_90", 32), number("local_sectors", 11)], SLOW),
-    "local memory that became registers": ([number("stack_bytes", 0, "sm_90", 0), number("local_sectors", 11)], NOTED),
-    "fewer": ([FASTER, number("load_sectors", 9)], FAST),
-    "beside the same time": ([STAYED, number("load_sectors", 11)], NOTED),
-    "beside a faster time": ([FASTER, number("load_sectors", 11)], TRADE),
-    "beside a slower time": ([SLOWER, number("load_sectors", 11)], NOTED),
-    "beside a faster and a slower one": ([FASTER, SLOWER, number("load_sectors", 11)], NOTED),
-    "beside an undecided time": ([OPEN, number("load_sectors", 11)], SLOW),
-    "instructions beside a faster time": ([FASTER, number("instructions", 11)], NOTED),
-    "a time of another dtype": ([timed(9, dtype="int8"), number("load_sectors", 11)], SLOW),
-    "a time of other flags": ([timed(9, flags="-Xptxas -O0"), number("load_sectors", 11)], SLOW),
-    "a time of another kernel": ([time(9), number("load_sectors", 11)], SLOW),
-    "spills on another GPU's architecture": ([STAYED, number("spill_bytes", 16, "sm_80", 0)], SLOW),
-    "the same beside a faster time": ([FASTER, number("spill_bytes", 16, "sm_80", 0)], TRADE),
-    "as many threads": ([number("registers", 32, "sm_90", 30)], NOTED),
-    "fewer threads": ([number("registers", 33, "sm_90", 32)], SLOW),
-    "fewer threads beside the same time": ([STAYED, number("registers", 33, "sm_90", 32)], NOTED),
-    "fewer threads beside a faster time": ([FASTER, number("registers", 33, "sm_90", 32)], TRADE),
-    "the padded tile": ([number("shared_bytes", 4224, "sm_90", 4096)], NOTED),
+    "requests beside their addresses": (
+        [make_number("constant_addresses", 10), make_number("constant_requests", 11)], NOTED,
+    ),
+    "requests": (
+        [make_number("sectors_loaded", 10), make_number("load_sectors", 3), make_number("requests", 40)], SLOW,
+    ),
+    "requests for other sectors": ([LOADED, make_number("requests", 40)], NOTED),
+    "a stack frame": ([make_number("stack_bytes", 32, "sm_90", 0)], SLOW),
+    "local memory": ([make_number("stack_bytes", 32, "sm_90", 32), make_number("local_sectors", 11)], SLOW),
+    "local memory that became registers": (
+        [make_number("stack_bytes", 0, "sm_90", 0), make_number("local_sectors", 11)], NOTED,
+    ),
+    "fewer": ([FASTER, make_number("load_sectors", 9)], FAST),
+    "beside the same time": ([STAYED, make_number("load_sectors", 11)], NOTED),
+    "beside a faster time": ([FASTER, make_number("load_sectors", 11)], TRADE),
+    "beside a slower time": ([SLOWER, make_number("load_sectors", 11)], NOTED),
+    "beside a faster and a slower one": ([FASTER, SLOWER, make_number("load_sectors", 11)], NOTED),
+    "beside an undecided time": ([OPEN, make_number("load_sectors", 11)], SLOW),
+    "instructions beside a faster time": ([FASTER, make_number("instructions", 11)], NOTED),
+    "a time of another dtype": ([make_timed(9, dtype="int8"), make_number("load_sectors", 11)], SLOW),
+    "a time of other flags": ([make_timed(9, flags="-Xptxas -O0"), make_number("load_sectors", 11)], SLOW),
+    "a time of another kernel": ([make_time(9), make_number("load_sectors", 11)], SLOW),
+    "spills on another GPU's architecture": ([STAYED, make_number("spill_bytes", 16, "sm_80", 0)], SLOW),
+    "the same beside a faster time": ([FASTER, make_number("spill_bytes", 16, "sm_80", 0)], TRADE),
+    "as many threads": ([make_number("registers", 32, "sm_90", 30)], NOTED),
+    "fewer threads": ([make_number("registers", 33, "sm_90", 32)], SLOW),
+    "fewer threads beside the same time": ([STAYED, make_number("registers", 33, "sm_90", 32)], NOTED),
+    "fewer threads beside a faster time": ([FASTER, make_number("registers", 33, "sm_90", 32)], TRADE),
+    "the padded tile": ([make_number("shared_bytes", 4224, "sm_90", 4096)], NOTED),
     "a tile that leaves room for one": ([LARGE], SLOW),
-    "where registers leave room for no more": ([number("registers", 64, "sm_90", 64), LARGE], NOTED),
-    "where registers leave room for more": ([number("registers", 32, "sm_90", 32), LARGE], SLOW),
-    "where it is not for this number": ([LARGE, number("registers", 11, "sm_90")], NOTED),
-    "an architecture that nobody knows": ([number("registers", 12, "sm_75", 10)], SLOW),
-    "a kernel that nobody knows": ([number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
-    "instructions up to their limit": ([number("instructions", 12.5)], NOTED),
-    "beyond the limit of instructions": ([number("instructions", 13)], SLOW),
-    "registers up to their limit": ([number("registers", 12, "sm_90")], NOTED),
-    "beyond the limit of registers": ([number("registers", 13, "sm_90")], SLOW),
-    "beyond a limit beside the same time": ([STAYED, number("instructions", 13)], NOTED),
-    "what has no limit": ([number("shared_bytes", 20, "sm_90")], NOTED),
+    "where registers leave room for no more": ([make_number("registers", 64, "sm_90", 64), LARGE], NOTED),
+    "where registers leave room for more": ([make_number("registers", 32, "sm_90", 32), LARGE], SLOW),
+    "where it is not for this number": ([LARGE, make_number("registers", 11, "sm_90")], NOTED),
+    "an architecture that nobody knows": ([make_number("registers", 12, "sm_75", 10)], SLOW),
+    "a kernel that nobody knows": ([make_number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
+    "instructions up to their limit": ([make_number("instructions", 12.5)], NOTED),
+    "beyond the limit of instructions": ([make_number("instructions", 13)], SLOW),
+    "registers up to their limit": ([make_number("registers", 12, "sm_90")], NOTED),
+    "beyond the limit of registers": ([make_number("registers", 13, "sm_90")], SLOW),
+    "beyond a limit beside the same time": ([STAYED, make_number("instructions", 13)], NOTED),
+    "what has no limit": ([make_number("shared_bytes", 20, "sm_90")], NOTED),
 }  # fmt: skip
 
 
@@ -133,13 +148,15 @@ def test_which_numbers_decide(name: str) -> None:
     What decides decides both ways.
     """
     rows, expected = NUMBERS[name]
-    *others, last = weigh(rows, "sm_90", LIMITS, find_blocks)
+    *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
-    assert [each.judgement.verdict for each in others] == [each.judgement.verdict for each in rows[:-1]]
+    assert [each.judgement.verdict for each in weighed] == [each.judgement.verdict for each in rows[:-1]]
     if expected is not FAST and not any(each.kind == TIMED for each in rows) and not name.startswith(ONE_WAY):
-        mirrored = [replace(row, base=row.head, head=row.base, judgement=exact(row.head, row.base)) for row in rows]
-        *_, last = weigh(mirrored, "sm_90", LIMITS, find_blocks)
+        mirrored = [
+            replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows
+        ]
+        *_, last = weigh_rows(mirrored, "sm_90", LIMITS, find_blocks)
         assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
@@ -156,25 +173,27 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize(("base", "head", "before", "after", "told"), BLOCKS)
+@pytest.mark.parametrize(("base", "head", "base_block", "head_block", "reason"), BLOCKS)
 def test_each_commit_has_its_own_block(
-    base: int, head: int, before: tuple[int, int], after: tuple[int, int], told: str
+    base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
 ) -> None:
     """Threads that fit are compared, whatever block they come in."""
-    (found,) = weigh([number("registers", head, "sm_90", base)], "sm_90", launched=lambda _: (before, after))
-    assert found.judgement.reason.replace(" threads fit on a multiprocessor", "") == told
-    assert found.decides is not told.startswith("evidence")
+    (row,) = weigh_rows(
+        [make_number("registers", head, "sm_90", base)], "sm_90", find_launched=lambda _: (base_block, head_block)
+    )
+    assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
+    assert row.decides is not reason.startswith("evidence")
 
 
-def undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """An undecided time."""
-    made = time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
-    return replace(made, judgement=replace(made.judgement, could_be=could_be))
+def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
+    """Return an undecided time."""
+    row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
+    return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
 
-def times(open_: int, every: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
-    """The times of a kernel, of which so many are undecided, by up to so much."""
-    return [undecided(1.01, (0.99, high), kernel)] * open_ + [time(10, kernel=kernel)] * (every - open_)
+def times(open_: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
+    """Return the times of a kernel, of which so many are undecided, by up to so much."""
+    return [make_undecided(1.01, (0.99, high), kernel)] * open_ + [make_time(10, kernel=kernel)] * (total - open_)
 
 
 MANY = times(0, 600, "others")
@@ -199,14 +218,26 @@ def test_stated_limits(
 ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
     one
     for each in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
-    for one in weigh([number(*each)], "sm_90", launched=find_blocks)
+    for one in weigh_rows([make_number(*each)], "sm_90", find_launched=find_blocks)
 )
 #: A float4 version: a third of the sectors, by fewer and wider requests.
-WIDER = [*weigh([number("sectors_loaded", 3), number("requests", 2), number("load_sectors", 16)], "sm_90")]
+WIDER = [
+    *weigh_rows(
+        [make_number("sectors_loaded", 3), make_number("requests", 2), make_number("load_sectors", 16)], "sm_90"
+    )
+]
 #: The input is read again and again: as many sectors a request.
-AGAIN = [*weigh([number("sectors_loaded", 40), number("requests", 40), number("load_sectors", 10)], "sm_90")]
+AGAIN = [
+    *weigh_rows(
+        [make_number("sectors_loaded", 40), make_number("requests", 40), make_number("load_sectors", 10)], "sm_90"
+    )
+]
 #: cp.async: more sectors, by fewer and wider requests.
-ASYNC = [*weigh([number("sectors_loaded", 13), number("requests", 5), number("load_sectors", 26)], "sm_90")]
+ASYNC = [
+    *weigh_rows(
+        [make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26)], "sm_90"
+    )
+]
 
 #: Rows, the verdicts on configurations that fail, the verdict, and the exit code by each setting of TRADES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
@@ -234,11 +265,13 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "again": (AGAIN, (), SLOW, (1, 1, 1)),
     "more by fewer requests": (ASYNC, (), SLOW, (1, 1, 1)),
     "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], (), SAME, (0, 0, 0)),
-    "a trade": ([FASTER, count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
-    "a trade, and slower elsewhere": ([FASTER, SLOWER, count(11, verdict=TRADE)], (), TRADE, (1, 1, 0)),
-    "acknowledged": ([count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
-    "acknowledged, and faster": ([FASTER, count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
-    "acknowledged, and a trade": ([count(11, verdict=ACCEPTED), count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
+    "a trade": ([FASTER, make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
+    "a trade, and slower elsewhere": ([FASTER, SLOWER, make_count(11, verdict=TRADE)], (), TRADE, (1, 1, 0)),
+    "acknowledged": ([make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
+    "acknowledged, and faster": ([FASTER, make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
+    "acknowledged, and a trade": (
+        [make_count(11, verdict=ACCEPTED), make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0),
+    ),
     "one undecided of hundreds": ([*MANY, *times(1, 40)], (), SAME, (0, 0, 0)),
     "one undecided of hundreds, and faster": ([FASTER, *MANY, *times(1, 40)], (), FAST, (0, 0, 0)),
     "more than 1 in 100": ([*times(0, 150, "others"), *times(2, 40)], (), UNDECIDED, (2, 2, 2)),
@@ -247,10 +280,12 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "1 in 10 of a kernel": ([*MANY, *times(5, 50)], (), SAME, (0, 0, 0)),
     "a kernel's only time": ([*MANY, *times(1, 1)], (), UNDECIDED, (2, 2, 2)),
     "a kernel's only time, faster at least": ([*MANY, *times(1, 1, high=0.99)], (), SAME, (0, 0, 0)),
-    "a kernel's only time, by who knows what": ([*MANY, undecided(0.9, None, "k")], (), UNDECIDED, (2, 2, 2)),
+    "a kernel's only time, by who knows what": ([*MANY, make_undecided(0.9, None, "k")], (), UNDECIDED, (2, 2, 2)),
     "undecided, and slower elsewhere": ([*times(1, 1), SLOWER], (), SLOW, (1, 1, 1)),
-    "undecided, and a trade elsewhere": ([*times(1, 1), count(11, verdict=TRADE)], (), UNDECIDED, (2, 2, 2)),
-    "undecided, and acknowledged elsewhere": ([*times(1, 1), count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2)),
+    "undecided, and a trade elsewhere": ([*times(1, 1), make_count(11, verdict=TRADE)], (), UNDECIDED, (2, 2, 2)),
+    "undecided, and acknowledged elsewhere": (
+        [*times(1, 1), make_count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2),
+    ),
 }  # fmt: skip
 
 
@@ -258,10 +293,10 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 def test_the_whole(
     rows: list[Row], failing: tuple[Verdict, ...], expected: Verdict, codes: tuple[int, int, int]
 ) -> None:
-    """What became slower is never hidden; what is undecided counts only where it could turn the verdict."""
+    """Slower configurations are never hidden; undecided ones count only if they could change the verdict."""
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADES) == codes
-    assert any(doubts(rows)) is (expected is UNDECIDED and bool(rows)) or expected is SLOW
+    assert any(iter_doubts(rows)) is (expected is UNDECIDED and bool(rows)) or expected is SLOW
 
 
 #: As `MULTIPROCESSORS`, of which the calculator is told all but the blocks: that it knows by itself.
@@ -302,17 +337,17 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
         for registers in (0, 16, 24, 25, 32, 33, 40, 41, 64, 65, 96, 128, 168, 255)
         for shared in (0, 1, 2048, 4096, 4224, 8320, 16896, 33792, 49152)
     ]
-    asked = []
+    requests = []
     for arch, threads, registers, shared in cases:
         holds = MULTIPROCESSORS[arch]
         major, minor = divmod(int(arch.removeprefix("sm_")), 10)
-        asked.append(f"{major} {minor} {holds.warps} {holds.shared} {threads} {registers} {shared}")
-    done = subprocess.run([tmp_path / "probe"], input="\n".join(asked), capture_output=True, text=True, check=True)
+        requests.append(f"{major} {minor} {holds.warps} {holds.shared} {threads} {registers} {shared}")
+    done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
     expected = [int(line) for line in done.stdout.split()]
-    assert [occupancy.blocks(*case) for case in cases] == expected
+    assert [occupancy.count_blocks(*case) for case in cases] == expected
     assert len({*expected}) > 15
 
 
 def test_every_architecture_of_the_suite_is_known() -> None:
-    """What the suite compiles for is in the table."""
+    """Every architecture of the suite is in the table."""
     assert {*sweeps.ARCHS} <= {*MULTIPROCESSORS}

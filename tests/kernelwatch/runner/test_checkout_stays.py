@@ -61,7 +61,7 @@ def test_bench_and_pull(repository: Repository) -> None:
         _run_successfully(repository, "git", "-C", str(upstream), *words)
     repository.git("pull", "--quiet", "--ff-only")
 
-    (merged,) = reading.documents(result.parent, head)
+    (merged,) = reading.iter_documents(result.parent, head)
     assert set(merged.results) == {REGISTERS, SPILLS}
     for command in (["show", head], ["compare", base, head], ["publish"]):
         assert "track_registers" in _run_successfully(repository, sys.executable, "-m", "asv", *command) or command == [
@@ -73,6 +73,6 @@ def test_bench_and_pull(repository: Repository) -> None:
     repository.git("add", "results")
     repository.git("commit", "--quiet", "--message", "kept")
     _run_successfully(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
-    (again,) = (path for path in _untracked_files(repository) if path.name.endswith(record.FILE))
+    (again,) = (path for path in _untracked_files(repository) if path.name.endswith(record.RUNS_FILE))
     assert again.name.startswith(head[:8])
     assert not [path for path in _untracked_files(repository) if path.suffix == ".json"], "the numbers are the same"

@@ -112,13 +112,13 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
     failed = [
         (failure["benchmark"], failure["reason"], failure["configurations"])
-        for failure in lines[record.FILE][0]["failed"]
+        for failure in lines[record.RUNS_FILE][0]["failed"]
     ]
     ended = [(TIME, 1), (REGISTERS, 3), (RATIO, 1), (COUNT, 1)]
     expected = [*((name, "it ended with -9", count) for name, count in ended), (COUNT, "a.cu(5): error: no", 1)]
     assert sorted(failed) == sorted(expected)
     assert errors[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
-    assert "selected" not in lines[record.FILE][0]
+    assert "selected" not in lines[record.RUNS_FILE][0]
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     why = "although its machine code and conditions are the same"
     assert warnings_ == [
@@ -144,7 +144,7 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     ]
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
-    assert {each["reason"] for each in lines[record.FILE][0]["failed"]} == {
+    assert {each["reason"] for each in lines[record.RUNS_FILE][0]["failed"]} == {
         f"{RATIO} yields a number that is not finite; only finite numbers are stored"
     }
 
@@ -173,7 +173,7 @@ def test_what_is_asked(case: str, tmp_path: Path) -> None:
     assert task.lines == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
     selected = {name: [f"'{'xyz'[place]}'" for place in places[0]] for name in benchmarks} if len(places[0]) < 3 else {}
-    assert lines[record.FILE][0].get("selected", {}) == selected
+    assert lines[record.RUNS_FILE][0].get("selected", {}) == selected
 
 
 @pytest.mark.parametrize("appends", [True, False])
@@ -190,7 +190,7 @@ def test_benchmarks_that_change_meanwhile(change: dict[str, Any], tmp_path: Path
         FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE]), tmp_path
     )
     assert {str(row["result"]) for row in results.values()} == {"None"}
-    assert {failure["reason"] for failure in lines[record.FILE][0]["failed"]} == {
+    assert {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]} == {
         f"{TIME} was changed since the run began; run again"
     }
 
@@ -316,7 +316,7 @@ def test_commits_in_turns(
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
     monkeypatch.setattr(run, "get_repo", lambda _: Repo())
     monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{place}" for place in range(count)])
-    monkeypatch.setattr(folders, "alone", lambda _: nullcontext())
+    monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
     monkeypatch.setattr(run, "_start_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(commit_process, "start_process", begin)
     monkeypatch.setattr(run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
@@ -360,7 +360,7 @@ def test_which_python(
     monkeypatch.setattr(commit_process, "_installed_environments", set())
     monkeypatch.setattr(commit_process, "ROOT", tmp_path)
     monkeypatch.setattr(commit_process, "_open_process", begin)
-    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpacked", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpack_commit", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "mine")
     environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
     environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}

@@ -14,8 +14,8 @@ from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
-from kernelwatch.store import record
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import control_name, measurement_group
 
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
@@ -186,5 +186,5 @@ def test_names_say_what_is_measured(kind: Any, module: str) -> None:
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
-    assert record.measurement(f"{module}.One") == f"{module}.One"
-    assert record.measurement("speed.One") == record.measurement(record.control("speed.One.time_x")) == "time.One"
+    assert measurement_group(f"{module}.One") == f"{module}.One"
+    assert measurement_group("speed.One") == measurement_group(control_name("speed.One.time_x")) == "time.One"

@@ -124,7 +124,9 @@ def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
         (tmp_path / folder / "benchmarks" / "__init__.py").touch()
         (tmp_path / folder / "benchmarks" / "kernels.py").write_text(KERNELS.format(size=size))
     words = [sys.executable, "-m", "kernelwatch.runner.commit_worker", str(tmp_path / "checkout" / "benchmarks")]
-    environment = commit_checkout.environment(tmp_path / "commit") | {project_root.VARIABLE: str(tmp_path / "checkout")}
+    environment = commit_checkout.make_environment(tmp_path / "commit") | {
+        project_root.VARIABLE: str(tmp_path / "checkout")
+    }
     done = subprocess.run(
         words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )

@@ -19,8 +19,8 @@ from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumb
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
 from kernelwatch.store import folders, noise, record
-from kernelwatch.store.record import measurement
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import measurement_group
 from tests.stored import documents
 
 NAME = "time_copy.OffsetCopy"
@@ -90,7 +90,7 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
 
 def test_thresholds_of_times() -> None:
     """From 20 µs on, 1 %; below, 5 %."""
-    assert list(map(noise.default, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
+    assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
@@ -140,7 +140,7 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "began": {commit: {TIME: BEGAN}},
         "processes": {commit: process_counts},
     }
-    for file, record_ in ((record.FINGERPRINTS_FILE, line), (record.FILE, run)):
+    for file, record_ in ((record.FINGERPRINTS_FILE, line), (record.RUNS_FILE, run)):
         with (folder / "gpu" / file).open("a") as text:
             text.write(json.dumps(record_) + "\n")
 
@@ -206,7 +206,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     line = {**MOMENTS, "commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
-    (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
+    (tmp_path / "gpu" / record.RUNS_FILE).write_text(json.dumps(run) + "\n")
     assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
@@ -264,13 +264,15 @@ def test_record(tmp_path: Path) -> None:
             (RunConfiguration(group=NAME, place=place, params=f"p, {place}", **outcome), [TIME])
         )
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, run_record.collect_lines())
-    (run,), (older, newer), (line,), _ = (record.read(tmp_path, "gpu", file) for file in run_record.collect_lines())
+    (run,), (older, newer), (line,), _ = (
+        record.read_records(tmp_path, "gpu", file) for file in run_record.collect_lines()
+    )
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (run["run"], run["started"], run["ended"])
     assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
     assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
     assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
-    assert [record.counts(run, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
+    assert [record.find_round_sizes(run, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}
@@ -289,5 +291,5 @@ def test_origins(tmp_path: Path) -> None:
     ]
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert record.origins(tmp_path, "gpu", NEW) == {measurement(NAME): {"one": OLD}}
-    assert record.origins(tmp_path, "gpu", OLD) == {}
+    assert record.find_origins(tmp_path, "gpu", NEW) == {measurement_group(NAME): {"one": OLD}}
+    assert record.find_origins(tmp_path, "gpu", OLD) == {}

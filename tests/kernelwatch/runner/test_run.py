@@ -46,9 +46,9 @@ def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
     return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
 
 
-def read_record(project: Project, file: str = record.FILE) -> list[Any]:
+def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
     """Return a record of the machine."""
-    return record.read(project.path / "results", MACHINE, file)
+    return record.read_records(project.path / "results", MACHINE, file)
 
 
 def measured_commits(project: Project) -> set[str]:

@@ -32,8 +32,8 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         History("nvidia-h200", ROOT),
         f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
     )
-    told = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
-    noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in told]
+    skips = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
+    noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in skips]
     text, head = git.text, [HEAD]
 
     def _text(folder: Path, *words: str, **how: float | None) -> str:
@@ -42,16 +42,16 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     monkeypatch.setattr(summary, "History", lambda *_: history)
     monkeypatch.setattr(git, "text", _text)
     never = "Skipped: 1 configurations: kernels are not meant for these dtypes"
-    for skipped, said in (([], ["Skipped: nothing"]), (noted, ["Skipped: 2 configurations: its own", never])):
-        monkeypatch.setattr(history, "run_of", lambda *_, skipped=skipped: {"skipped": skipped})
+    for skipped, lines in (([], ["Skipped: nothing"]), (noted, ["Skipped: 2 configurations: its own", never])):
+        monkeypatch.setattr(history, "find_last_run", lambda *_, skipped=skipped: {"skipped": skipped})
         assert summary.main() == 0
-        first, *counts, whole, page, tables = capsys.readouterr().out.splitlines()
-        others = [line for line in (*counts, whole) if line.startswith("Skipped")]
-        *counts, whole = (line for line in (*counts, whole) if line not in others)
+        first, *counts, verdict, page, tables = capsys.readouterr().out.splitlines()
+        skipped_lines = [line for line in (*counts, verdict) if line.startswith("Skipped")]
+        *counts, verdict = (line for line in (*counts, verdict) if line not in skipped_lines)
         assert "".join(counts).startswith("669 times: 326 slower, 38 faster, 304 same, 1 undecided; 1725 counted and")
         assert first == "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200"
-        assert whole.strip() == "all of it: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
-        assert (others, page[:31]) == (said, "Look at: html/watch/index.html;")
+        assert verdict.strip() == "all of it: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
+        assert (skipped_lines, page[:31]) == (lines, "Look at: html/watch/index.html;")
         assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
     head[0] = "0" * 40
     assert summary.main() == 1
@@ -61,7 +61,7 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
     """The first measured commit has no other to be compared with; what fails there is named all the same."""
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
-    assert summary.verdict(history, BASE) == (
+    assert summary.render_verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
     )
 
@@ -74,7 +74,7 @@ def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.Monke
     git.text(tmp_path, "clone", "--quiet", "--depth=1", root.as_uri(), str(clone))
     write(clone, {first: {COUNT: {"one": 2.0}}, second: {COUNT: {"one": 4.0}}})
     monkeypatch.setattr(summary, "ROOT", clone)
-    assert summary.verdict(History("gpu", clone), second) == (
+    assert summary.render_verdict(History("gpu", clone), second) == (
         "Compared with nothing: gpu has results of no ancestor. "
         "This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
     )
@@ -102,7 +102,7 @@ def test_configurations_without_a_value_in_head(
         {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
     )
     (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    assert said in " ".join(report.render(review_selection(found, tmp_path)).split())
+    assert said in " ".join(report.render_review(review_selection(found, tmp_path)).split())
 
 
 #: Benchmark -> its value before and after in 20 configurations; what the head of the review says.
@@ -114,16 +114,16 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("benchmark", "before", "after", "said"), CHANGES)
+@pytest.mark.parametrize(("benchmark", "base", "head", "lines"), CHANGES)
 def test_the_head_of_a_review_without_times(
-    benchmark: str, before: float, after: float, said: list[str], tmp_path: Path
+    benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
 ) -> None:
     """Numbers that changed are told, also those that do not decide; numbers alone are no slower or faster."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(
         tmp_path,
-        {commit: {name: dict.fromkeys(cases, value)} for commit, value in ((BASE, before), (HEAD_MADE, after))},
+        {commit: {name: dict.fromkeys(cases, value)} for commit, value in ((BASE, base), (HEAD_MADE, head))},
     )
-    (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    first, *others = report.headline(review_selection(found, tmp_path)).splitlines()
-    assert [first.partition(" ")[0], *others] == said
+    (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
+    first, *further = report.render_headline(review_selection(selection, tmp_path)).splitlines()
+    assert [first.partition(" ")[0], *further] == lines

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.record import CUBINS_FILE
 
 NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
@@ -16,7 +16,7 @@ NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A machine's, the only one."""
+    """Return the folder of the only machine."""
     (tmp_path / "m").mkdir()
     return tmp_path / "m"
 
@@ -27,48 +27,48 @@ def _write(folder: Path, file: str, *lines: Any) -> Path:
     return folder
 
 
-def _line(commit: str, arch: str, cubins: str | dict[str, str], **more: Any) -> dict[str, Any]:
-    """A line; a text is the hash of the one kernel."""
-    return {"commit": commit, "arch": arch, "cubins": {NAME: cubins} if isinstance(cubins, str) else cubins, **more}
+def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -> dict[str, Any]:
+    """Return a line of the record; a text is the hash of the only kernel."""
+    return {"commit": commit, "arch": arch, "cubins": {NAME: cubins} if isinstance(cubins, str) else cubins, **fields}
 
 
 def test_later_lines_override_single_names(folder: Path) -> None:
-    """What a later run of the same commit and architecture compiled anew counts; old names are read."""
+    """The hashes of a later run of the same commit and architecture count; old names are read."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
     lines += [_line("a", "sm_90", "44", blocks={"offset_copy float32": [128, 0]})]
-    found = Cubins(_write(folder, CUBINS_FILE, *lines))
-    asked = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
-    assert [found.sha256(*each) for each in asked] == ["44", "22", "33", None]
-    assert [found.block("a", "sm_90", *each.split()) for each in blocks] == [(128, 0), (64, 8)]
-    assert found.archs == ["sm_80", "sm_90"]
+    hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines))
+    keys = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
+    assert [hashes.find_cubin_hash(*key) for key in keys] == ["44", "22", "33", None]
+    assert [hashes.find_block("a", "sm_90", *name.split()) for name in blocks] == [(128, 0), (64, 8)]
+    assert hashes.archs == ["sm_80", "sm_90"]
 
 
 def test_runs(folder: Path) -> None:
     """A run begins where the hash differs from the commit's before; None where none is stored any more."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
-    found = Cubins(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
-    assert found.runs("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
-    assert found.runs("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
-    assert found.runs("a", "sm_90") == {}
+    found = CubinHashes(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
+    assert found.list_hash_changes("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
+    assert found.list_hash_changes("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
+    assert found.list_hash_changes("a", "sm_90") == {}
 
 
 @pytest.mark.parametrize(
-    ("there", "asked", "found"),
+    ("recorded", "compiler", "expected"),
     [(None, None, "22"), ("13.0.88", None, "22"), ("13.5.37", None, None), ("13.5.37", "13.5.0", "22")],
 )
-def test_another_machine(there: str | None, asked: str | None, found: str | None, tmp_path: Path) -> None:
-    """What a machine did not note, another tells that had the compiler asked for; its own hashes count before."""
-    named = {} if there is None else {"nvcc": there}
-    others = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
+def test_another_machine(recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path) -> None:
+    """Missing hashes come from another machine with the same compiler; own hashes count first."""
+    named = {} if recorded is None else {"nvcc": recorded}
+    other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     _write(tmp_path / "here", CUBINS_FILE, _line("b", "sm_90", "55"))
-    _write(tmp_path / "there", CUBINS_FILE, *(line | named for line in others))
-    cubins = Cubins(tmp_path / "here", asked)
-    assert cubins.sha256("a", "sm_90", NAME) == found
-    assert cubins.sha256("b", "sm_90", NAME) == ("33" if asked else "55")
-    assert cubins.archs == (["sm_80", "sm_90"] if asked else ["sm_90", "sm_80"] if found else ["sm_90"])
+    _write(tmp_path / "there", CUBINS_FILE, *(line | named for line in other_lines))
+    cubins = CubinHashes(tmp_path / "here", compiler)
+    assert cubins.find_cubin_hash("a", "sm_90", NAME) == expected
+    assert cubins.find_cubin_hash("b", "sm_90", NAME) == ("33" if compiler else "55")
+    assert cubins.archs == (["sm_80", "sm_90"] if compiler else ["sm_90", "sm_80"] if expected else ["sm_90"])
 
 
 @pytest.mark.parametrize(
@@ -88,17 +88,17 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
         _line("a", "sm_90", "33", nvcc="13.0.88", code={NAME: "dd"}),
         _line("a", "sm_80", "44", nvcc="12.8.93"),
     ]
-    found = Cubins(_write(folder, CUBINS_FILE, *lines), compiler)
-    assert (found.sha256("a", "sm_90", NAME), found.code("a", "sm_90", NAME)) == (sha256, code)
-    assert found.archs == archs
+    hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines), compiler)
+    assert (hashes.find_cubin_hash("a", "sm_90", NAME), hashes.find_code_hash("a", "sm_90", NAME)) == (sha256, code)
+    assert hashes.archs == archs
 
 
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
 def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> None:
-    """What stands beside it is there."""
+    """The other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
-    found = Cubins(_write(folder, CUBINS_FILE, line))
-    assert found.runs("a", "sm_90") == {NAME: [(0, "11")]}
-    assert (found.code("a", "sm_90", NAME), found.code("a", "sm_90", name)) == ("ee", None)
+    found = CubinHashes(_write(folder, CUBINS_FILE, line))
+    assert found.list_hash_changes("a", "sm_90") == {NAME: [(0, "11")]}
+    assert (found.find_code_hash("a", "sm_90", NAME), found.find_code_hash("a", "sm_90", name)) == ("ee", None)

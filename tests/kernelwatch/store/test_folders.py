@@ -24,20 +24,20 @@ DAY = datetime(2026, 11, 26, tzinfo=timezone.utc)
 STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
-def _measured(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
-    """A file of asv's of one commit, measured on a day."""
+def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
+    """Return a file of asv's of one commit, measured on a day."""
     names = {"time": TIME, "count": COUNT}
     suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
     folder.mkdir(parents=True)
     began = {(BASE, name): DAY + timedelta(days=day) for name in names.values()}
     (path,) = (write(folder, suite, began=began) / "results" / MACHINE).glob("*-*.json")
-    found: dict[str, object] = json.loads(path.read_bytes())
-    return found
+    document: dict[str, object] = json.loads(path.read_bytes())
+    return document
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A repository whose results of a commit are tracked: a time and a count of three cases, one skipped."""
+    """Yield a repository with tracked results of a commit: a time and a count of three cases, one skipped."""
     (tmp_path / "project").mkdir()
     cases: dict[str, Outcome] = {"one": 1.0, "two": 2.0, "three": NAN}
     root = write(
@@ -49,8 +49,8 @@ def results(tmp_path: Path) -> Path:
 
 
 def _values(folder: Path) -> dict[str, str]:
-    (found,) = reading.documents(folder / MACHINE)
-    return {name: str(row.result) for name, row in found.results.items()}
+    (document,) = reading.iter_documents(folder / MACHINE)
+    return {name: str(row.result) for name, row in document.results.items()}
 
 
 #: What is measured again, a day each -> the new file's benchmarks, and what is read.
@@ -67,36 +67,41 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 }
 
 
-@pytest.mark.parametrize("what", AGAIN)
-def test_measured_again(what: str, results: Path, tmp_path: Path) -> None:
-    """What is tracked stays as it is; a file beside it, which later runs go on with, has what is new; both are read."""
-    measured, new, read = AGAIN[what]
-    before, values = contents(results), _values(results)
+@pytest.mark.parametrize("benchmark", AGAIN)
+def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
+    """Tracked files stay unchanged; a file beside them, to which later runs add, has new numbers; both are read."""
+    measured, new, read = AGAIN[benchmark]
+    contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
-        document = _measured(tmp_path / str(day), day, **benchmarks)
-        run = {record.FILE: [{**RUN, "commits": [BASE], "run": str(day)}]}
+        document = _measure(tmp_path / str(day), day, **benchmarks)
+        run = {record.RUNS_FILE: [{**RUN, "commits": [BASE], "run": str(day)}]}
         CommitFiles(results / MACHINE, BASE, ENVIRONMENT).save(document, run)
-    after = contents(results)
-    assert {name: after[name] for name in before} == before
-    added = sorted(after.keys() - before.keys())
-    assert [name.rpartition("Z.")[2] for name in added] == [*(["json"] if new else []), record.FILE]
-    assert not new or json.loads(after[added[0]])["results"].keys() == new
-    assert len(record.read(results, MACHINE)) == len(measured)
+    contents_after = contents(results)
+    assert {name: contents_after[name] for name in contents_before} == contents_before
+    added = sorted(contents_after.keys() - contents_before.keys())
+    assert [name.rpartition("Z.")[2] for name in added] == [*(["json"] if new else []), record.RUNS_FILE]
+    assert not new or json.loads(contents_after[added[0]])["results"].keys() == new
+    assert len(record.read_records(results, MACHINE)) == len(measured)
     assert _values(results) == values | read
-    found = list(iter_results_for_machine_and_hash(str(results), MACHINE, BASE))
-    assert {name for each in found for name in each.get_all_result_keys()} == {TIME, COUNT}, "asv reads both files"
+    results_of_asv = list(iter_results_for_machine_and_hash(str(results), MACHINE, BASE))
+    assert {name for result in results_of_asv for name in result.get_all_result_keys()} == {TIME, COUNT}, (
+        "asv reads both files"
+    )
 
 
 def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
     """Another commit whose hash begins so, or another environment, has files of its own."""
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
-        assert CommitFiles(results / MACHINE, commit, environment).read() is None
-    document = _measured(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
+        assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
+    document = _measure(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
-        other = {**document, "commit_hash": commit, "env_name": environment}
-        CommitFiles(results / MACHINE, commit, environment).save(other, {})
-    found = {(each.commit_hash[-1], each.env_name): each for each in reading.documents(results / MACHINE, BASE)}
-    assert {key: sorted(each.results) for key, each in found.items()} == {
+        other_document = {**document, "commit_hash": commit, "env_name": environment}
+        CommitFiles(results / MACHINE, commit, environment).save(other_document, {})
+    documents = {
+        (document_.commit_hash[-1], document_.env_name): document_
+        for document_ in reading.iter_documents(results / MACHINE, BASE)
+    }
+    assert {key: sorted(document_.results) for key, document_ in documents.items()} == {
         ("b", ENVIRONMENT): [TIME, COUNT],
         ("a", ENVIRONMENT): [COUNT],
         ("b", "other"): [COUNT],
@@ -107,38 +112,38 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
     """Written if they say something new, whatever their layout and the classes' text; a machine must be the same."""
     came = tmp_path / "came"
     (came / MACHINE).mkdir(parents=True)
-    for name in (f"{MACHINE}/machine.json", reading.SUITE):
+    for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
         described = json.loads((results / name).read_bytes())
-        for each in (one for one in described.values() if isinstance(one, dict)):
-            each["code"], each["setup_cache_key"] = "another", "another.py:7"
+        for description in (description for description in described.values() if isinstance(description, dict)):
+            description["code"], description["setup_cache_key"] = "another", "another.py:7"
         (came / name).write_text(json.dumps(described, indent=7))
-    before = contents(results)
-    folders.describe(results, came, MACHINE)
-    assert contents(results) == before
-    (came / reading.SUITE).write_text('{"version": 2}')
-    folders.describe(results, came, MACHINE)
-    assert (results / reading.SUITE).read_text() == '{"version": 2}'
+    contents_before = contents(results)
+    folders.copy_descriptions(results, came, MACHINE)
+    assert contents(results) == contents_before
+    (came / reading.BENCHMARKS_FILE).write_text('{"version": 2}')
+    folders.copy_descriptions(results, came, MACHINE)
+    assert (results / reading.BENCHMARKS_FILE).read_text() == '{"version": 2}'
     (came / MACHINE / "machine.json").write_text('{"machine": "another"}')
     with pytest.raises(reading.UnreadableError, match=r"is not the machine of .*; choose another --machine"):
-        folders.describe(results, came, MACHINE)
+        folders.copy_descriptions(results, came, MACHINE)
 
 
 def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable names it."""
-    assert folders.results(tmp_path) == tmp_path
+    assert folders.results_folder(tmp_path) == tmp_path
     monkeypatch.setenv(folders.RESULTS, "elsewhere")
-    assert folders.results(tmp_path) == Path("elsewhere")
+    assert folders.results_folder(tmp_path) == Path("elsewhere")
 
 
 def test_every_stored_value() -> None:
     """Of what was stored until 2026-11-26 each value, sample, statistic and line is read as it was."""
     digest = hashlib.sha256()
     for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
-        for path, _, document in reading.files(folder):
+        for path, _, document in reading.iter_files(folder):
             if not path.stem.endswith("Z"):
-                rows = [(name, document.row(name)) for name in sorted(document.results)]
+                rows = [(name, document.get_row(name)) for name in sorted(document.results)]
                 digest.update(json.dumps([path.name, document.commit_hash, document.date, rows]).encode())
         for file, model in record.RECORDS.items():
-            for line, _ in reading.lines(folder / file, model):
+            for line, _ in reading.iter_lines(folder / file, model):
                 digest.update(line)
     assert digest.hexdigest() == STORED

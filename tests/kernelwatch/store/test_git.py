@@ -29,11 +29,11 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 @pytest.fixture
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
     """One and its newest commit; and another one, which the caller's variables name."""
-    theirs, own = begin(tmp_path / "theirs"), begin(tmp_path / "own")
+    theirs, own_repository = begin(tmp_path / "theirs"), begin(tmp_path / "own")
     commit(theirs, {"file": "theirs", "ptxcount.lock": '{"nvcc": "", "launches": {"theirs": {}}}'})
-    commit(own, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
-    newest = commit(own, {"file": "2\n"})
-    git.text(own, "config", "color.ui", "always")
+    commit(own_repository, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
+    newest = commit(own_repository, {"file": "2\n"})
+    git.text(own_repository, "config", "color.ui", "always")
     for name, path in {
         "GIT_DIR": ".git",
         "GIT_COMMON_DIR": ".git",
@@ -44,16 +44,18 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
         monkeypatch.setenv(name, str(theirs / path))
     monkeypatch.setenv("GIT_NAMESPACE", "another")
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'user.name=of the caller'")
-    return own, newest, theirs
+    return own_repository, newest, theirs
 
 
 def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
     """Commits and files are the folder's, without colours; what `git -c` gave the caller holds."""
-    own, newest, _ = repositories
-    assert git.text(own, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own)]
-    assert git.text(own, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
-    assert git.text(own, "config", "user.name") == "of the caller"
-    assert git.text(own, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks") == "0", "it never waits for a password"
+    own_repository, newest, _ = repositories
+    assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
+    assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
+    assert git.text(own_repository, "config", "user.name") == "of the caller"
+    assert git.text(own_repository, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks") == "0", (
+        "it never waits for a password"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(git.GitError, match=r"safe\.directory") if is_raised else nullcontext():
-        assert git.asked(tmp_path, "status") is None
+        assert git.try_text(tmp_path, "status") is None
 
 
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +78,11 @@ def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypa
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
     """Its own calls, too, which are not ours."""
-    own, newest, _ = repositories
-    asked = subprocess.run([sys.executable, "-c", ASV, str(own)], capture_output=True, text=True, check=True, cwd=own)
-    assert asked.stdout.split() == [newest, "0"]
+    own_repository, newest, _ = repositories
+    process = subprocess.run(
+        [sys.executable, "-c", ASV, str(own_repository)], capture_output=True, text=True, check=True, cwd=own_repository
+    )
+    assert process.stdout.split() == [newest, "0"]
 
 
 def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""How commits follow one another: a history with a branch, a merge, a rebase and commits of one second."""
+"""Order of commits in a history with a branch, a merge, a rebase and commits of one second."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.store import git
-from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN, Graph
+from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN, CommitGraph
 from tests.commits import begin, commit
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    r"""A repository, all of whose commits are of one second, and the commits by name.
+def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    r"""Return a repository, all of whose commits are of one second, and the commits by name.
 
     M1 - M2 - M3 - G (merges F1) - M4      main
       \ F1 ------/
@@ -21,22 +21,22 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
         \ A                               amended: no branch holds it
     """
     root = begin(tmp_path_factory.mktemp("graph"))
-    found: dict[str, str] = {}
+    commits_by_name: dict[str, str] = {}
 
-    def made(*names: str) -> None:
-        found.update((name, commit(root, message=name)) for name in names)
+    def commit_files(*names: str) -> None:
+        commits_by_name.update((name, commit(root, message=name)) for name in names)
 
-    made("M1")
+    commit_files("M1")
     for branch, *names in (("feature", "U1", "U2"), ("other", "F1"), ("amended", "A")):
-        git.text(root, "checkout", "--quiet", "-b", branch, found["M1"])
-        made(*names)
+        git.text(root, "checkout", "--quiet", "-b", branch, commits_by_name["M1"])
+        commit_files(*names)
     git.text(root, "checkout", "--quiet", "main")
-    made("M2", "M3")
+    commit_files("M2", "M3")
     git.text(root, "merge", "--quiet", "--no-ff", "--no-edit", "other")
-    found["G"] = git.text(root, "rev-parse", "HEAD")
-    made("M4")
+    commits_by_name["G"] = git.text(root, "rev-parse", "HEAD")
+    commit_files("M4")
     git.text(root, "branch", "--quiet", "-D", "other", "amended")
-    return root, found
+    return root, commits_by_name
 
 
 #: The measured commits, and the nearest measured ancestor of each that has one.
@@ -51,37 +51,39 @@ MEASURED: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(("measured", "nearest"), MEASURED.items())
-def test_ancestors(measured: str, nearest: dict[str, str], backwards: bool, named: tuple[Path, dict[str, str]]) -> None:
+def test_ancestors(
+    measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
+) -> None:
     """Never a commit that is merely older; first parents come before what a merge brought. No date decides."""
-    root, commits = named
+    root, commits = history
     names = {commits[name]: name for name in measured.split()}
-    graph = Graph(root, {each: -age if backwards else 0 for age, each in enumerate(names)}, ["main"])
-    found = {names[each]: names[base] for each in names if (base := next(graph.ancestors(each), ""))}
-    assert found == nearest
-    for each in names:
-        assert all(graph.commits.index(base) < graph.commits.index(each) for base in graph.ancestors(each))
+    graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
+    bases = {names[commit]: names[base] for commit in names if (base := next(graph.iter_ancestors(commit), ""))}
+    assert bases == nearest
+    for name in names:
+        assert all(graph.commits.index(base) < graph.commits.index(name) for base in graph.iter_ancestors(name))
 
 
-def test_branches(named: tuple[Path, dict[str, str]]) -> None:
+def test_branches(history: tuple[Path, dict[str, str]]) -> None:
     """Each commit has the branch that holds it; the published line is first parents' alone."""
-    root, commits = named
-    graph = Graph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
-    names = {each: name for name, each in commits.items()}
-    assert [names[each] for each in graph.line] == ["M1", "M2", "M3", "G", "M4"]
-    assert {names.get(each, "?"): branch for each, branch in graph.branches.items() if branch} == {
+    root, commits = history
+    graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
+    names = {commit: name for name, commit in commits.items()}
+    assert [names[commit] for commit in graph.line] == ["M1", "M2", "M3", "G", "M4"]
+    assert {names.get(commit, "?"): branch for commit, branch in graph.branches.items() if branch} == {
         "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,
     }  # fmt: skip
     git.text(root, "update-ref", "refs/remotes/origin/theirs", commits["U2"])
     for branch in ("feature", "theirs"):
-        own = Graph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
-        assert (own.line, own.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+        own_branch = CommitGraph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
+        assert (own_branch.line, own_branch.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
     git.text(root, "checkout", "--quiet", "feature")
-    assert Graph(root, {commits["U1"]: 0, commits["U2"]: 0}, ["main"]).line == [commits["U1"], commits["U2"]]
+    assert CommitGraph(root, {commits["U1"]: 0, commits["U2"]: 0}, ["main"]).line == [commits["U1"], commits["U2"]]
     git.text(root, "checkout", "--quiet", "main")
 
 
 def test_no_repository(tmp_path: Path) -> None:
     """Without git, each commit follows the one before it by date."""
-    graph = Graph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
-    assert [each[0] for each in graph.line] == ["b", "a", "c"]
-    assert [each[0] for each in graph.ancestors("c" * 40)] == ["a", "b"]
+    graph = CommitGraph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
+    assert [commit[0] for commit in graph.line] == ["b", "a", "c"]
+    assert [commit[0] for commit in graph.iter_ancestors("c" * 40)] == ["a", "b"]

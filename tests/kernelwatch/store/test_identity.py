@@ -18,14 +18,14 @@ FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
 OLD = {"commits": [BASE], "started": "2026-01-02T00:00:00+00:00", "ended": "2026-01-02T00:05:00+00:00"}
 
 
-def _run(run: str, moment: int, *cases: str, **more: Any) -> dict[str, Any]:
-    """A run of a benchmark, of all or of some of its configurations."""
+def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
+    """Return a run of a benchmark, of all or of some of its configurations."""
     selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
-    return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **more}
+    return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **fields}
 
 
 def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
-    """A run whose processes took so many samples of configurations, as its record says."""
+    """Return a run whose processes took so many samples of configurations, as its record says."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
@@ -51,11 +51,11 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("what", WROTE)
-def test_wrote(what: str) -> None:
+@pytest.mark.parametrize("case", WROTE)
+def test_wrote(case: str) -> None:
     """By asv's own moment, to the millisecond; a part does not take the place of the rest."""
-    runs, expected = WROTE[what]
-    assert [run["run"] for run in record.wrote(runs, BASE, TIME, LATER)] == expected
+    runs, expected = WROTE[case]
+    assert [run["run"] for run in record.runs_behind_values(runs, BASE, TIME, LATER)] == expected
 
 
 #: When the old run began, in milliseconds, and when it had ended.
@@ -63,7 +63,7 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 
 
 @pytest.mark.parametrize(
-    ("began", "found"),
+    ("began", "expected"),
     [
         (FIRST, [OLD]),
         (LATER, []),
@@ -73,14 +73,18 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
         (ENDED + 1_001, []),
     ],
 )
-def test_old_records_are_read_by_time(began: int, found: list[Any]) -> None:
+def test_old_records_are_read_by_time(began: int, expected: list[Any]) -> None:
     """They have whole seconds and no identity; beside new ones they stay whose they were."""
-    assert record.wrote([OLD, _run("a", LATER - 1)], BASE, TIME, began) == found
+    assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == expected
 
 
 def test_selects() -> None:
     """The configurations that a run selected, as reports print them; all, if it selected none by name."""
-    assert [record.selects(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [1, 1, 0]
+    assert [record.has_selected(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [
+        1,
+        1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +107,11 @@ def test_rounds_are_as_the_record_says(runs: Any, expected: dict[str, list[int]]
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     folder = write(tmp_path, suite, began=began) / "results" / "gpu"
-    (folder / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    (folder / record.RUNS_FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
     history = History("gpu", tmp_path)
-    results = history.commit(BASE)
+    results = history.find_commit(BASE)
     assert results is not None
-    found = {point.params["case"]: [len(each) for each in point.rounds] for point in history.points(results, TIME)}
-    assert found == expected
+    sizes = {
+        point.params["case"]: [len(samples) for samples in point.rounds] for point in history.iter_points(results, TIME)
+    }
+    assert sizes == expected

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.cli.compare import compare as main
-from kernelwatch.review.thresholds import FEWEST
+from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.store import reading
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import load_thresholds
@@ -33,14 +33,14 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files of results that are read from now on, by the beginnings of their names."""
-    read, content = list[str](), reading.content
+    """Return the files of results that are read from now on, by the beginnings of their names."""
+    read, content = list[str](), reading.read_content
 
     def recorded(path: Path) -> bytes:
         read.append(path.name[:8])
         return content(path)
 
-    monkeypatch.setattr(reading, "content", recorded)
+    monkeypatch.setattr(reading, "read_content", recorded)
     return read
 
 
@@ -64,10 +64,10 @@ def test_a_review_reads_its_own_commits(
 
 def _replace(path: Path) -> None:
     """Put another commit's file of the same size and time in the place of a file."""
-    before, other = path.stat(), path.with_name("other.json")
-    other.write_text(path.read_text().replace(COMMITS[0], "d" * 40))
-    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
-    other.replace(path)
+    status, other_path = path.stat(), path.with_name("other.json")
+    other_path.write_text(path.read_text().replace(COMMITS[0], "d" * 40))
+    os.utime(other_path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other_path.replace(path)
 
 
 #: What happens between two readings, to the cache's file or to the file of a commit, and the commits that are there.
@@ -85,18 +85,18 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
 def test_stale_index(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
     """The commits are those of the files, whatever the cache says."""
-    assert sorted(History(MACHINE, root).dates()) == COMMITS
+    assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").iterdir()
     change(cache, file)
     for _ in range(2):
-        assert sorted(History(MACHINE, root).dates()) == sorted(expected)
+        assert sorted(History(MACHINE, root).commit_dates()) == sorted(expected)
 
 
 def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be kept everything is read."""
+    """Without a cache folder every file is read."""
     monkeypatch.setenv("KERNELWATCH_CACHE", os.devnull)
-    assert sorted(History(MACHINE, root).dates()) == COMMITS
+    assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
 
 
 def _thresholds(root: Path) -> list[float]:
@@ -104,20 +104,20 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept of two commits counts as long as no file that tells of them is written."""
-    names = [f"case{number}" for number in range(FEWEST)]
+    """Cached thresholds of two commits count until one of their files is written."""
+    names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
-    both = COMMITS[:2]
-    seconds = dict(zip(both, (1e-3, 1.0012e-3), strict=True))
-    times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in both}
+    commits = COMMITS[:2]
+    seconds = dict(zip(commits, (1e-3, 1.0012e-3), strict=True))
+    times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in commits}
     folder = write(root, times) / "results" / MACHINE
-    runs: list[dict[str, Any]] = [{"commits": [each], "arch": "sm_90", "before": {"uuid": "A"}} for each in both]
+    runs: list[dict[str, Any]] = [{"commits": [each], "arch": "sm_90", "before": {"uuid": "A"}} for each in commits]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
     assert _thresholds(root) == [0.01, 0.05], "no run noted the machine code"
-    for commit in both:
+    for commit in commits:
         line = {"commit": commit, "arch": "sm_90", "cubins": {"k float32 -O3": "a"}}
         (folder / f"{commit[:8]}-x.cubins.jsonl").write_text(json.dumps(line))
     assert _thresholds(root) == pytest.approx([0.003, 0.05])
     read = _files_read(monkeypatch)
     assert _thresholds(root) == pytest.approx([0.003, 0.05])
-    assert not {commit[:8] for commit in both}.intersection(read), "the changes are kept"
+    assert not {commit[:8] for commit in commits}.intersection(read), "the changes are kept"

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import models, reading, record
-from kernelwatch.store.folders import machines
+from kernelwatch.store.folders import list_machines
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Suite, changed, samples, write
 
@@ -20,20 +20,20 @@ RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
 
 @pytest.fixture(autouse=True)
-def told_anew() -> None:
+def forget_reports() -> None:
     """Each test begins with nothing that was said before."""
-    reading.leave_out.cache_clear()
+    reading.report_omission.cache_clear()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Results of two commits of one machine, and a record of their run."""
-    whole: Suite = {
+    suite: Suite = {
         commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
         for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
     }
-    results = write(tmp_path, whole) / "results"
-    (results / MACHINE / record.FILE).write_text(json.dumps(RUN) + "\n", encoding="utf-8")
+    results = write(tmp_path, suite) / "results"
+    (results / MACHINE / record.RUNS_FILE).write_text(json.dumps(RUN) + "\n", encoding="utf-8")
     return results
 
 
@@ -67,19 +67,19 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG)
 def test_a_file_that_does_not_fit(
-    change: Callable[[Any], object], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    change: Callable[[Any], object], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is named once, with the reason; the other commit is there, and nothing is changed."""
     changed(folder / RESULT, change)
-    before = (folder / RESULT).read_bytes()
+    contents_before = (folder / RESULT).read_bytes()
     for _ in range(2):
-        assert History(MACHINE, folder.parent).commits() == [BASE]
+        assert History(MACHINE, folder.parent).list_commits() == [BASE]
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"left out: {folder / RESULT}: ")
-    assert said in line
-    assert (folder / RESULT).read_bytes() == before
+    assert message in line
+    assert (folder / RESULT).read_bytes() == contents_before
 
 
 TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object": b"[]", "deep": b"[" * 100_000}
@@ -89,14 +89,14 @@ TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object":
 def test_a_torn_file(content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever was written of it."""
     (folder / RESULT).write_bytes(content)
-    assert History(MACHINE, folder.parent).commits() == [BASE]
+    assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert capsys.readouterr().err.startswith(f"left out: {folder / RESULT}: ")
 
 
 def test_a_large_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A tebibyte that takes no room is not read."""
     os.truncate(folder / RESULT, 1 << 40)
-    assert History(MACHINE, folder.parent).commits() == [BASE]
+    assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert f"has {1 << 40} bytes, more than {reading.LARGEST}" in capsys.readouterr().err
 
 
@@ -105,8 +105,8 @@ def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
-        reading.leave_out.cache_clear()
-        assert len(History(MACHINE, folder.parent).commits()) == count
+        reading.report_omission.cache_clear()
+        assert len(History(MACHINE, folder.parent).list_commits()) == count
 
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
@@ -114,7 +114,7 @@ def test_most_configurations(last: int, fits: bool) -> None:
     """As many as a commit may have, of all benchmarks together."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
     try:
-        assert models.configurations(*axes) == models.MOST
+        assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
     except ValueError:
         assert not fits
     else:
@@ -127,39 +127,39 @@ DEEP = json.dumps(RUN).encode()[:-1] + b', "host": {"x": ' + b"[" * 100_000
 @pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b"\xff", DEEP, json.dumps(RUN | {"nvcc": []}).encode()])
 def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The lines around it are read."""
-    path = folder / MACHINE / record.FILE
-    whole = path.read_bytes()
-    path.write_bytes(whole + line + b"\n\n" + whole)
-    assert record.read(folder, MACHINE) == [RUN, RUN]
+    path = folder / MACHINE / record.RUNS_FILE
+    contents = path.read_bytes()
+    path.write_bytes(contents + line + b"\n\n" + contents)
+    assert record.read_records(folder, MACHINE) == [RUN, RUN]
     assert capsys.readouterr().err.startswith(f"left out: {path}, line 2: ")
 
 
 def test_oldest_first(folder: Path) -> None:
     """Lines of several files, in whichever they lie."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
-    (folder / MACHINE / f"{HEAD[:8]}-py.{record.FILE}").write_text(json.dumps(older) + "\n")
-    assert record.read(folder, MACHINE) == [older, RUN]
+    (folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}").write_text(json.dumps(older) + "\n")
+    assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
 def test_values(folder: Path) -> None:
     """As they were stored: a time with its samples, one that failed, a count, and one that was skipped."""
     history = History(MACHINE, folder.parent)
-    results = history.commit(HEAD)
+    results = history.find_commit(HEAD)
     assert results is not None
-    times, counts = (list(history.points(results, name)) for name in (TIME, COUNT))
+    times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
     assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
     assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]
 
 
-@pytest.mark.parametrize("name", machines(ROOT / "results"))
+@pytest.mark.parametrize("name", list_machines(ROOT / "results"))
 def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Of this repository's history nothing is left out."""
     folder = ROOT / "results" / name
-    read = [document for _, _, document in reading.files(folder)]
-    assert len(read) == len(reading.listed(folder, "????????-*.json")) > 1
-    found = [(each.commit_hash, each.env_name) for each in reading.documents(folder)]
-    assert sorted(found) == sorted({(each.commit_hash, each.env_name) for each in read})
+    read = [document for _, _, document in reading.iter_files(folder)]
+    assert len(read) == len(reading.list_paths(folder, "????????-*.json")) > 1
+    documents = [(each.commit_hash, each.env_name) for each in reading.iter_documents(folder)]
+    assert sorted(documents) == sorted({(each.commit_hash, each.env_name) for each in read})
     for file in record.RECORDS:
-        lines = [line for path in record.paths(folder, file) for line in path.read_bytes().splitlines()]
-        assert len(record.read(folder.parent, name, file)) == len(lines)
+        lines = [line for path in record.list_record_paths(folder, file) for line in path.read_bytes().splitlines()]
+        assert len(record.read_records(folder.parent, name, file)) == len(lines)
     assert capsys.readouterr().err == ""

@@ -12,14 +12,14 @@ from kernelwatch.store import rows
 NAN = math.nan
 
 
-def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> rows.Row:
-    """A row with a statistic, which is there where the result is a number."""
+def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> rows.RowColumns:
+    """Return a row with a statistic, which is there where the result is a number."""
     quantiles = [None if value is None or value != value else 10 * value for value in result]
     return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
 
 
 #: A row, another one, the result of both, and whether they say the same.
-BOTH: dict[str, tuple[rows.Row, rows.Row, list[float | None], bool]] = {
+BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool]] = {
     "the same at another time": (row("xy", 1, 2), row("xy", 1, 2, moment=5), [1, 2], True),
     "the first one counts": (row("xy", 1, 2), row("xy", 3, 2), [1, 2], False),
     "a configuration each": (row("xy", 1, NAN), row("xy", NAN, 2), [1, 2], True),
@@ -35,15 +35,15 @@ BOTH: dict[str, tuple[rows.Row, rows.Row, list[float | None], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("one", "other", "result", "same"), BOTH.values(), ids=BOTH)
-def test_united(one: rows.Row, other: rows.Row, result: list[Any], same: bool) -> None:
+@pytest.mark.parametrize(("one", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
+def test_united(one: rows.RowColumns, fallback: rows.RowColumns, result: list[Any], is_same: bool) -> None:
     """The other one's result comes with its statistics; neither row is changed, nor is made anew in vain."""
-    before = str((one, other))
-    found = rows.united(one, other)
-    assert str(found) == str({**one, **row(*one["params"], *result, moment=one["started_at"])} if result else one)
-    assert (found is one) == (str(found) == before[1 : len(str(one)) + 1])
-    assert rows.have_same_numbers(one, other) is same
-    assert str((one, other)) == before
+    texts_before = str((one, fallback))
+    filled = rows.fill_missing(one, fallback)
+    assert str(filled) == str({**one, **row(*one["params"], *result, moment=one["started_at"])} if result else one)
+    assert (filled is one) == (str(filled) == texts_before[1 : len(str(one)) + 1])
+    assert rows.have_same_numbers(one, fallback) is is_same
+    assert str((one, fallback)) == texts_before
 
 
 def test_a_file_holds_what_was_read() -> None:
@@ -53,21 +53,24 @@ def test_a_file_holds_what_was_read() -> None:
         "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
         "results": {"b": cells},
     }
-    found = rows.read(document, "b")
-    assert found == dict(zip(document["result_columns"], [*cells, None], strict=True))
-    assert rows.written(found) == cells
+    row = rows.read_row(document, "b")
+    assert row == dict(zip(document["result_columns"], [*cells, None], strict=True))
+    assert rows.serialize_row(row) == cells
 
 
 def test_each() -> None:
     """Parameters without quotes, in asv's order; samples that are numbers."""
-    found: rows.Row = {
+    row: rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],
         "samples": [[1.0, None, NAN], None, None, []],
     }
-    assert rows.texts(found["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
-    each = list(rows.each(found))
-    assert [params for params, _, _ in each] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
-    assert str([(value, samples) for _, value, samples in each]) == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
+    assert rows.list_configurations(row["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
+    configurations = list(rows.iter_configurations(row))
+    assert [params for params, _, _ in configurations] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    assert (
+        str([(value, samples) for _, value, samples in configurations])
+        == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
+    )
     for result, values in ((None, [None, None]), ([1.0], [1.0, None])):
-        assert [value for _, value, _ in rows.each({"result": result, "params": [["1", "2"]]})] == values
+        assert [value for _, value, _ in rows.iter_configurations({"result": result, "params": [["1", "2"]]})] == values

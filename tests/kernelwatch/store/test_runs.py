@@ -1,4 +1,4 @@
-"""Which run took which numbers of a commit: what is told of a run is never told of numbers that another one took."""
+"""The runs behind a commit's numbers: facts of a run never describe numbers that another run measured."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RUNS = {SILENT: (None, "x", "GPU-aaaaaaaa-1"), FIRST: ("1", "x", "GPU-aaaaaaaa-1
 Taken = dict[str, datetime]
 
 
-def _stored(root: Path, taken: dict[str, Taken], *, environment: str = "python3.11", uuids: bool = True) -> History:
-    """Commits, their benchmarks, and the runs that measured these."""
-    suite: Suite = {commit: {name: {"one": 1.0} for name in names} for commit, names in taken.items()}
+def _store_runs(root: Path, runs: dict[str, Taken], *, environment: str = "python3.11", uuids: bool = True) -> History:
+    """Return commits, their benchmarks, and the runs that measured these."""
+    suite: Suite = {commit: {name: {"one": 1.0} for name in names} for commit, names in runs.items()}
     began = {
-        (commit, name): day + timedelta(minutes=1) for commit, names in taken.items() for name, day in names.items()
+        (commit, name): day + timedelta(minutes=1) for commit, names in runs.items() for name, day in names.items()
     }
     folder = write(root, suite, environment=environment, began=began) / "results" / "gpu"
-    lines = [_run(day, sorted(taken), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items()]
+    lines = [_run(day, sorted(runs), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items()]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return History("gpu", root)
 
@@ -40,8 +40,8 @@ def _stored(root: Path, taken: dict[str, Taken], *, environment: str = "python3.
 def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
     driver, compiler, _ = RUNS[day]
     ended = (day + timedelta(hours=1)).isoformat()
-    before = {"driver": driver, **({} if uuid is None else {"uuid": uuid})}
-    return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": before}
+    gpu = {"driver": driver, **({} if uuid is None else {"uuid": uuid})}
+    return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": gpu}
 
 
 #: What to do about it.
@@ -63,13 +63,13 @@ ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 )
 def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another driver is told of where it took times, another compiler wherever it made what was measured."""
-    _stored(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
+    _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, found = reviewed(tmp_path, capsys)
     assert [note for note in found["notes"] if note.startswith("another ")] == notes
 
 
 @pytest.mark.parametrize(
-    ("taken", "driver"),
+    ("runs", "driver"),
     [
         ({TIME: FIRST, COUNT: LATER}, "1"),
         ({TIME: LATER, COUNT: FIRST}, "2"),
@@ -77,17 +77,17 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
         ({COUNT: FIRST}, "2"),
     ],
 )
-def test_timed_run(taken: Taken, driver: str, tmp_path: Path) -> None:
+def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
     """The run that took times, whatever counted later; without times, the last."""
-    history = _stored(tmp_path, {BASE: taken, HEAD: {TIME: FIRST, COUNT: FIRST}})
-    results = history.commit(BASE)
+    history = _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
+    results = history.find_commit(BASE)
     assert results is not None
-    assert history.timed_run_of(results)["before"]["driver"] == driver
-    newest = history.newest(COUNT)
+    assert history.find_last_timed_run(results)["before"]["driver"] == driver
+    newest = history.find_newest(COUNT)
     assert newest is not None
     assert newest.commit_hash == HEAD
-    for name in {TIME, COUNT} - taken.keys():  # what was not run has no run, nor a GPU
-        assert (history.runs_of(results, name), history.gpus(results, benchmark=name)) == ([], set())
+    for name in {TIME, COUNT} - runs.keys():  # what was not run has no run, nor a GPU
+        assert (history.list_runs(results, name), history.list_gpus(results, benchmark=name)) == ([], set())
 
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
@@ -96,27 +96,27 @@ def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_p
     folder = write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu"
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    results = History("gpu", tmp_path).commit(BASE)
+    results = History("gpu", tmp_path).find_commit(BASE)
     assert results is not None
-    assert History("gpu", tmp_path).runs_of(results) == [lines[place] for place in whose]
+    assert History("gpu", tmp_path).list_runs(results) == [lines[place] for place in whose]
 
 
 def test_facts_on_the_site(tmp_path: Path) -> None:
     """Those of the times, though another Python, the last by name, has only counted."""
-    _stored(tmp_path, {BASE: {TIME: FIRST}})
-    both = {TIME: FIRST, COUNT: LATER}
-    _stored(tmp_path, {HEAD: both})  # so that both benchmarks are known
-    history = _stored(tmp_path, {BASE: {COUNT: LATER}, HEAD: both}, environment="python3.12")
-    last = history.commit(BASE)
+    _store_runs(tmp_path, {BASE: {TIME: FIRST}})
+    suite = {TIME: FIRST, COUNT: LATER}
+    _store_runs(tmp_path, {HEAD: suite})  # so that both benchmarks are known
+    history = _store_runs(tmp_path, {BASE: {COUNT: LATER}, HEAD: suite}, environment="python3.12")
+    last = history.find_commit(BASE)
     assert last is not None
-    assert [*history.environments(BASE)] == ["python3.11", last.env_name]
+    assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
 
     def facts(history: History) -> dict[str, Any]:
         shown = Shown(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
         return data._facts(shown, BASE, {TIME: 5, COUNT: 6})
 
     assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})
-    unknown = _stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
+    unknown = _store_runs(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
     assert facts(unknown)["gpus"] == {data.UNKNOWN: [5]}, "it may be another"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import prebuild, skip_reasons
-from kernelwatch.store import record
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import COMPILED_MODULE
 from kernelwatch.toolchain.build import Cubin
 
 
@@ -17,7 +17,7 @@ class Compiled(Benchmark):
     Its axes are kernel, dtype, flags and arch.
     """
 
-    module = record.COMPILED
+    module = COMPILED_MODULE
     version = "1"
     timeout = 120.0
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import prebuild, skip_reasons
 from kernelwatch.kernel import Launch
-from kernelwatch.store import record
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import COUNTED_MODULE
 from kernelwatch.suite.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Counted(Benchmark):
     """Memory transactions of one launch: a `track_` method for each row of METRICS."""
 
-    module = record.COUNTED
+    module = COUNTED_MODULE
     version = "1"
     timeout = 120.0
     shared: ClassVar[bool] = False

@@ -18,7 +18,7 @@ from kernelwatch.instrument import client, prebuild, stopping_rule
 from kernelwatch.instrument.clock import SampleClock
 from kernelwatch.instrument.protocol import JobOutcome
 from kernelwatch.kernel import Launch
-from kernelwatch.store import record
+from kernelwatch.suite.benchmark_names import CONTROL_MODULE
 from kernelwatch.suite.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Isolated(Timed):
 class Control(Benchmark):
     """The control of a timed benchmark: a subclass names the class in `timed`."""
 
-    module = record.CONTROL
+    module = CONTROL_MODULE
     version = "3"
     timeout = Timed.timeout
     timed: ClassVar[type[Timed]]

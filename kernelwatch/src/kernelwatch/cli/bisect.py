@@ -12,16 +12,16 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.bisect import render_json, render_text
 from kernelwatch.store import git
 from kernelwatch.toolchain import releases
-from kernelwatch.workflow.bisect.metric import matching
-from kernelwatch.workflow.bisect.numbers import numbers
-from kernelwatch.workflow.bisect.search import search
-from kernelwatch.workflow.select_results import CannotCompareError, resolve
+from kernelwatch.workflow.bisect.metric import match_configurations
+from kernelwatch.workflow.bisect.numbers import open_numbers
+from kernelwatch.workflow.bisect.search import search_culprit
+from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
 _WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
 
 
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print what was found; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    """Print the outcome of the search; return the exit code that the epilog describes, 2 for any failure."""
     parser = argparse.ArgumentParser(
         description="Find the commit that moved a number.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -48,19 +48,19 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     parser.add_argument("--machine", help=_WHOSE)
     options = parser.parse_args(words)
     try:
-        wanted = matching(options.metric)
+        configurations = match_configurations(options.metric)
         releases.use_requested_release()
-        good, bad = (resolve(each, root, []) for each in (options.good, options.bad))
-        with numbers(wanted, options.machine, root) as known:
-            found = search(options.metric, wanted, good, bad, known)
-            sys.stdout.write(render_json(found) if options.json else render_text(found, root))
+        good, bad = (resolve_commit(revision, root, []) for revision in (options.good, options.bad))
+        with open_numbers(configurations, options.machine, root) as commit_numbers:
+            outcome = search_culprit(options.metric, configurations, good, bad, commit_numbers)
+            sys.stdout.write(render_json(outcome) if options.json else render_text(outcome, root))
     except (CannotCompareError, git.GitError) as error:
         return report_failure("search", error)
-    return found.exit_code
+    return outcome.exit_code
 
 
 def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
+    """Print the verdict on the commit that git's bisection is at; return 0, 1, 125, or 2 if it cannot be judged."""
     parser = argparse.ArgumentParser(
         description="Judge the commit that git bisect is at, by the number at GOOD and at BAD.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -79,18 +79,18 @@ exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 st
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:
-        wanted, *others = matching(options.metric)
-        if others:
-            raise CannotCompareError(f"METRIC means {1 + len(others)} configurations; give the whole name of one")
-        at = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
-        with numbers([wanted], options.machine, root) as known:
-            value = known.value(at, wanted)
+        configuration, *further = match_configurations(options.metric)
+        if further:
+            raise CannotCompareError(f"METRIC means {1 + len(further)} configurations; give the whole name of one")
+        commit = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
+        with open_numbers([configuration], options.machine, root) as commit_numbers:
+            value = commit_numbers.find_value(commit, configuration)
     except git.GitError as error:
         return report_failure("judge", f"{error}; begin with git bisect start --no-checkout")
     except CannotCompareError as error:
         return report_failure("judge", error)
     if value is None:
-        print(f"skip: {at[:8]} has no number")
+        print(f"skip: {commit[:8]} has no number")
         return 125
     good, bad = (abs(value - end) for end in options.between)
     print(f"{'bad' if good > bad else 'good'}: {value:g}")

@@ -1,4 +1,4 @@
-"""The commands of the review, each with its words: what `kernelwatch --help` lists of it."""
+"""`kernelwatch compare`: review two measured commits, or two compilers at one commit."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.compare import Review
 from kernelwatch.review.conclusion import TRADES
+from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show import as_json
 from kernelwatch.show import report as reports
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_commits, select_compilers
 
 
-def _text(reviews: Sequence[Review], at_least: float, every: bool) -> str:
-    return "\n".join(reports.render(review, at_least, every=every) for review in reviews)
+def _render_terminal(reviews: Sequence[Review], at_least: float, list_all: bool) -> str:
+    return "\n".join(reports.render_review(review, at_least, list_all=list_all) for review in reviews)
 
 
 #: Formats, and the functions that write reviews: the worst first, the smallest change listed, whether all are.
 FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
-    "terminal": _text,
-    "markdown": lambda reviews, at_least, every: reports.fenced(_text(reviews, at_least, every)),
-    "json": lambda reviews, *_: as_json.render(*reviews),
+    "terminal": _render_terminal,
+    "markdown": lambda reviews, at_least, list_all: reports.fence_text(_render_terminal(reviews, at_least, list_all)),
+    "json": lambda reviews, *_: as_json.render_json(*reviews),
 }
-
-#: What is listed unless somebody asks for less or more.
-AT_LEAST = 0.01
 
 
 def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
@@ -63,13 +61,15 @@ docs/review.md of kernelwatch has the rules.
     add("--format", choices=FORMATS, default="terminal")
     add("--all", action="store_true", help="list each configuration that changed, however little")
     listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
-    add("--at-least", type=_share, default=AT_LEAST, metavar="PERCENT", help=listed)
+    add("--at-least", type=_parse_share, default=AT_LEAST, metavar="PERCENT", help=listed)
     traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
     add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)
     options = parser.parse_args(words)
-    name, *others = options.machine or [None]
-    if others:  # none of them wins silently
-        parser.error(f"--machine is given twice, as {name} and as {others[0]}: two machines are not compared; give one")
+    name, *further = options.machine or [None]
+    if further:  # none of them wins silently
+        parser.error(
+            f"--machine is given twice, as {name} and as {further[0]}: two machines are not compared; give one"
+        )
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
@@ -77,15 +77,15 @@ docs/review.md of kernelwatch has the rules.
             selections = [select_compilers(options.base, options.head, options.commit, name, root)]
         else:
             selections = select_commits(options.base, options.head, name, root)
-        reviews = [replace(review_selection(each, root), trade=options.trade) for each in selections]
+        reviews = [replace(review_selection(selection, root), trade=options.trade) for selection in selections]
     except CannotCompareError as error:
         return report_failure("compare", error)
-    reviews.sort(key=Review.badness)
+    reviews.sort(key=Review.sort_key)
     sys.stdout.write(FORMATS[options.format](reviews, 0.0 if options.all else options.at_least, options.all))
     return reviews[0].exit_code
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     """Read "1%" or "1" as 0.01."""
     share = float(text.rstrip("% ")) / 100
     if not 0 <= share < math.inf:

@@ -1,4 +1,4 @@
-"""`kernelwatch init`: begins to watch the kernels of a git repository. What is there already stays as it is.
+"""`kernelwatch init`: begin to watch the kernels of a git repository. Existing files stay as they are.
 
 `kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, installs a commit's
 package and lets the environment import this library. A run calls it where a package does not import as it lies in git.
@@ -16,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kernelwatch.config import project_root
+from kernelwatch.error_text import count_noun
 from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
-from kernelwatch.scaffold.find_kernels import Found
-from kernelwatch.scaffold.parse_launches import Launch
+from kernelwatch.scaffold.find_kernels import KernelCandidate
+from kernelwatch.scaffold.parse_launches import HostLaunch
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
 from ptxcount.util import atomic_write
@@ -42,7 +43,7 @@ _BRANCH = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write what is not there yet; return 0, or 1 where that would not be right, with the reason."""
+    """Write the files that do not exist; return 0, or print the reason and return 1."""
     parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(
@@ -57,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
         )
     try:
         root = Path(git.text(Path.cwd(), "rev-parse", "--show-toplevel"))
-        files = _files(root, shlex.split(options.flags), options.workflows or "")
+        files = _plan_files(root, shlex.split(options.flags), options.workflows or "")
     except (GitError, ValueError) as error:
         advice = "; run: git init" if "not a git repository" in str(error) else ""
         print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
@@ -70,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> int:
             path.parent.mkdir(exist_ok=True, parents=True)
             atomic_write.write(path, text)
             print(f"{path if Path.cwd() != root else name} written")
-    _ignore(root / ".gitignore")
+    _extend_gitignore(root / ".gitignore")
     if git.text(root, "rev-parse", "--is-shallow-repository") == "true":
         print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
     todo = "decide" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
@@ -78,69 +79,78 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
-    """Return what is to be written. Raises ValueError with the reason why it would be wrong."""
-    branch = _branch(root)
+def _plan_files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
+    """Return the texts of the files to write. Raises ValueError with the reason if they would be wrong."""
+    branch = _choose_branch(root)
     if library and not _BRANCH.fullmatch(branch):
         raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
-    project, quoted = (json.dumps(each, ensure_ascii=False) for each in (root.name, branch))
-    classes = "\n\n".join(_classes(root, flags))
-    names = [each.name for each in sorted(_TEMPLATES.glob("*.yml")) if library]
+    project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, branch))
+    classes = "\n\n".join(_iter_classes(root, flags))
+    names = [path.name for path in sorted(_TEMPLATES.glob("*.yml")) if library]
     return {
-        "asv.conf.json": _filled("asv.conf.json", PROJECT=project, BRANCH=quoted),
+        "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _filled("kernels.txt", CLASSES=classes) if classes else _STUB,
-        **{f".github/workflows/{name}": _filled(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC) for name in names},
+        "benchmarks/kernels.py": _fill_template("kernels.txt", CLASSES=classes) if classes else _STUB,
+        **{
+            f".github/workflows/{name}": _fill_template(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC)
+            for name in names
+        },
     }
 
 
-def _filled(template: str, **values: str) -> str:
+def _fill_template(template: str, **values: str) -> str:
     text = (_TEMPLATES / template).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
 
-def _classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
-    """Yield what watches each kernel; say how many are found, and what is left out."""
-    texts = find_kernels.texts(root)
-    every, left = find_kernels.kernels(root, texts, flags)
-    found = [each for each in every if not write_classes.problem(each)]
-    left += [f"{each.place}: {each.name}: {why}" for each in every if (why := write_classes.problem(each))]
-    for line in left:
+def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
+    """Yield the class that watches each kernel; print how many are found, and which are left out."""
+    texts = find_kernels.read_sources(root)
+    candidates, omitted = find_kernels.find_kernels(root, texts, flags)
+    kernels = [candidate for candidate in candidates if not write_classes.find_problem(candidate)]
+    omitted += [
+        f"{candidate.place}: {candidate.name}: {why}"
+        for candidate in candidates
+        if (why := write_classes.find_problem(candidate))
+    ]
+    for line in omitted:
         print(f"left out: {line}")
-    print(f"{len(found)} kernel{'s' * (len(found) != 1)} found, {len(left)} left out")
-    known = [one for file, text in texts.items() for one in parse_launches.launches(file, text)]
-    for one, name in zip(found, write_classes.names(found), strict=True):
-        yield write_classes.written(one, name, _launch(one, every, known), flags)
+    print(f"{count_noun(len(kernels), 'kernel')} found, {len(omitted)} left out")
+    launches = [launch for file, text in texts.items() for launch in parse_launches.iter_launches(file, text)]
+    for kernel, name in zip(kernels, write_classes.name_kernels(kernels), strict=True):
+        yield write_classes.write_class(kernel, name, _choose_launch(kernel, candidates, launches), flags)
 
 
-def _launch(one: Found, every: Sequence[Found], known: Sequence[Launch]) -> Launch | None:
-    """Return the launch that says most of a kernel: of its own file, or of any if no other kernel has its name."""
-    last = one.name.rpartition("::")[2]
-    is_alone = sum(each.name.rpartition("::")[2] == last for each in every) == 1
-    fitting = [each for each in known if each.name == last and each.arguments == len(one.parameters)]
-    mine = [each for each in fitting if each.file in (one.file, one.unit.file) or is_alone]
-    return max(mine, key=lambda each: len(each.block), default=None)
+def _choose_launch(
+    kernel: KernelCandidate, candidates: Sequence[KernelCandidate], launches: Sequence[HostLaunch]
+) -> HostLaunch | None:
+    """Return the most detailed launch of a kernel: in its own file, or in any if its name is unique."""
+    last = kernel.name.rpartition("::")[2]
+    is_alone = sum(candidate.name.rpartition("::")[2] == last for candidate in candidates) == 1
+    fitting = [launch for launch in launches if launch.name == last and launch.arguments == len(kernel.parameters)]
+    own_launches = [launch for launch in fitting if launch.file in (kernel.file, kernel.unit.file) or is_alone]
+    return max(own_launches, key=lambda launch: len(launch.block), default=None)
 
 
-def _branch(root: Path) -> str:
+def _choose_branch(root: Path) -> str:
     """Return the branch whose history is kept: the remote's own, main or master where they are here, else that of HEAD.
 
     Raises ValueError where HEAD is of none.
     """
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
-    remote = git.asked(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
-    current = git.asked(root, "symbolic-ref", "--short", "HEAD") or ""
-    known = [each for each in (remote.removeprefix("origin/"), "main", "master") if each in local]
-    if not (known or current):
+    remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
+    current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""
+    branches = [branch for branch in (remote.removeprefix("origin/"), "main", "master") if branch in local]
+    if not (branches or current):
         raise ValueError("HEAD is detached, and there is no branch main or master here; run: git switch BRANCH")
-    return [*known, current][0]
+    return [*branches, current][0]
 
 
-def _ignore(path: Path) -> None:
-    """Add to .gitignore what it lacks."""
+def _extend_gitignore(path: Path) -> None:
+    """Add missing lines to .gitignore."""
     text = path.read_bytes() if path.exists() else b""
-    known = {line.strip().strip(b"/") for line in text.splitlines()}
-    if missing := [line for line in _IGNORED if line.strip("/").encode() not in known]:
+    ignored = {line.strip().strip(b"/") for line in text.splitlines()}
+    if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:
         added = "".join(f"{line}\n" for line in missing).encode()
         atomic_write.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
         print(f".gitignore: added {' '.join(missing)}")
@@ -158,15 +168,15 @@ def provide(words: Sequence[str] | None = None) -> int:
     folder = next(options.environment.glob("lib/python3*/site-packages"), None)
     if folder is None:
         parser.error(f"{options.environment} has no lib/python3*/site-packages; give the folder of an environment")
-    own = (each for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
-    lines = dict.fromkeys([*project_root.list_libraries(), *own])
+    package_paths = (path for path in sys.path if Path(path).name in ("site-packages", "dist-packages"))
+    lines = dict.fromkeys([*project_root.list_libraries(), *package_paths])
     (folder / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if options.commit is None or not any((options.commit / name).is_file() for name in ("pyproject.toml", "setup.py")):
         return 0
     python = options.environment.absolute() / "bin" / "python"
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(options.commit)]
     code = 0
-    for more in ([], ["--no-build-isolation"]):
-        if (code := subprocess.run([*install, *more], check=False).returncode) == 0:
+    for options_of_pip in ([], ["--no-build-isolation"]):
+        if (code := subprocess.run([*install, *options_of_pip], check=False).returncode) == 0:
             break
     return code

@@ -1,4 +1,4 @@
-"""`kernelwatch regressions`: report what stands and what drifts in the stored history."""
+"""`kernelwatch regressions`: report the standing regressions and drifts of the stored history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.show.regressions import render_json, render_text
 from kernelwatch.store.graph import UNKNOWN
-from kernelwatch.workflow.select_results import CannotCompareError, few, load_histories
+from kernelwatch.workflow.select_results import CannotCompareError, format_commits, load_histories
 from kernelwatch.workflow.steps import find_regressions
 
 
@@ -37,15 +37,15 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
     options = parser.parse_args(words)
     try:
         histories = load_histories(options.machine, root)
-        every = [regression for history in histories for regression in find_regressions(history, root)]
+        regressions = [regression for history in histories for regression in find_regressions(history, root)]
     except (CannotCompareError, OSError, ValueError) as error:
         return report_failure("tell regressions", one_line(error))
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
-        listed = few(sorted(unknown))
+        listed = format_commits(sorted(unknown))
         print(f"left out: {listed}, which git does not know here; run: git fetch --unshallow --all", file=sys.stderr)
     if options.json:
-        sys.stdout.write(render_json(every))
+        sys.stdout.write(render_json(regressions))
     else:
-        sys.stdout.write(render_text(every, root, "" if sys.stdout.isatty() else "```"))
-    return int(bool(every))
+        sys.stdout.write(render_text(regressions, root, "" if sys.stdout.isatty() else "```"))
+    return int(bool(regressions))

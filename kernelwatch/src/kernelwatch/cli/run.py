@@ -57,7 +57,7 @@ def _list_changed_files() -> list[str]:
     """Return the tracked files that differ from HEAD, without benchmarks and libraries, which run as they are."""
     imported_folders = (folder for folder in settings.code_folders() if folder != settings.package_name())
     paths = (".", *(f":(exclude){folder}" for folder in imported_folders))
-    return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
+    return (git.try_text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
 
 
 def measure(words: Sequence[str] | None = None) -> int:

@@ -19,10 +19,10 @@ from kernelwatch.workflow.select_results import CannotCompareError, select_commi
 from kernelwatch.workflow.steps import list_failing
 
 
-def lines(history: History, results: Document) -> Iterator[str]:
-    """Yield what was skipped of one commit and why, and where to look."""
+def iter_lines(history: History, results: Document) -> Iterator[str]:
+    """Yield the skipped configurations of one commit by reason, and where to look."""
     skipped: Counter[str] = Counter()
-    for entry in history.run_of(results).get("skipped", []):
+    for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash:
             skipped[generalize_reason(entry["reason"])] += entry["configurations"]
     yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
@@ -32,18 +32,18 @@ def lines(history: History, results: Document) -> Iterator[str]:
     yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
-def verdict(history: History, head: str) -> str:
-    """Return the head of the review against the nearest ancestor that this machine has results of."""
-    base = next(history.graph.ancestors(head), None)
+def render_verdict(history: History, head: str) -> str:
+    """Return the headline of the review against the nearest ancestor with results of this machine."""
+    base = next(history.graph.iter_ancestors(head), None)
     if base is None:
         failed = ", ".join(list_failing(history, head))
         failures = f" FAILED: {failed}" if failed else ""
-        shallow = git.asked(ROOT, "rev-parse", "--is-shallow-repository") == "true"
+        shallow = git.try_text(ROOT, "rev-parse", "--is-shallow-repository") == "true"
         missing = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow" if shallow else ""
         return f"Compared with nothing: {history.machine} has results of no ancestor.{missing}{failures}"
     try:
-        reviews = [review_selection(each, ROOT) for each in select_commits(base, head, history.machine, ROOT)]
-        outcome = report.headline(min(reviews, key=Review.badness))
+        reviews = [review_selection(selection, ROOT) for selection in select_commits(base, head, history.machine, ROOT)]
+        outcome = report.render_headline(min(reviews, key=Review.sort_key))
     except CannotCompareError as error:
         outcome = f"cannot compare: {error}"
     return f"{outcome}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
@@ -53,9 +53,9 @@ def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     head = git.text(ROOT, "rev-parse", "HEAD")
     history = History(machine.default_name(machine.find_gpu()), ROOT)
-    results = history.commit(head)
+    results = history.find_commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)
         return 1
-    print(verdict(history, head), *lines(history, results), sep="\n")
+    print(render_verdict(history, head), *iter_lines(history, results), sep="\n")
     return 0

@@ -18,7 +18,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
-from kernelwatch.store.models import Lines
+from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import listing
@@ -53,14 +53,14 @@ def load_source(kernel: Kernel, dtype: str) -> KernelSource:
     return kernel.load_source(dtype, metrics.ARCH)
 
 
-def read_lines(results: Path) -> dict[str, Lines]:
+def read_lines(results: Path) -> dict[str, CostsLine]:
     """Return the lines that any machine stored, by `launch_key`: the current counter's, or else the last ones.
 
     Of two with the same counter and key, the first counts, or the first with accesses if their texts are equal. A later
     one with another text is not trusted.
     """
-    by_key: dict[tuple[str, str], Lines] = {}
-    for line in (line for path in reading.listed(results, "*") for line in _iter_stored(path)):
+    by_key: dict[tuple[str, str], CostsLine] = {}
+    for line in (line for path in reading.list_paths(results, "*") for line in _iter_stored(path)):
         first = by_key.setdefault((line.counter, line.key), line)
         if line.text == first.text and line.accesses and not first.accesses:
             by_key[line.counter, line.key] = line
@@ -69,10 +69,10 @@ def read_lines(results: Path) -> dict[str, Lines]:
     return {line.key: line for line in by_age}
 
 
-def _iter_stored(folder: Path) -> Iterator[Lines]:
+def _iter_stored(folder: Path) -> Iterator[CostsLine]:
     """Yield the lines in a machine's folder."""
-    for path in record.paths(folder, record.LINES_FILE):
-        yield from (line for _, line in reading.lines(path, Lines))
+    for path in record.list_record_paths(folder, record.LINES_FILE):
+        yield from (line for _, line in reading.iter_lines(path, CostsLine))
 
 
 def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -30,4 +30,4 @@ def is_sufficient(samples: Sequence[float]) -> bool:
     if len(samples) < 2:
         return False
     error = math.sqrt(math.pi / 2 / len(samples)) * statistics.stdev(samples)
-    return error <= SHARE * noise.default(median) * median
+    return error <= SHARE * noise.default_threshold(median) * median

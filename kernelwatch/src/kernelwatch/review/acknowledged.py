@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Reason, Verdict, Why
-from kernelwatch.store.points import TIMED
+from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.store.source_changes import Acknowledgement
+from kernelwatch.suite.benchmark_names import TIMED
 
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
@@ -18,10 +18,10 @@ def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> lis
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return the row; of a regression that is acknowledged, its judgement says so and why."""
+    """Return the row; the judgement of an acknowledged regression becomes ACKNOWLEDGED, with the reason."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):
         return row
-    reasons = tuple(Reason(Why.ACCEPTED, (entry.reason,)) for entry in entries)
+    reasons = tuple(Reason(ReasonKind.ACCEPTED, (entry.reason,)) for entry in entries)
     return replace(row, judgement=replace(row.judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons))

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 
 from kernelwatch.review.acknowledged import accept_row
-from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
+from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_rows
+from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
 from kernelwatch.review.notes import list_notes
 from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairing, find_blocks, find_recorded_blocks
-from kernelwatch.review.rows import Failure, Lone, Row, failures
-from kernelwatch.review.sides import Sides
+from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
+from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import FAILING, Verdict
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.points import TIMED, kind
 from kernelwatch.store.source_changes import SourceChanges
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 
 @dataclass(frozen=True, kw_only=True)
-class Review(Sides):
+class Review(ReviewSides):
     """Two commits that were judged: all that terminal, JSON, site and search show.
 
     `rows` are the worst first. `lone` has, by LONE, what fails in head alone, in both, in base alone, and what has no
@@ -35,7 +36,7 @@ class Review(Sides):
     """
 
     rows: list[Row]
-    lone: Mapping[str, list[Lone]]
+    unpaired: Mapping[str, list[UnpairedConfiguration]]
     peak: float | None
     thresholds: Thresholds
     notes: list[str]
@@ -51,21 +52,23 @@ class Review(Sides):
     @cached_property
     def failures(self) -> list[Failure]:
         """The failures, worst first, one a kernel and reason."""
-        lones = zip(FAILING, (self.lone[place] for place in (BROKEN, FAILED, REPAIRED)), strict=True)
-        return [failure for verdict, several in lones for failure in failures(verdict, several)]
+        by_verdict = zip(FAILING, (self.unpaired[place] for place in (BROKEN, FAILED, REPAIRED)), strict=True)
+        return [
+            failure for verdict, configurations in by_verdict for failure in group_failures(verdict, configurations)
+        ]
 
     @property
     def exit_code(self) -> int:
         """0: nothing became worse, or in a trade that passes; 1: something did; 2: it could not be judged."""
         return exit_code(self.conclusion, self.rows, self.trade)
 
-    def badness(self) -> tuple[int, int]:
+    def sort_key(self) -> tuple[int, int]:
         """Return the sort key, worst first: by exit code, then by verdict."""
         return (1, 2, 0).index(self.exit_code), list(Verdict).index(self.conclusion)
 
 
 def compare_commits(
-    sides: Sides,
+    sides: ReviewSides,
     base: CommitMeasurements,
     head: CommitMeasurements,
     pairing: Pairing,
@@ -81,29 +84,37 @@ def compare_commits(
     The other configurations still tell which numbers decide. `limits` are ratios of head to base by metric, beyond
     which evidence decides.
     """
-    pairs, lone = pairing
-    asked = [pair for pair in pairs if names is None or pair.name in names]
-    rows = judge_pairs(base, head, asked, thresholds, describe)
-    if len(asked) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
+    pairs, unpaired = pairing
+    times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
+    thresholds = replace(thresholds, controls=find_controls(base, head, times, describe))
+    selected = [pair for pair in pairs if names is None or pair.name in names]
+    rows = judge_pairs(base, head, selected, thresholds, describe)
+    if len(selected) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
         # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
-        others = [pair for pair in pairs if names is not None and pair.name not in names]
-        rows += judge_pairs(base, head, others, thresholds, describe)
+        unselected = [pair for pair in pairs if names is not None and pair.name not in names]
+        rows += judge_pairs(base, head, unselected, thresholds, describe)
     arch = head.arch or base.arch
-    weighed = list(weigh(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(asked)]
+    weighed = list(weigh_rows(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
     unlaunchable = list(find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)))
     for place, verdict in ((BROKEN, Verdict.BROKEN), (REPAIRED, Verdict.REPAIRED)):
-        lone = {**lone, place: [*lone[place], *(kernel for outcome, kernel in unlaunchable if outcome is verdict)]}
-    times = [pair for pair in pairs if kind(pair.benchmark) == TIMED]
+        unpaired = {
+            **unpaired,
+            place: [
+                *unpaired[place],
+                *(configuration for outcome, configuration in unlaunchable if outcome is verdict),
+            ],
+        }
     peaks = (side.peak for side in (head, base))
     return Review(
-        **{name: getattr(sides, name) for name in Sides.__dataclass_fields__},
-        rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.badness),
-        lone={
-            place: [each for each in several if names is None or each.name in names] for place, several in lone.items()
+        **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
+        rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.sort_key),
+        unpaired={
+            place: [configuration for configuration in configurations if names is None or configuration.name in names]
+            for place, configurations in unpaired.items()
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
-        notes=[*list_notes(sides, base, head, times), *changes.problems],
+        notes=[*list_notes(sides, base, head, times, thresholds), *changes.problems],
         changes=changes,
         arch=arch,
     )

@@ -12,9 +12,18 @@ from kernelwatch.review import timed
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
 from kernelwatch.review.rows import Row
 from kernelwatch.review.thresholds import Thresholds
-from kernelwatch.review.verdict import NOT_AGAIN, Judgement, Reason, Verdict, Why, change, exact, ratio
+from kernelwatch.review.verdict import (
+    NOT_AGAIN,
+    Judgement,
+    Reason,
+    ReasonKind,
+    Verdict,
+    compute_ratio,
+    judge_exact,
+    relative_change,
+)
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.points import TIMED, kind
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 
 def judge_pairs(
@@ -25,38 +34,40 @@ def judge_pairs(
     describe: Describe,
 ) -> list[Row]:
     """Return the pairs with their judgements; their times are one family for the correction."""
-    times = [pair for pair in pairs if kind(pair.benchmark) == TIMED]
-    limits = [thresholds.select(pair.base.value or 0.0, pair.gpus) for pair in times]
-    judged = timed.judge([(pair.base, pair.head) for pair in times], limits)
+    times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
+    limits = [thresholds.select(pair) for pair in times]
+    judged = timed.judge_times([(pair.base, pair.head) for pair in times], limits)
     judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
     rows = []
     for pair in pairs:
         benchmark, old, new = pair
         assert old.value is not None, "pairs have values"
         assert new.value is not None, "pairs have values"
-        described = describe(benchmark, old.params)
-        unchanged = is_code_unchanged(base, head, benchmark, old.params, described.code_name)
-        judgement = judgements.get(id(pair)) or exact(old.value, new.value)
+        facts = describe(benchmark, old.params)
+        unchanged = is_code_unchanged(base, head, benchmark, old.params, facts.code_name)
+        judgement = judgements.get(id(pair)) or judge_exact(old.value, new.value)
         if is_one_measurement(base, head, pair):
             judgement = replace(judgement, reasons=(NOT_AGAIN,))
-        elif kind(benchmark) == TIMED:
-            judgement = add_doubts(judgement, pair, unchanged=unchanged, throttled=_throttled(base, head, pair))
+        elif classify_benchmark(benchmark) == TIMED:
+            judgement = add_doubts(
+                judgement, pair, unchanged=unchanged, throttled=_explain_throttling(base, head, pair)
+            )
         rows.append(
             Row(
                 name=pair.name,
-                kind=kind(benchmark),
+                kind=classify_benchmark(benchmark),
                 unit=head.benchmarks[benchmark].unit,
                 base=old.value,
                 head=new.value,
                 judgement=judgement,
-                useful_bytes=described.useful_bytes,
-                copies=_copies(pair),
+                useful_bytes=facts.useful_bytes,
+                copies=_pair_copies(pair),
                 benchmark=benchmark,
                 params=old.params,
-                kernel=described.kernel,
+                kernel=facts.kernel,
                 code_unchanged=unchanged,
-                verified=described.verified or "arch" in old.params,
-                conditions=described.conditions,
+                verified=facts.verified or "arch" in old.params,
+                conditions=facts.conditions,
             )
         )
     return rows
@@ -66,26 +77,26 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     """Return the judgement on a time that takes its machine code, the copy beside it and the GPU into account."""
     if judgement.verdict is Verdict.SAME:
         return judgement
-    doubt, could_be, copies = None, judgement.could_be, _copies(pair)
+    doubt, could_be, copies = None, judgement.could_be, _pair_copies(pair)
     if throttled:
-        doubt, could_be = Reason(Why.HELD_BACK, (throttled,)), None
+        doubt, could_be = Reason(ReasonKind.THROTTLED, (throttled,)), None
     elif unchanged and len(pair.gpus) > 1:
-        doubt = Reason(Why.SEVERAL_GPUS)
-    elif unchanged and copies and change(ratio(*copies)) <= judgement.threshold:
+        doubt = Reason(ReasonKind.SEVERAL_GPUS)
+    elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
         # The change that is left once all that slows a copy too is cancelled.
-        doubt = Reason(Why.COPY, (ratio(*copies),))
+        doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
     reasons = (doubt,) if doubt else judgement.reasons
-    reasons += (Reason(Why.UNCHANGED),) if unchanged else ()
+    reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()
     verdict = Verdict.UNDECIDED if doubt else judgement.verdict
     return replace(judgement, verdict=verdict, reasons=reasons, could_be=could_be)
 
 
-def _copies(pair: Pair) -> tuple[float, float] | None:
+def _pair_copies(pair: Pair) -> tuple[float, float] | None:
     base, head = pair.base.copies, pair.head.copies
     return None if base is None or head is None else (base, head)
 
 
-def _throttled(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
+def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
     """Return why the GPU was slow in the runs of the samples; empty if it was not, or was alike all along.
 
     Some GPUs always throttle: one run that measured both commits in turns then met the same.

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from kernelwatch.review import occupancy
-from kernelwatch.review.occupancy import Launched
-from kernelwatch.review.rows import Lone, Row
+from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import Verdict
 from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS
 
@@ -15,7 +15,9 @@ from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS
 _REGISTERS, _SHARED = "registers", "shared bytes"
 
 
-def find_unlaunchable(rows: Iterable[Row], recorded: Callable[[Row], Launched]) -> Iterator[tuple[Verdict, Lone]]:
+def find_unlaunchable(
+    rows: Iterable[Row], find_recorded: Callable[[Row], LaunchedBlocks]
+) -> Iterator[tuple[Verdict, UnpairedConfiguration]]:
     """Yield BROKEN and a configuration for each kernel that cannot be launched in head alone, REPAIRED for base alone.
 
     `recorded` returns the blocks that runs of both commits launched. A kernel that fits in neither commit never ran on
@@ -27,28 +29,30 @@ def find_unlaunchable(rows: Iterable[Row], recorded: Callable[[Row], Launched]) 
             kernels[row.code, row.arch][row.metric] = row
     for (_, arch), resources in kernels.items():
         first = next(iter(resources.values()))
-        base, head = recorded(first)
+        base, head = find_recorded(first)
         if head is None:
             continue
-        problems = [_problem(arch, resources, side, block or head) for side, block in (("base", base), ("head", head))]
+        problems = [
+            _find_problem(arch, resources, side, block or head) for side, block in (("base", base), ("head", head))
+        ]
         if bool(problems[0]) != bool(problems[1]):
             verdict = Verdict.BROKEN if problems[1] else Verdict.REPAIRED
             reason = problems[0] or problems[1]
-            yield verdict, Lone(first.name, first.benchmark, reason, first.kernel, first.params)
+            yield verdict, UnpairedConfiguration(first.name, first.benchmark, reason, first.kernel, first.params)
 
 
-def _problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
+def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
     """Return why a block cannot be launched; nothing where it can."""
     threads, dynamic = block
     registers, shared = (
         int(getattr(resources[name], side)) if name in resources else 0 for name in (_REGISTERS, _SHARED)
     )
-    if not occupancy.blocks(arch, threads, registers, 0):
+    if not occupancy.count_blocks(arch, threads, registers, 0):
         return (
             f"cannot be launched on {arch}: {threads} threads of {registers} registers each, a multiprocessor has "
             f"{REGISTERS}; use fewer threads or __launch_bounds__({threads})"
         )
-    if not occupancy.blocks(arch, threads, registers, shared + dynamic):
+    if not occupancy.count_blocks(arch, threads, registers, shared + dynamic):
         allowed = MULTIPROCESSORS[arch].shared_of_block
         return f"cannot be launched on {arch}: {shared + dynamic} bytes of shared memory a block, {allowed} are allowed"
     return ""

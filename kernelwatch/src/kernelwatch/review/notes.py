@@ -4,43 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelwatch.review.controls import MAX_COPIES
 from kernelwatch.review.pairing import Pair, is_one_measurement
-from kernelwatch.review.sides import Sides
+from kernelwatch.review.sides import ReviewSides
+from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import NOT_AGAIN
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.noise import ANOTHER_GPU, LONG
 
 #: Facts of a run that explain a change by themselves, and asv's types of the benchmarks that they matter for.
 _FACTS = {"GPU": ("time",), "driver": ("time",), "compiler": ("time", "track")}
 
 
 def list_notes(
-    sides: Sides, base: CommitMeasurements, head: CommitMeasurements, times: Sequence[Pair]
+    sides: ReviewSides,
+    base: CommitMeasurements,
+    head: CommitMeasurements,
+    times: Sequence[Pair],
+    thresholds: Thresholds,
 ) -> Iterator[str]:
     """Yield the notes, a sentence each."""
     if base.commit == head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
-    again = sides.again
-    yield from (f"{fact}; measure both with one: {again}" for fact in _other_facts(sides, base, head))
-    several = {pair.benchmark for pair in times if len(pair.gpus) > 1}
-    if several:
-        count = f"{len(several)} of {len({pair.benchmark for pair in times})} timed benchmarks"
+    command = sides.measure_command
+    yield from (f"{fact}; measure both with one: {command}" for fact in _list_differing_facts(sides, base, head))
+    multi_gpu = {pair.benchmark for pair in times if len(pair.gpus) > 1}
+    if multi_gpu:
+        count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
         yield (
-            f"not one GPU, but several of the kind, measured {count}: no threshold is below {ANOTHER_GPU * 100:g} %; "
-            f"to judge smaller changes measure both on one GPU: {again}"
+            f"not one GPU, but several of the kind, measured {count}: no threshold is below "
+            f"{thresholds.between_gpus * 100:g} %; "
+            f"to judge smaller changes measure both on one GPU: {command}"
+        )
+    if multi_gpu and thresholds.controls:
+        number, largest = thresholds.controls
+        yield (
+            f"{number} controls (equal machine code, from {LONG * 1e6:g} µs on, at most {MAX_COPIES:g} copies) differ "
+            f"by up to {largest * 100:.2g} %; times like theirs are the same up to {thresholds.between_gpus * 100:.3g} "
+            f"%, others up to {ANOTHER_GPU * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
 
 
-def _other_facts(sides: Sides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
+def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
     """Yield the facts that differ; each benchmark has those of its run: later ones may have measured others."""
     for fact, types in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue
         benchmarks = (name for name, measured in head.benchmarks.items() if measured.type in types)
-        both = ([side.benchmarks[name] for side in (base, head)] for name in benchmarks)
-        runs = ((old.run, new.run) for old, new in both if not (old.absence or new.absence))
+        pairs = ([side.benchmarks[name] for side in (base, head)] for name in benchmarks)
+        runs = ((old.run, new.run) for old, new in pairs if not (old.absence or new.absence))
         for old, new in dict.fromkeys((getattr(old, fact.lower()), getattr(new, fact.lower())) for old, new in runs):
             if old != new and None not in (old, new):
                 yield f"another {fact}: {old} for base, {new} for head"

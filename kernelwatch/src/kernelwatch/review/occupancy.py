@@ -1,4 +1,4 @@
-"""How many blocks of a kernel fit on a multiprocessor: what registers and shared memory cost without a time to tell.
+"""Blocks of a kernel that fit on a multiprocessor: the cost of registers and shared memory.
 
 The rules are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0; a test compares the
 two.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from ptxcount.util.architectures import MULTIPROCESSORS, RESERVED_SHARED, SHARED_UNIT, WARP, fit_warps, round_up
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
-Launched = tuple[tuple[int, int] | None, tuple[int, int] | None]
+LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
-def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
+def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
     """Return how many blocks fit on a multiprocessor of MULTIPROCESSORS; 0 if the kernel cannot be launched so.
 
     `registers` are those of a thread, `shared` a block's bytes of shared memory, static and dynamic together.
     """
-    holds = MULTIPROCESSORS[arch]
+    limits = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)
-    by_shared = holds.shared // round_up(shared + RESERVED_SHARED, SHARED_UNIT)
-    return min(holds.blocks, holds.warps // warps, fit_warps(registers) // warps, by_shared)
+    by_shared = limits.shared // round_up(shared + RESERVED_SHARED, SHARED_UNIT)
+    return min(limits.blocks, limits.warps // warps, fit_warps(registers) // warps, by_shared)

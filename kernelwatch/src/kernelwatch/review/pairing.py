@@ -1,4 +1,4 @@
-"""The configurations of two commits side by side: those that both have a value of, and those that only one has."""
+"""The configurations of two commits in pairs, and those that only one commit has a value of."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from kernelwatch.review.occupancy import Launched
-from kernelwatch.review.rows import Lone, Row
+from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point
 
 #: Groups of configurations without two values: of FAILING, or of one commit alone.
-LONE = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
+UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
 
 
-class Configuration(NamedTuple):
+class ConfigurationFacts(NamedTuple):
     """The facts of the suite on a configuration.
 
     The kernel that it launches, the name of its machine code, whether its output is compared with a reference, the
@@ -32,7 +32,7 @@ class Configuration(NamedTuple):
 
 
 #: A function that tells the suite's facts on a benchmark and a configuration's parameters.
-Describe = Callable[[str, Mapping[str, str]], Configuration]
+Describe = Callable[[str, Mapping[str, str]], ConfigurationFacts]
 
 
 class Pair(NamedTuple):
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
     @property
     def name(self) -> str:
         """The configuration as reports print it."""
-        return self.base.name(self.benchmark)
+        return self.base.format_name(self.benchmark)
 
     @property
     def gpus(self) -> frozenset[str | None]:
@@ -57,7 +57,7 @@ class Pairing(NamedTuple):
     """The pairs of two commits, and by LONE the configurations that are none."""
 
     pairs: list[Pair]
-    lone: dict[str, list[Lone]]
+    unpaired: dict[str, list[UnpairedConfiguration]]
 
 
 _MEASURED, _FAILED = "measured", "failed"
@@ -68,19 +68,21 @@ _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
     """Match the configurations of two commits by their parameters' names and values."""
-    pairing = Pairing([], {place: [] for place in LONE})
+    pairing = Pairing([], {place: [] for place in UNPAIRED})
     for benchmark in head.benchmarks:
         for old, new in match_points(base, head, benchmark):
-            states = [_state(*each) for each in ((old, base, benchmark), (new, head, benchmark))]
+            states = [_find_state(*side) for side in ((old, base, benchmark), (new, head, benchmark))]
             if old and new and states == [_MEASURED, _MEASURED]:
                 pairing.pairs.append(Pair(benchmark, old, new))
                 continue
-            point, place = old or new, _place(*states)
+            point, place = old or new, _choose_group(*states)
             if point and place:
                 kernel = describe(benchmark, point.params).kernel
                 absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(place)
-                reason = absence or _cause(base if place == REPAIRED else head, benchmark, kernel)
-                pairing.lone[place].append(Lone(point.name(benchmark), benchmark, reason, kernel, point.params))
+                reason = absence or _find_cause(base if place == REPAIRED else head, benchmark, kernel)
+                pairing.unpaired[place].append(
+                    UnpairedConfiguration(point.format_name(benchmark), benchmark, reason, kernel, point.params)
+                )
     return pairing
 
 
@@ -92,13 +94,13 @@ def match_points(
     return ((old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
 
 
-def _state(point: Point | None, side: CommitMeasurements, benchmark: str) -> str:
+def _find_state(point: Point | None, side: CommitMeasurements, benchmark: str) -> str:
     if point is None:
         return side.benchmarks[benchmark].absence or "no configuration"
     return _MEASURED if point.value is not None else _FAILED if point.failed else "without a value"
 
 
-def _place(base: str, head: str) -> str | None:
+def _choose_group(base: str, head: str) -> str | None:
     rules = {
         BROKEN: head == _FAILED != base,
         FAILED: head == _FAILED,
@@ -109,22 +111,22 @@ def _place(base: str, head: str) -> str | None:
     return next((place for place, holds in rules.items() if holds), None)
 
 
-def _cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
+def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
     """Return why a kernel's configurations fail in a commit, as a run recorded it, or where to look."""
     if reasons := side.benchmarks[benchmark].failures:
-        own = [reason for reason in reasons if f"{kernel}: " in reason] or reasons
-        return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own))
+        own_reasons = [reason for reason in reasons if f"{kernel}: " in reason] or reasons
+        return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own_reasons))
     return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
 
 
-def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> Launched:
+def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> LaunchedBlocks:
     """Return the blocks of a compiled kernel as the runs of both commits recorded them; None where none did."""
     code = (row.kernel, row.params.get("dtype", ""))
-    old, new = (side.cubins.block(side.commit, row.arch or "", *code) for side in (base, head))
+    old, new = (side.cubins.find_block(side.commit, row.arch or "", *code) for side in (base, head))
     return old, new
 
 
-def find_blocks(base: CommitMeasurements, head: CommitMeasurements, describe: Describe, row: Row) -> Launched:
+def find_blocks(base: CommitMeasurements, head: CommitMeasurements, describe: Describe, row: Row) -> LaunchedBlocks:
     """Return the recorded blocks of a compiled kernel; today's where no run of a commit recorded one."""
     today = describe(row.benchmark, row.params).block
     old, new = (block or today for block in find_recorded_blocks(base, head, row))
@@ -144,7 +146,7 @@ def is_code_unchanged(
         return None
     compiled = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
     keys = [(side.commit, side.name_architecture(benchmark, params) or compiled, name) for side in (base, head)]
-    hashes = [(base.cubins.code(*keys[0]), head.cubins.code(*keys[1]))]
+    hashes = [(base.cubins.find_code_hash(*keys[0]), head.cubins.find_code_hash(*keys[1]))]
     if base.compiler == head.compiler:  # whole cubins name their compiler: those of two always differ
-        hashes.append((base.cubins.sha256(*keys[0]), head.cubins.sha256(*keys[1])))
+        hashes.append((base.cubins.find_cubin_hash(*keys[0]), head.cubins.find_cubin_hash(*keys[1])))
     return next((old == new for old, new in hashes if None not in (old, new)), None)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.store.points import TIMED, kind
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
@@ -55,12 +56,12 @@ class Row:
 
     @property
     def metric(self) -> str:
-        """What a counted or compiled number is: "load sectors", "registers"."""
+        """Name of a counted or compiled number: "load sectors", "registers"."""
         return self.benchmark.rpartition(".track_")[2].replace("_", " ")
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """What the counted numbers of one launch share: the class, and the values of its parameters."""
+        """Key that the counted numbers of one launch share: the class, and the values of its parameters."""
         return (self.benchmark.rpartition(".track_")[0], *self.params.values())
 
     @property
@@ -70,7 +71,7 @@ class Row:
 
     @property
     def is_moved(self) -> bool:
-        """Whether it counts sectors of global memory."""
+        """True for numbers of sectors of global memory."""
         return self.metric.startswith("sectors ")
 
     @property
@@ -82,24 +83,24 @@ class Row:
 
     @property
     def place(self) -> str:
-        """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
-        told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
-        found = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()]
-        return " ".join([*found, *self.conditions])
+        """Parameters besides kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
+        parameters = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
+        words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in parameters.items()]
+        return " ".join([*words, *self.conditions])
 
     @property
     def size(self) -> float:
-        """How large the change is, whatever its direction; infinite where a value is 0."""
+        """Size of the change, whatever its direction; infinite where a value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
 
-    def badness(self) -> tuple[int, float, str]:
-        """Sort key, worst first: by verdict, then by size of the change."""
+    def sort_key(self) -> tuple[int, float, str]:
+        """Return the sort key, worst first: by verdict, then by size of the change."""
         return list(Verdict).index(self.judgement.verdict), -self.size, self.name
 
 
 @dataclass(frozen=True)
-class Lone:
+class UnpairedConfiguration:
     """A configuration that only one commit has a value of, or none, and why the other has none."""
 
     name: str
@@ -111,25 +112,26 @@ class Lone:
 
 @dataclass(frozen=True)
 class Failure:
-    """What fails of a kernel for one reason: a `verdict` of FAILING, and the configurations."""
+    """A kernel's configurations that fail for one reason, with a `verdict` of FAILING."""
 
     verdict: Verdict
     kernel: str
     reason: str
-    lones: tuple[Lone, ...]
+    lones: tuple[UnpairedConfiguration, ...]
 
     def __str__(self) -> str:
-        timed = {kind(each.benchmark) == TIMED for each in self.lones}
-        what = "configurations" if len(timed) > 1 else "times" if timed == {True} else "counts"
+        timed = {classify_benchmark(configuration.benchmark) == TIMED for configuration in self.lones}
+        noun = "configuration" if len(timed) > 1 else "time" if timed == {True} else "count"
         where = {Verdict.BROKEN: "head alone", Verdict.FAILED: "both", Verdict.REPAIRED: "base alone"}[self.verdict]
-        many = f"{len(self.lones)} {what if self.lones[1:] else what.removesuffix('s')}"
-        return f"{many} failed in {where}: {self.kernel}: {self.reason}"
+        return f"{count_noun(len(self.lones), noun)} failed in {where}: {self.kernel}: {self.reason}"
 
 
-def failures(verdict: Verdict, lones: Iterable[Lone]) -> list[Failure]:
+def group_failures(verdict: Verdict, lones: Iterable[UnpairedConfiguration]) -> list[Failure]:
     """Return a failure a kernel and reason, whatever the metric; those of most configurations first."""
-    found: dict[tuple[str, str], list[Lone]] = {}
-    for each in lones:
-        found.setdefault((each.kernel or each.benchmark, each.reason), []).append(each)
-    every = [Failure(verdict, *key, tuple(each)) for key, each in found.items()]
-    return sorted(every, key=lambda each: -len(each.lones))
+    by_reason: dict[tuple[str, str], list[UnpairedConfiguration]] = {}
+    for configuration in lones:
+        by_reason.setdefault((configuration.kernel or configuration.benchmark, configuration.reason), []).append(
+            configuration
+        )
+    grouped = [Failure(verdict, *key, tuple(configurations)) for key, configurations in by_reason.items()]
+    return sorted(grouped, key=lambda failure: -len(failure.lones))

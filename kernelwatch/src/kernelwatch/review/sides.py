@@ -8,16 +8,16 @@ from kernelwatch.toolchain import releases as compilers
 
 
 @dataclass(frozen=True)
-class Side:
+class ReviewSide:
     """One of the two: as a person gave it, its full hash, and its compiler; None stands for the default."""
 
-    given: str
+    label: str
     commit: str
     compiler: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides:
+class ReviewSides:
     """Two columns of results that one machine measured in one of asv's environments.
 
     The `distance` is how far head lies from base, "3 commits", empty where git does not say. The `place` is the
@@ -26,23 +26,23 @@ class Sides:
 
     machine: str
     environment: str
-    base: Side
-    head: Side
+    base: ReviewSide
+    head: ReviewSide
     distance: str = ""
     place: str = ""
 
     @property
-    def both(self) -> tuple[Side, Side]:
+    def base_and_head(self) -> tuple[ReviewSide, ReviewSide]:
         """Base and head."""
         return self.base, self.head
 
     @property
     def is_of_compilers(self) -> bool:
-        """Whether two compilers are compared, not two commits."""
+        """True if two compilers are compared, not two commits."""
         return self.base.compiler != self.head.compiler
 
     @property
-    def again(self) -> str:
+    def measure_command(self) -> str:
         """The command that measures them again."""
         if self.is_of_compilers:
             release = self.head.compiler or compilers.DEFAULT

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why, ratio
+from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, compute_ratio
 from kernelwatch.store.points import Point
 
 #: Fewer a side are not judged: 6 + 6 cannot reach asv's own significance either.
@@ -34,16 +34,16 @@ _EXACT = 20
 Samples = NDArray[np.float64]
 
 
-def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
+def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
     """Judge pairs of base and head, one family for the correction; each is SAME up to its relative threshold."""
     tested = [
         index
         for index, pair in enumerate(pairs)
         if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES
-        and _positive(*pair)
+        and _is_positive(*pair)
         and pair[0].samples != pair[1].samples  # of one measurement: not a test, and no reason to correct others
     ]
-    corrected = dict(zip(tested, holm(_mann_whitney([pairs[index] for index in tested])), strict=True))
+    corrected = dict(zip(tested, correct_holm(_test_mann_whitney([pairs[index] for index in tested])), strict=True))
     return [
         _judge_one(base, head, threshold, corrected.get(index), len(tested))
         for index, ((base, head), threshold) in enumerate(zip(pairs, thresholds, strict=True))
@@ -53,66 +53,66 @@ def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> 
 def _judge_one(base: Point, head: Point, threshold: float, p: float | None, family: int) -> Judgement:
     assert base.value is not None, "only configurations with values are judged"
     assert head.value is not None, "only configurations with values are judged"
-    found = ratio(base.value, head.value)
-    if not _positive(base, head):
-        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(Reason(Why.NOT_POSITIVE),))
-    if abs(found - 1) <= threshold:
-        return Judgement(Verdict.SAME, found, threshold, p)
+    time_ratio = compute_ratio(base.value, head.value)
+    if not _is_positive(base, head):
+        return Judgement(Verdict.UNDECIDED, time_ratio, threshold, reasons=(Reason(ReasonKind.NOT_POSITIVE),))
+    if abs(time_ratio - 1) <= threshold:
+        return Judgement(Verdict.SAME, time_ratio, threshold, p)
     if p is None:
-        few = Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
-        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(few,))
+        few = Reason(ReasonKind.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
+        return Judgement(Verdict.UNDECIDED, time_ratio, threshold, reasons=(few,))
     old, new = ([float(np.median(samples)) for samples in point.rounds] for point in (base, head))
     spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
     low, high = interval = ratio_interval(base.samples, head.samples)
     rules = (
         # The samples of one round are correlated, so no test of samples sees that a whole round was fast or slow. A
         # median may be off by what its rounds differ by, on both sides: a change must exceed the two together.
-        (sum(spreads) >= max(found, 1 / found) - 1, Why.ROUNDS, spreads),
-        (p >= ALPHA, Why.CHANCE, (p, family)),
-        (low <= 1 if found > 1 else high >= 1, Why.INTERVAL, interval),
+        (sum(spreads) >= max(time_ratio, 1 / time_ratio) - 1, ReasonKind.ROUNDS, spreads),
+        (p >= ALPHA, ReasonKind.CHANCE, (p, family)),
+        (low <= 1 if time_ratio > 1 else high >= 1, ReasonKind.INTERVAL, interval),
     )
     doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
-    verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if found > 1 else Verdict.FASTER
+    verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if time_ratio > 1 else Verdict.FASTER
     # Within the interval, or between what any round of base and any of head say.
     could_be = min(low, min(new) / max(old)), max(high, max(new) / min(old))
-    return Judgement(verdict, found, threshold, p, interval, doubts, could_be)
+    return Judgement(verdict, time_ratio, threshold, p, interval, doubts, could_be)
 
 
 @functools.cache
 def ratio_interval(base: tuple[float, ...], head: tuple[float, ...]) -> tuple[float, float]:
-    """Bootstrap interval of median(head) / median(base), percentile method, always the same for the same samples."""
+    """Return the bootstrap interval of median(head) / median(base), percentile method, the same for equal samples."""
     from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
 
-    found = stats.bootstrap(
+    bootstrap = stats.bootstrap(
         [np.asarray(side) for side in (head, base)],
-        lambda one, two, axis: np.median(one, axis=axis) / np.median(two, axis=axis),
+        lambda numerator, denominator, axis: np.median(numerator, axis=axis) / np.median(denominator, axis=axis),
         n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(SEED),
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: p-values to be compared with ALPHA, whatever the dependence between the tests.
+def correct_holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values after Holm's correction, to be compared with ALPHA, whatever the dependence between the tests.
 
     Source: S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
     """
-    given = np.asarray(p_values, dtype=float)
-    order = np.argsort(given)
-    stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
-    corrected = np.empty_like(given)
+    p_array = np.asarray(p_values, dtype=float)
+    order = np.argsort(p_array)
+    stepped = np.maximum.accumulate(p_array[order] * np.arange(len(p_array), 0, -1))
+    corrected = np.empty_like(p_array)
     corrected[order] = np.minimum(stepped, 1.0)
     return [float(p) for p in corrected]
 
 
-def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
-    """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
+def _test_mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
+    """Return p-values of the test. Pairs with equally many samples share a call, since calls take most of the time."""
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, (base, head) in enumerate(pairs):
         alike[len(base.samples), len(head.samples)].append(index)
-    found = [1.0] * len(pairs)
+    p_values = [1.0] * len(pairs)
     for counts, places in alike.items():
         from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
 
@@ -121,9 +121,9 @@ def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
         method = "exact" if max(counts) <= _EXACT else "asymptotic"
         tested: Any = stats.mannwhitneyu(*sides, method=method, axis=1)
         for index, p in zip(places, tested.pvalue, strict=True):
-            found[index] = float(p)
-    return found
+            p_values[index] = float(p)
+    return p_values
 
 
-def _positive(base: Point, head: Point) -> bool:
+def _is_positive(base: Point, head: Point) -> bool:
     return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))

@@ -1,4 +1,4 @@
-"""What is said of a configuration, of several, or of a whole comparison, and why: data until somebody reads it."""
+"""Verdicts on configurations and whole comparisons, with their reasons, as data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """In the order in which a reader wants them: worst first.
+    """Verdicts, worst first.
 
     Of one configuration, numbers alone are TRADE or NOTED. Of a whole comparison, BROKEN means that some fail in head
     alone, FAILED that some fail in both, REPAIRED that some fail in base alone, and TRADE that some became worse and
@@ -34,18 +34,18 @@ RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
 
 #: Of a time that changed.
-TOLD = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
+CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
-class Why(Enum):
-    """What speaks against a change, decides a number, or is known beside it; each with places for its figures."""
+class ReasonKind(Enum):
+    """Reasons against a change, for or against a number that decides, or beside it, with places for figures."""
 
     NOT_POSITIVE = "a time that is not positive cannot be right"
     FEW_SAMPLES = "{} + {} samples, at least {} a side are needed; measure with --record-samples"
     ROUNDS = "rounds differ by {:.1%} in base, {:.1%} in head: together more than the change"
     CHANCE = "p = {:.2g} after correction for {} configurations"
     INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not confirm it"
-    HELD_BACK = "the GPU was throttled or shared {}"
+    THROTTLED = "the GPU was throttled or shared {}"
     SEVERAL_GPUS = "not measured on one GPU"
     COPY = "the copy beside it changed as much ({:.3f} in copies): the machine, not the kernel"
     UNCHANGED = "machine code unchanged"
@@ -68,9 +68,9 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """One of them, with its figures, or with the words that somebody else chose."""
+    """A kind of reason with its figures, or with words from acknowledged.toml or a time's verdicts."""
 
-    why: Why
+    why: ReasonKind
     figures: tuple[float | str, ...] = ()
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Reason:
 
 
 #: Of two commits that have the numbers of one measurement.
-NOT_AGAIN = Reason(Why.NOT_AGAIN)
+NOT_AGAIN = Reason(ReasonKind.NOT_AGAIN)
 
 
 @dataclass(frozen=True)
@@ -107,34 +107,34 @@ class Judgement:
 
     @property
     def could_be_slower(self) -> bool:
-        """Whether it is UNDECIDED, and may be a regression."""
+        """True if it is UNDECIDED and may be a regression."""
         return self.verdict is Verdict.UNDECIDED and (self.could_be is None or self.could_be[1] > 1)
 
     @property
     def is_change(self) -> bool:
-        """Whether it says that something became slower or faster."""
+        """True if something became slower or faster."""
         return self.verdict in (Verdict.SLOWER, Verdict.FASTER)
 
 
-def ratio(base: float, head: float) -> float:
-    """Head over base; equal values have ratio 1, even zeros."""
+def compute_ratio(base: float, head: float) -> float:
+    """Return head over base; equal values have ratio 1, even zeros."""
     if base == head:
         return 1.0
     return head / base if base > 0 else math.inf
 
 
-def change(ratio: float) -> float:
-    """The relative change that a ratio stands for, whatever its direction."""
+def relative_change(ratio: float) -> float:
+    """Return the relative change of a ratio, whatever its direction."""
     return abs(ratio - 1)
 
 
-def percent(ratio: float) -> str:
-    """A ratio as a signed change in per cent."""
+def format_percent(ratio: float) -> str:
+    """Format a ratio as a signed change in per cent."""
     change = round(100 * (ratio - 1), 1)
     return f"{change:+.{int(abs(change) < 10)}f} %"
 
 
-def exact(base: float, head: float) -> Judgement:
+def judge_exact(base: float, head: float) -> Judgement:
     """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
-    changed = Verdict.SLOWER if head > base else Verdict.FASTER
-    return Judgement(changed if base != head else Verdict.SAME, ratio(base, head))
+    verdict = Verdict.SLOWER if head > base else Verdict.FASTER
+    return Judgement(verdict if base != head else Verdict.SAME, compute_ratio(base, head))

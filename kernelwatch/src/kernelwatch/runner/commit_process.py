@@ -104,8 +104,8 @@ def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: 
     """
     if environment.name not in _installed_environments and not set(environment.requirements) - {"pip+asv_runner"}:
         try:
-            with commit_checkout.unpacked(commit, ROOT) as folder:
-                variables = commit_checkout.environment(folder) | environment.env_vars
+            with commit_checkout.unpack_commit(commit, ROOT) as folder:
+                variables = commit_checkout.make_environment(folder) | environment.env_vars
                 with _open_process(sys.executable, folder, variables, conf, scratch) as process:
                     yield process
                     return

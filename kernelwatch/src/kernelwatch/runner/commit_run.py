@@ -27,7 +27,7 @@ from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.record import RunRecord
 from kernelwatch.store import rows
-from kernelwatch.store.record import COUNTED
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Significant digits of a stored sample: finer than the clock's resolution.
 DIGITS = 8
@@ -76,7 +76,10 @@ class CommitMeasurement:
         """Measure the commit, and add the results."""
         task = self._make_task()
         for name in task.benchmarks:
-            texts, selected_places = rows.texts(self.benchmarks[name]["params"]), self._select_places(name)
+            texts, selected_places = (
+                rows.list_configurations(self.benchmarks[name]["params"]),
+                self._select_places(name),
+            )
             selected_texts = [texts[place] for place in selected_places] if len(selected_places) < len(texts) else []
             self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
         counts = {group: len(places) for group, places in task.places.items()}
@@ -92,7 +95,7 @@ class CommitMeasurement:
         except PackageError as error:
             problem = str(error)
         for group, places in task.places.items():
-            texts = rows.texts(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
+            texts = rows.list_configurations(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
             for place in sorted({*places} - self.configurations[group].keys()):
                 params = texts[place].replace("'", "")
                 self._record(RunConfiguration(group=group, place=place, params=params, failed=problem), progress)
@@ -131,7 +134,7 @@ class CommitMeasurement:
         stored = may_reuse(self.options) and reuse.load_reusable(
             self.folder, self.results.env_name, commit, requested, rounds
         )
-        is_counted = any(group.startswith(f"{COUNTED}.") for group in self.selected_benchmarks)
+        is_counted = any(find_kind(group) is Kind.COUNTED for group in self.selected_benchmarks)
         return Task(
             places={
                 group: sorted(set().union(*map(self._select_places, names)))

@@ -25,6 +25,7 @@ from kernelwatch.runner.measure_counts import list_configurations, sweeps_by_cla
 from kernelwatch.runner.protocol import RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 from kernelwatch.suite.sweep import Sweep
 
 #: Number of measurements of a time that disagrees with the stored one, before the difference is accepted.
@@ -221,4 +222,4 @@ def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
 
 def _find_samples(values: dict[str, list[float]]) -> list[float]:
     """Return the samples of a time among its numbers."""
-    return next(samples for name, samples in values.items() if ".time_" in name)
+    return next(samples for name, samples in values.items() if find_kind(name) is Kind.TIMED)

@@ -16,6 +16,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine
 from kernelwatch.runner.protocol import RunConfiguration
 from kernelwatch.store import models, record
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 from kernelwatch.toolchain import nvcc, releases
 
 
@@ -33,7 +34,7 @@ class RunRecord:
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
         self._facts_at_start, self._facts = machine.volatile_facts(), {} if facts is None else facts
         self._commit = commit
-        self._run = models.Run(run=uuid.uuid4().hex, started=_utc_now(), commits=[commit], began={commit: {}})
+        self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_now(), commits=[commit], began={commit: {}})
         #: Each configuration, and the benchmarks of its class that were measured.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
         #: Costs of the source lines of kernels.
@@ -52,7 +53,7 @@ class RunRecord:
         self._complete_run()
         compiler = releases.parse_version(self._run.nvcc)
         return {
-            record.FILE: _make_json_lines([self._run]),
+            record.RUNS_FILE: _make_json_lines([self._run]),
             record.CUBINS_FILE: _make_json_lines(self._cubin_records(compiler)),
             record.FINGERPRINTS_FILE: _make_json_lines(self._fingerprint_records(compiler)),
             record.LINES_FILE: self.source_lines,
@@ -71,7 +72,7 @@ class RunRecord:
             key=lambda pair: (pair[0], pair[1].params),
         )
         run.held_back = [
-            models.Held(
+            models.ThrottledConfiguration(
                 commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.held_back
             )
             for name, configuration in measured
@@ -84,7 +85,7 @@ class RunRecord:
         )
         process_counts: dict[str, dict[str, list[str]]] = {}
         for name, configuration in measured:
-            if ".time_" in name and isinstance(configuration.numbers.get(name), list):
+            if find_kind(name) is Kind.TIMED and isinstance(configuration.numbers.get(name), list):
                 process_counts.setdefault(name, {}).setdefault(" ".join(map(str, configuration.rounds)), []).append(
                     configuration.params
                 )
@@ -94,27 +95,27 @@ class RunRecord:
         if not any(run.selected.values()):  # an empty table stands for all configurations
             run.selected = {}
 
-    def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.Skip]:
+    def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
         """Return each reason of a benchmark, with its number of configurations."""
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
-            models.Skip(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
+            models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
             for (benchmark, reason), count in sorted(counts.items())
         ]
 
-    def _cubin_records(self, compiler: str | None) -> list[models.Cubins]:
+    def _cubin_records(self, compiler: str | None) -> list[models.CubinsLine]:
         """Return the hashes of machine code, a line an architecture."""
-        by_arch: dict[str, models.Cubins] = {}
+        by_arch: dict[str, models.CubinsLine] = {}
         for configuration in (configuration for configuration, _ in self.configurations if configuration.machine_code):
             sha256, launch, arch, *code = configuration.machine_code
-            line = by_arch.setdefault(arch, models.Cubins(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
+            line = by_arch.setdefault(arch, models.CubinsLine(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
             line.cubins[launch] = sha256
             line.code |= dict.fromkeys([launch], *code) if code else {}
             if configuration.block:
                 line.blocks[" ".join(launch.split()[:2])] = configuration.block
         return [by_arch[arch] for arch in sorted(by_arch)]
 
-    def _fingerprint_records(self, compiler: str | None) -> list[models.Fingerprints]:
+    def _fingerprint_records(self, compiler: str | None) -> list[models.FingerprintsLine]:
         """Return the fingerprints of measured configurations, and the origin of the reused ones."""
         measured: dict[str, dict[str, str]] = {}
         reused: dict[str, dict[str, list[str]]] = {}
@@ -126,7 +127,7 @@ class RunRecord:
             elif configuration.fingerprint and not configuration.held_back:  # times of a throttled GPU are not reused
                 measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
         run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
-        line = models.Fingerprints(
+        line = models.FingerprintsLine(
             commit=self._commit, nvcc=compiler, fingerprints=measured, reused=reused, **run_fields
         )
         return [line] if measured or reused else []

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredByGroup, StoredNumbers, Task
 from kernelwatch.store import reading, record, rows
 from kernelwatch.store.models import Document
-from kernelwatch.store.noise import default
+from kernelwatch.store.noise import default_threshold
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Share of a class's reusable numbers that is measured again. A run takes those that were measured longest ago: each
 #: number is measured again within 1 / SHARE runs.
@@ -45,7 +46,7 @@ def load_reusable(
 
     @cache
     def load_document(commit: str) -> Document | None:
-        for load_document in reading.documents(folder, commit):
+        for load_document in reading.iter_documents(folder, commit):
             if (load_document.commit_hash, load_document.env_name) == (commit, environment):
                 return load_document
         return None
@@ -54,13 +55,15 @@ def load_reusable(
     def load_numbers(commit: str, benchmark: str) -> dict[str, Any]:
         """Return numbers by parameters: samples where they are stored; missing and NaN values are omitted."""
         document = load_document(commit)
-        stored_rows = rows.each(document.row(benchmark)) if document and benchmark in document.results else ()
+        stored_rows = (
+            rows.iter_configurations(document.get_row(benchmark)) if document and benchmark in document.results else ()
+        )
         by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
         return {params: value for params, value in by_params.items() if value is not None and value == value}
 
-    runs = {run["run"]: run for run in record.read(folder.parent, folder.name) if "run" in run}
+    runs = {run["run"]: run for run in record.read_records(folder.parent, folder.name) if "run" in run}
     entries: StoredByGroup = {group: {} for group in groups}
-    lines = record.read(folder.parent, folder.name, record.FINGERPRINTS_FILE)
+    lines = record.read_records(folder.parent, folder.name, record.FINGERPRINTS_FILE)
     for place, line in reversed(list(enumerate(lines))):
         run, origin = runs.get(line.get("run"), {}), line["commit"]
         for group in groups.keys() & line["fingerprints"].keys():
@@ -70,7 +73,7 @@ def load_reusable(
                 for params, fingerprint in line["fingerprints"][group].items()
                 if fingerprint not in entries[group]
             }
-            is_timed = ".time_" in first_benchmark
+            is_timed = find_kind(first_benchmark) is Kind.TIMED
             if not new_fingerprints or (is_timed and load_numbers(commit, first_benchmark)):
                 continue
             source = load_document(origin)
@@ -93,8 +96,8 @@ def _is_comparable(stored: StoredNumbers, run: Mapping[str, Any], time: str, par
     if not isinstance(samples, list):
         return False
     # One process against the two stored ones differs by more than two against two, which thresholds are for.
-    stored.threshold = default(statistics.median(samples))
-    return len(record.counts(run, stored.commit, time, params, len(samples))) == rounds
+    stored.threshold = default_threshold(statistics.median(samples))
+    return len(record.find_round_sizes(run, stored.commit, time, params, len(samples))) == rounds
 
 
 class Check(NamedTuple):

@@ -54,7 +54,7 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
 
 
 def _list_measured_commits(results: Path) -> list[str]:
-    return sorted({document.commit_hash for path in results.glob("*") for document in reading.documents(path)})
+    return sorted({document.commit_hash for path in results.glob("*") for document in reading.iter_documents(path)})
 
 
 def _read_hash_file(repo: Any, name: str) -> list[str]:
@@ -75,13 +75,13 @@ def find_benchmarks_to_skip(
 ) -> set[str] | None:
     """Return the benchmarks of a commit that the options skip; None if they skip the whole commit."""
     skipped: set[str] = set()
-    for document in reading.documents(results / machine, commit):
+    for document in reading.iter_documents(results / machine, commit):
         if document.commit_hash == commit and options.get("skip_existing_commits"):
             return None
         for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
             row = document.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:
-                values = rows.on(document.row(name), benchmarks[name]["params"])["result"]
+                values = rows.reindex(document.get_row(name), benchmarks[name]["params"])["result"]
                 has_failed = values is None or None in values
                 if options.get("skip_failed" if has_failed else "skip_successful"):
                     skipped.add(name)

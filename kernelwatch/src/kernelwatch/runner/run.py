@@ -44,7 +44,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     if device is None:
         # NVML may not name a device, such as a slice of a GPU: its times would be stored under a machine without a GPU.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    results = folders.results(Path(conf.results_dir))
+    results = folders.results_folder(Path(conf.results_dir))
     asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
     if not asv_environments:
         raise UserError("No environments selected")
@@ -55,7 +55,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     in_turns = commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
     returns = options.get("_returns")
     with (
-        folders.alone(results),
+        folders.exclusive_lock(results),
         scratch_folder() as folder,
         _start_measuring(device) as facts,
     ):
@@ -136,7 +136,7 @@ class SuiteRun:
                 self.machine.save(self.conf.results_dir)
                 benchmarks.save()
                 try:
-                    folders.describe(self.results, Path(self.conf.results_dir), self.machine.machine)
+                    folders.copy_descriptions(self.results, Path(self.conf.results_dir), self.machine.machine)
                 except UnreadableError as error:
                     raise UserError(str(error)) from None
             if not benchmarks:
@@ -199,14 +199,14 @@ class SuiteRun:
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)
         stored = folders.CommitFiles(self.results / name, commit, environment.name)
         saved = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
-        if document := stored.read():
+        if document := stored.read_merged():
             saved.parent.mkdir(exist_ok=True)
             saved.write_text(json.dumps(document), encoding="utf-8")
             results.load_data(self.conf.results_dir)
         record = RunRecord(commit, self.device_facts)
         kernel_benchmarks = {name for names in groups.values() for name in names} & set(benchmarks)
         if kernel_benchmarks:
-            is_head = commit == git.asked(ROOT, "rev-parse", "HEAD")
+            is_head = commit == git.try_text(ROOT, "rev-parse", "HEAD")
             selected = benchmarks.filter_out(set(benchmarks) - kernel_benchmarks)
             measurement = CommitMeasurement(
                 results, selected, groups, self.options, self.results / name, record, is_head

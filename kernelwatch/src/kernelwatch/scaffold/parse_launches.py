@@ -1,4 +1,4 @@
-"""Reads how a host launches kernels, `name<T, 4><<<grid, block, shared>>>(arguments)`, as far as its text says it."""
+"""Launches in the host's code, `name<T, 4><<<grid, block, shared>>>(arguments)`, parsed from its text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INITIAL = expressions.INITIALIZER.format()
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
-class Launch(NamedTuple):
+class HostLaunch(NamedTuple):
     """A launch of a kernel as its text has it; the block in numbers, and a template's arguments that are known."""
 
     name: str
@@ -28,38 +28,41 @@ class Launch(NamedTuple):
     file: str
 
 
-def launches(file: str, text: str) -> Iterator[Launch]:
+def iter_launches(file: str, text: str) -> Iterator[HostLaunch]:
     """Yield the launches in a text, with the kernel's name without namespaces."""
     text = _COMMENT.sub(" ", text)
-    for found in _LAUNCH.finditer(text):
-        name, template, configuration, arguments = (" ".join((each or "").split()) for each in found.groups())
-        before = text[: found.start()]
+    for match in _LAUNCH.finditer(text):
+        name, template, configuration, arguments = (" ".join((group or "").split()) for group in match.groups())
+        preceding = text[: match.start()]
         _, block, shared, *_ = [*split_list(configuration), "", ""]
-        numbers = [_number(each, before) for each in _extents(block, before)]
-        given = tuple(
-            each if each in (*TYPES, "true", "false") else _number(each, before) for each in split_list(template)
+        numbers = [_evaluate(extent, preceding) for extent in _split_extents(block, preceding)]
+        template_arguments = tuple(
+            argument if argument in (*TYPES, "true", "false") else _evaluate(argument, preceding)
+            for argument in split_list(template)
         )
         threads = tuple(map(int, numbers)) if all(numbers) else ()
-        shared = _number(shared, before) or shared
-        yield Launch(name, len(split_list(arguments)), given, threads, shared, f"<<<{configuration}>>>", file)
+        shared = _evaluate(shared, preceding) or shared
+        yield HostLaunch(
+            name, len(split_list(arguments)), template_arguments, threads, shared, f"<<<{configuration}>>>", file
+        )
 
 
-def _extents(text: str, before: str) -> list[str]:
+def _split_extents(text: str, preceding: str) -> list[str]:
     """Return the texts of x, y and z, as far as they are given: of `dim3(a, b)`, or of a variable of that type."""
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
-    declared = re.findall(variable, before) if text.isidentifier() else []
+    declared = re.findall(variable, preceding) if text.isidentifier() else []
     text = split_list(declared[-1])[0] if declared else text
-    found = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
-    return split_list(found[1]) if found else [text]
+    match = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
+    return split_list(match[1]) if match else [text]
 
 
-def _number(text: str, before: str, depth: int = 8) -> str:
-    """Return what an expression of numbers and named constants is worth, as digits; empty where that is not known."""
+def _evaluate(text: str, preceding: str, depth: int = 8) -> str:
+    """Evaluate an expression of numbers and named constants; return digits, or nothing if it has no known value."""
 
     def value(word: re.Match[str]) -> str:
         name = word[0]
-        known = re.findall(rf"\b{name}{_INITIAL}|#\s*define\s+{name}[ \t]+([^\n]+)", before)
-        return f"({_number(''.join(known[-1]), before, depth - 1)})" if known and depth else name
+        definitions = re.findall(rf"\b{name}{_INITIAL}|#\s*define\s+{name}[ \t]+([^\n]+)", preceding)
+        return f"({_evaluate(''.join(definitions[-1]), preceding, depth - 1)})" if definitions and depth else name
 
     try:
         return str(int(expressions.evaluate(re.sub(r"\b[A-Za-z_]\w*", value, expressions.translate_cpp(text)), {})))

@@ -1,4 +1,4 @@
-"""What `kernelwatch init` guesses: of each kernel that is found, the class that watches it."""
+"""The classes that `kernelwatch init` writes: a guess for each kernel of the repository."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from kernelwatch.kernel.dtypes import CPP
-from kernelwatch.scaffold.find_kernels import Found, Parameter
-from kernelwatch.scaffold.parse_launches import Launch
+from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
+from kernelwatch.scaffold.parse_launches import HostLaunch
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
 from ptxcount.source.cpp_types import TYPES, VECTORS, strip_qualifiers
 
@@ -26,154 +26,176 @@ _LENGTHS = (
 )
 
 #: What axes are called that are no arguments, and what a grid may ask for.
-_TAKEN = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
+_RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 
-def problem(one: Found) -> str:
+def find_problem(kernel: KernelCandidate) -> str:
     """Return why a kernel cannot be watched; empty if it can."""
-    arrays = [each for each in one.parameters if _is_array(each)]
-    if any("Object_t" in each.kind or "CUtensorMap" in each.kind for each in one.parameters):
+    arrays = [parameter for parameter in kernel.parameters if _is_array(parameter)]
+    if any("Object_t" in parameter.kind or "CUtensorMap" in parameter.kind for parameter in kernel.parameters):
         return "it takes textures or tensor maps"
     if not arrays:
         return "it takes no array by a pointer of its own"
-    return "" if any(not _is_const(each) for each in arrays) else "it writes to no array that it takes"
+    return "" if any(not _is_const(array) for array in arrays) else "it writes to no array that it takes"
 
 
-def _is_array(one: Parameter) -> bool:
-    return one.kind.count("*") + one.kind.count("[") == 1 and "(" not in one.kind
+def _is_array(parameter: KernelParameter) -> bool:
+    return parameter.kind.count("*") + parameter.kind.count("[") == 1 and "(" not in parameter.kind
 
 
-def _is_const(one: Parameter) -> bool:
-    return re.search(r"\bconst\b", one.kind.partition("*")[0]) is not None
+def _is_const(parameter: KernelParameter) -> bool:
+    return re.search(r"\bconst\b", parameter.kind.partition("*")[0]) is not None
 
 
-def names(found: Sequence[Found]) -> Iterator[str]:
+def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
     """Yield a name for each kernel, and so for each class, that no other has: if need be with that of its file."""
-    taken = {"Compiled", "Suite"}
-    for one in found:
-        path, name = PurePosixPath(one.unit.file), one.name.rpartition("::")[2]
-        stem, parent = (re.sub(r"\W", "_", each) for each in (path.stem, path.parent.name))
-        numbered = [f"{stem}_{name}_{n}" for n in range(2, len(found) + 2)]
-        every = (name, f"{stem}_{name}", f"{parent}_{stem}_{name}", *numbered)
-        chosen = next(each for each in every if title(each) not in taken)
-        taken |= {f"{first}{title(chosen)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")}
+    used_titles = {"Compiled", "Suite"}
+    for kernel in kernels:
+        path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
+        stem, parent = (re.sub(r"\W", "_", text) for text in (path.stem, path.parent.name))
+        numbered = [f"{stem}_{name}_{n}" for n in range(2, len(kernels) + 2)]
+        candidates = (name, f"{stem}_{name}", f"{parent}_{stem}_{name}", *numbered)
+        chosen = next(candidate for candidate in candidates if name_class(candidate) not in used_titles)
+        used_titles |= {
+            f"{first}{name_class(chosen)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")
+        }
         yield chosen
 
 
-def title(name: str) -> str:
-    """Return what the class of a kernel is called."""
-    found = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
-    return found if found.isidentifier() and not keyword.iskeyword(found) else f"Kernel{found}"
+def name_class(name: str) -> str:
+    """Return the name of a kernel's class."""
+    joined = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
+    return joined if joined.isidentifier() and not keyword.iskeyword(joined) else f"Kernel{joined}"
 
 
-def written(one: Found, name: str, launch: Launch | None, flags: Sequence[str] = ()) -> str:
-    """Return the class that watches a kernel, with what nobody knows of it in its TODO."""
+def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
+    """Return the text of the class that watches a kernel; its TODO lists what only the author knows."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
-    parameters = [each if _is_array(each) else each._replace(name=_safe(each.name)) for each in one.parameters]
-    numbers = [each for each in parameters if not _is_array(each) and strip_qualifiers(each.kind) in _DTYPES]
-    over = _over([each.name for each in numbers if "int" in _DTYPES[strip_qualifiers(each.kind)]])
-    block = (launch and launch.block) or guess_block(len(over) > 1, one.most, one.exact)
+    parameters = [
+        parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
+        for parameter in kernel.parameters
+    ]
+    numbers = [
+        parameter
+        for parameter in parameters
+        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
+    ]
+    over = _choose_axes([number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]])
+    block = (launch and launch.block) or guess_block(len(over) > 1, kernel.most, kernel.exact)
     shared = launch.shared if launch else ""
     todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
-    entry, swept, dtypes = _entry(one, launch, todo)
-    first, *others = [_argument(each, " ".join(reversed(over)), swept, todo) for each in parameters]
-    *others, last = (f"[{first}", *others)
+    entry, swept, dtypes = _choose_entry(kernel, launch, todo)
+    first, *other_arguments = [
+        _declare_argument(parameter, " ".join(reversed(over)), swept, todo) for parameter in parameters
+    ]
+    *other_arguments, last = (f"[{first}", *other_arguments)
     options = {
-        "text": one.unit.made,
-        "file": "" if one.unit.made else one.unit.file,
-        "include": one.unit.include,
+        "text": kernel.unit.python_name,
+        "file": "" if kernel.unit.python_name else kernel.unit.file,
+        "include": kernel.unit.include,
         "options": tuple(flags),
         "entry": entry if entry != name else "",
         "block": block if len(block) > 1 else block[0],
         "over": over,
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
-    given = [f"{key}={_text(value)}" for key, value in options.items() if value]
-    values: dict[str, list[int] | list[str]] = {each: [256 if len(over) > 1 else 4096] for each in over}
-    values |= {each.name: [1] for each in numbers if each.name not in over}
+    keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
+    values: dict[str, list[int] | list[str]] = {axis: [256 if len(over) > 1 else 4096] for axis in over}
+    values |= {number.name: [1] for number in numbers if number.name not in over}
     # The rows of a kernel without a swept dtype have that of the array that it writes.
-    written_to = (_element(each)[2] for each in parameters if _is_array(each) and not _is_const(each))
+    written_to = (
+        _split_element(parameter)[2] for parameter in parameters if _is_array(parameter) and not _is_const(parameter)
+    )
     dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
     host = f"; the host's code has {launch.text} in {launch.file}" if launch else ""
     lines = [
-        f"class {title(name)}(kw.Watched):  # {one.place}",
-        _filled("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
-        _filled("    kernel = kw.Kernel(", " " * 8, [_text(name), *others, f"{last}]", *given], ", ") + ")",
-        f"    param_names, params = {_text(tuple(values))}, {_text(tuple(values.values()))}",
+        f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
+        _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
+        _fill_lines(
+            "    kernel = kw.Kernel(", " " * 8, [_format_value(name), *other_arguments, f"{last}]", *keywords], ", "
+        )
+        + ")",
+        f"    param_names, params = {_format_value(tuple(values))}, {_format_value(tuple(values.values()))}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _filled(first: str, other: str, items: Sequence[str], between: str) -> str:
+def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:
     """Return items in lines of 119 columns, broken between them alone; a bracket may follow."""
     text = between.join(item.replace(" ", "\0") for item in items)
     lines = textwrap.wrap(
-        text, 119, initial_indent=first, subsequent_indent=other, break_long_words=False, break_on_hyphens=False
+        text, 119, initial_indent=first, subsequent_indent=subsequent, break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(lines).replace("\0", " ")
 
 
-def _over(integers: Sequence[str]) -> tuple[str, ...]:
+def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
     """Return the lengths of arrays, a row's first: a width and a height, or one."""
-    width, height, length = (next((one for one in integers if one.lower() in each), "") for each in _LENGTHS)
+    width, height, length = (
+        next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
+    )
     return (width, height) if width and height else (length or [*integers, "n"][0],)
 
 
-def _safe(name: str) -> str:
-    """Return what an argument is called that an expression and an axis can name."""
-    return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+def _rename_reserved(name: str) -> str:
+    """Return an argument's name that expressions and axes can use."""
+    return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
-def _element(one: Parameter) -> tuple[str, re.Match[str] | None, str | None]:
+def _split_element(parameter: KernelParameter) -> tuple[str, re.Match[str] | None, str | None]:
     """Return a parameter's type without pointers, as a vector if it is one, and the dtype of its numbers if known."""
-    base = strip_qualifiers(one.kind).rstrip("* []").strip()
+    base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
     return base, vector, TYPES[vector[1]] if vector else _DTYPES.get(base)
 
 
-def _argument(one: Parameter, shape: str, swept: str, todo: list[str]) -> str:
-    """Return what declares a parameter; arrays have the shape."""
-    base, vector, dtype = _element(one)
-    named = _text(one.name)
-    if _is_array(one):
+def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str]) -> str:
+    """Return the declaration of a parameter; arrays have the shape."""
+    base, vector, dtype = _split_element(parameter)
+    name_text = _format_value(parameter.name)
+    if _is_array(parameter):
         shape = f"{shape} {vector[2]}" if vector else shape
-        typed = f", {_text(dtype or f'TODO: the dtype of {base}')}"
-        if swept and re.search(rf"\b{swept}\b", one.written):
+        typed = f", {_format_value(dtype or f'TODO: the dtype of {base}')}"
+        if swept and re.search(rf"\b{swept}\b", parameter.written):
             typed = ""
         elif dtype is None:
-            todo.append(f"the dtype of {one.name}, {base}")
-        return f"kw.{'inputs' if _is_const(one) else 'in_and_out'}({named}, {_text(shape)}{typed})"
-    if strip_qualifiers(one.kind) in _DTYPES:
-        return named if dtype not in ("float16", "bfloat16") else f"kw.scalar({named}, {_text(dtype)})"
-    todo.append(f"the value of {one.name}, {one.kind or 'a struct'}")
-    return f'kw.scalar({named}, "V{one.size or 8}", value=b"")'
+            todo.append(f"the dtype of {parameter.name}, {base}")
+        return f"kw.{'inputs' if _is_const(parameter) else 'in_and_out'}({name_text}, {_format_value(shape)}{typed})"
+    if strip_qualifiers(parameter.kind) in _DTYPES:
+        return name_text if dtype not in ("float16", "bfloat16") else f"kw.scalar({name_text}, {_format_value(dtype)})"
+    todo.append(f"the value of {parameter.name}, {parameter.kind or 'a struct'}")
+    return f'kw.scalar({name_text}, "V{parameter.size or 8}", value=b"")'
 
 
-def _entry(one: Found, launch: Launch | None, todo: list[str]) -> tuple[str, str, list[str]]:
+def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
     """Return the entry point, the type of its template that is swept, and the dtypes of that."""
-    if not one.template:
-        return one.entry, "", []
-    given = list(_guessed(one.template, launch, todo))
-    types = [place for place, each in enumerate(one.template) if re.match(r"(typename|class)\b", each)]
+    if not kernel.template:
+        return kernel.entry, "", []
+    arguments = list(_iter_guesses(kernel.template, launch, todo))
+    types = [place for place, declared in enumerate(kernel.template) if re.match(r"(typename|class)\b", declared)]
     swept, dtypes = "", list[str]()
-    if len(types) == 1 and (dtype := _DTYPES.get(given[types[0]])) in CPP:
-        given[types[0]], swept, dtypes = "{T}", one.template[types[0]].partition("=")[0].split()[-1], [str(dtype)]
-    return f"{one.name}<{', '.join(given)}>", swept, dtypes
+    if len(types) == 1 and (dtype := _DTYPES.get(arguments[types[0]])) in CPP:
+        arguments[types[0]], swept, dtypes = (
+            "{T}",
+            kernel.template[types[0]].partition("=")[0].split()[-1],
+            [str(dtype)],
+        )
+    return f"{kernel.name}<{', '.join(arguments)}>", swept, dtypes
 
 
-def _guessed(template: Sequence[str], launch: Launch | None, todo: list[str]) -> Iterator[str]:
-    """Yield arguments of a template: as the host's code says, or as they are by default, or some."""
-    for place, each in enumerate(template):
-        head, _, default = each.partition("=")
-        said = "".join(launch.template[place : place + 1]) if launch else ""
-        todo += [f"{head.split()[-1]} of its template"] * (not said and not default.strip())
-        yield said or guess_template_argument(each)
+def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
+    """Yield arguments of a template: the host's, else the default, else a guess."""
+    for place, declared in enumerate(template):
+        head, _, default = declared.partition("=")
+        host_argument = "".join(launch.template[place : place + 1]) if launch else ""
+        todo += [f"{head.split()[-1]} of its template"] * (not host_argument and not default.strip())
+        yield host_argument or guess_template_argument(declared)
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     """Return a value as Python writes it, with double quotes."""
     if isinstance(value, tuple | list):
-        inside = ", ".join(map(_text, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
+        inside = ", ".join(map(_format_value, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

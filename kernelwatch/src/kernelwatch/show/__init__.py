@@ -1,1 +1,1 @@
-"""What people read: the summary of a run, the review of two commits, and the table in the README."""
+"""Reports: the summary of a run, the review of two commits, and the site."""

@@ -13,67 +13,69 @@ import msgspec
 
 from kernelwatch.config import settings
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import percent
+from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json, report, terminal
-from kernelwatch.show.text import plain, quantity, word
+from kernelwatch.show.text import format_quantity, name_verdict, plain
 from kernelwatch.store import git
-from kernelwatch.workflow.bisect.search import Search
+from kernelwatch.workflow.bisect.search import SearchOutcome
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 6
 
 
-def render_json(found: Search) -> str:
+def render_json(outcome: SearchOutcome) -> str:
     """Return all of it as JSON; a ratio that is infinite is null. The review is as `compare --format json` has it."""
-    review = found.review and json.loads(as_json.render(found.review))
-    outcome = msgspec.to_builtins(replace(found, review=None))
-    change = found.change and as_json.describe_row(found.change)
-    document = {"format": FORMAT, "exit_code": found.exit_code, **outcome, "change": change, "review": review}
+    review = outcome.review and json.loads(as_json.render_json(outcome.review))
+    fields = msgspec.to_builtins(replace(outcome, review=None))
+    change = outcome.change and as_json.describe_row(outcome.change)
+    document = {"format": FORMAT, "exit_code": outcome.exit_code, **fields, "change": change, "review": review}
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def render_text(found: Search, root: Path) -> str:
+def render_text(outcome: SearchOutcome, root: Path) -> str:
     """Return the outcome first, then what it rests on, and last the review and the source lines."""
-    lines = (line for told in _lines(found, root) for line in terminal.wrapped(told, indent=6) or [""])
+    lines = (
+        line for paragraph in _iter_lines(outcome, root) for line in terminal.wrap_line(paragraph, indent=6) or [""]
+    )
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(found: Search, root: Path) -> Iterator[str]:
-    def commit(commit: str, *judged: str) -> str:
-        said = plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
-        return " ".join([commit[:8], *judged, said])
+def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
+    def format_commit(commit: str, *judged: str) -> str:
+        subject = plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
+        return " ".join([commit[:8], *judged, subject])
 
-    if found.culprit:
-        yield f"FOUND  {found.culprit}"
+    if outcome.culprit:
+        yield f"FOUND  {outcome.culprit}"
         form = "--format=author   %an <%ae>%ndate     %aI%nsubject  %s"
-        words = ("--stat=90,60,12", "--diff-merges=first-parent", form, found.culprit)
-        said = git.text(root, "-c", "core.quotePath=false", "show", *words)
-        yield from (f"  {plain(line)}".rstrip() for line in said.splitlines())
-    elif found.suspects:
-        yield f"UNDECIDABLE  {found.reason}"
-        yield from (f"  {commit(each)}" for each in found.suspects)
+        words = ("--stat=90,60,12", "--diff-merges=first-parent", form, outcome.culprit)
+        summary = git.text(root, "-c", "core.quotePath=false", "show", *words)
+        yield from (f"  {plain(line)}".rstrip() for line in summary.splitlines())
+    elif outcome.suspects:
+        yield f"UNDECIDABLE  {outcome.reason}"
+        yield from (f"  {format_commit(suspect)}" for suspect in outcome.suspects)
     else:
-        yield f"NO DIFFERENCE  {found.good[:8]} and {found.bad[:8]}: {found.reason}"
+        yield f"NO DIFFERENCE  {outcome.good[:8]} and {outcome.bad[:8]}: {outcome.reason}"
     yield ""
-    if found.change is not None:
-        yield plain(found.change.name)
-        yield f"  {_change(found.change)} from {found.good[:8]} to {found.bad[:8]}"
-        if found.matched > 1:
-            yield f"{found.matched} configurations have the words {plain(found.metric)!r}; this one changed most."
-    touch = "commit touches" if len(found.commits) == 1 else "commits touch"
-    yield f"{len(found.commits)} {touch} {settings.package_name() or 'the project'}; {len(found.log)} looked at"
-    yield from (textwrap.shorten(commit(*each), terminal.COLUMNS - 2) for each in found.log)
-    if found.review is not None:
-        yield from ("", *report.render(found.review).splitlines())
-    if found.counted:
-        none = "" if found.lines else ": none"
-        yield from ("", f"Source lines that access memory otherwise, of {plain(found.counted)}{none}")
-        yield from map(plain, found.lines)
-    yield from (f"Note: {plain(note)}" for note in found.notes)
+    if outcome.change is not None:
+        yield plain(outcome.change.name)
+        yield f"  {_format_change(outcome.change)} from {outcome.good[:8]} to {outcome.bad[:8]}"
+        if outcome.matched > 1:
+            yield f"{outcome.matched} configurations have the words {plain(outcome.metric)!r}; this one changed most."
+    touch = "commit touches" if len(outcome.commits) == 1 else "commits touch"
+    yield f"{len(outcome.commits)} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} looked at"
+    yield from (textwrap.shorten(format_commit(*judged_commit), terminal.COLUMNS - 2) for judged_commit in outcome.log)
+    if outcome.review is not None:
+        yield from ("", *report.render_review(outcome.review).splitlines())
+    if outcome.counted:
+        none = "" if outcome.lines else ": none"
+        yield from ("", f"Source lines that access memory otherwise, of {plain(outcome.counted)}{none}")
+        yield from map(plain, outcome.lines)
+    yield from (f"Note: {plain(note)}" for note in outcome.notes)
 
 
-def _change(row: Row) -> str:
+def _format_change(row: Row) -> str:
     unit = "" if row.unit == "seconds" else f" {row.unit}"
-    values = f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}{unit}"
-    share = f" ({percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""
-    return f"{word(row.judgement.verdict, row.kind)}: {values}{share}"
+    values = f"{format_quantity(row.base, row.unit)} -> {format_quantity(row.head, row.unit)}{unit}"
+    share = f" ({format_percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""
+    return f"{name_verdict(row.judgement.verdict, row.kind)}: {values}{share}"

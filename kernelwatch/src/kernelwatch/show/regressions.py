@@ -9,19 +9,20 @@ from pathlib import Path
 
 import msgspec
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.regressions import Regression
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import percent
+from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
-from kernelwatch.show.text import plain, quantity, short_flags, word
+from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_flags
 from kernelwatch.store import git
-from kernelwatch.store.points import TIMED
+from kernelwatch.suite.benchmark_names import TIMED
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 5
 
 #: Regressions that are told, lines of each, and characters of a line: fewer than an issue may have.
-_TOLD, _LINES, _LONGEST = 12, 12, 300
+_MAX_REGRESSIONS, _MAX_LINES, _MAX_LINE_LENGTH = 12, 12, 300
 
 
 def render_json(regressions: Sequence[Regression]) -> str:
@@ -35,33 +36,35 @@ def render_json(regressions: Sequence[Regression]) -> str:
 
 
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
-    """Return what stands: the commit that brought it, what changed by how much, and what to do; in a fence, if any."""
+    """Return each regression with its commit, its changes and the next commands; in a fence, if any."""
     if not regressions:
         return "No regression stands, and nothing drifts: each was mended or acknowledged.\n"
     drifts = sum(regression.is_drift for regression in regressions)
-    count = f"{_count(len(regressions) - drifts, 'regression')}, {_count(drifts, 'drift')}"
-    sections = (line for each in regressions[:_TOLD] for line in ("", *_section(each, root)))
+    count = f"{count_noun(len(regressions) - drifts, 'regression')}, {count_noun(drifts, 'drift')}"
+    sections = (
+        line for regression in regressions[:_MAX_REGRESSIONS] for line in ("", *_iter_section(regression, root))
+    )
     lines = [count, *sections]
-    if len(regressions) > _TOLD:
-        lines += ["", f"{len(regressions) - _TOLD} more: kernelwatch regressions --json"]
-    shown = [plain(line, _LONGEST).replace("`", "'") for line in lines]
+    if len(regressions) > _MAX_REGRESSIONS:
+        lines += ["", f"{len(regressions) - _MAX_REGRESSIONS} more: kernelwatch regressions --json"]
+    shown = [plain(line, _MAX_LINE_LENGTH).replace("`", "'") for line in lines]
     end = "To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md."
     return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
 
 
-def _section(regression: Regression, root: Path) -> Iterator[str]:
+def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
-    count = int(git.asked(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
-    brought = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{brought}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
+    count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
+    heading = "DRIFT" if regression.is_drift else "REGRESSION"
+    yield f"{heading}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
     if count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif count:
         yield f"{count} commits"
-    every = [*(f"BROKEN: {each}" for each in regression.broken), *_changes(regression.rows)]
-    yield from every[:_LINES]
-    if len(every) > _LINES:
-        yield f"not listed: {len(every) - _LINES} more"
+    lines = [*(f"BROKEN: {failure}" for failure in regression.broken), *_iter_changes(regression.rows)]
+    yield from lines[:_MAX_LINES]
+    if len(lines) > _MAX_LINES:
+        yield f"not listed: {len(lines) - _MAX_LINES} more"
     if regression.is_drift:
         benches = " ".join(f"--bench {name}" for name in sorted({row.benchmark for row in regression.rows}))
         yield f"  kernelwatch measure {base} {head} --attribute rounds=4 {benches}"
@@ -70,21 +73,17 @@ def _section(regression: Regression, root: Path) -> Iterator[str]:
         yield f"  kernelwatch bisect {shlex.quote(regression.rows[0].name)} {base} {head} --machine {machine}"
 
 
-def _changes(rows: Sequence[Row]) -> Iterator[str]:
-    """A line a kernel and flags, the largest change first."""
+def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each kernel and flags, the largest change first."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)
-    for (kernel, flags), every in groups.items():
-        most, unit = every[0], every[0].unit
+    for (kernel, flags), members in groups.items():
+        most, unit = members[0], members[0].unit
         ratio = most.judgement.ratio
-        what = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
-        change = f"{quantity(most.base, unit)} -> {quantity(most.head, unit)}"
-        change += f", {percent(ratio)}" if ratio < 1e6 else ""  # from 0
-        counts = Counter(word(row.judgement.verdict, row.kind).lower() for row in every)
+        subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
+        change = f"{format_quantity(most.base, unit)} -> {format_quantity(most.head, unit)}"
+        change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # from 0
+        counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield f"{' '.join(filter(None, [kernel, short_flags(flags)]))}: {listed}; most: {what}: {change}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+        yield f"{' '.join(filter(None, [kernel, shorten_flags(flags)]))}: {listed}; most: {subject}: {change}"

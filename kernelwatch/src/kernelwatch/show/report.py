@@ -7,24 +7,25 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.compare import Review
-from kernelwatch.review.conclusion import doubts
-from kernelwatch.review.groups import Group, changed, group_rows
+from kernelwatch.review.conclusion import iter_doubts
+from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD
-from kernelwatch.review.rows import Lone, Row
-from kernelwatch.review.verdict import RISES, Verdict, percent
-from kernelwatch.show.terminal import table, wrapped
-from kernelwatch.show.text import conclusion_word, plain, quantity, short_flags, word
-from kernelwatch.store.points import EXACT, TIMED
+from kernelwatch.review.rows import Row, UnpairedConfiguration
+from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.show.terminal import format_table, wrap_line
+from kernelwatch.show.text import format_quantity, name_conclusion, name_verdict, plain, shorten_flags
+from kernelwatch.suite.benchmark_names import EXACT, TIMED
 
 #: Of the table by kernel and flags.
 HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 
 #: Characters that a comment may have on GitHub.
-LIMIT = 65_536
+COMMENT_LIMIT = 65_536
 
 #: Kernels that a line names, undecided times that are listed, and characters that are told of why something fails.
-_NAMED, _FEW, _LONGEST = 8, 3, 1000
+_MAX_NAMES, _MAX_UNDECIDED, _MAX_REASON = 8, 3, 1000
 
 #: What stands for lines that have no room in a comment.
 _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
@@ -33,7 +34,7 @@ _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
-def render(review: Review, at_least: float = 0.0, *, every: bool = False) -> str:
+def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = False) -> str:
     """Return the verdict, the largest changes, and what changed by kernel and flags, in lines of 100 columns.
 
     Parameters
@@ -45,200 +46,208 @@ def render(review: Review, at_least: float = 0.0, *, every: bool = False) -> str
     every : bool
         Whether each configuration that changed is listed, too.
     """
-    return "".join(f"{line}\n" for told in _lines(review, at_least, every) for line in wrapped(told))
+    return "".join(
+        f"{line}\n" for paragraph in _iter_lines(review, at_least, list_all) for line in wrap_line(paragraph)
+    )
 
 
-def fenced(text: str, limit: int = LIMIT) -> str:
+def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     """Return Markdown that shows a text unchanged: so many characters at most, and how many lines are left out."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
-    left = text.count("\n", len(kept))
-    return "\n".join([fence, kept + _LEFT_OUT.format(left) * bool(left) + fence, ""])
+    omitted = text.count("\n", len(kept))
+    return "\n".join([fence, kept + _LEFT_OUT.format(omitted) * bool(omitted) + fence, ""])
 
 
-def _lines(review: Review, at_least: float, every: bool) -> Iterator[str]:
-    """All that is told, in lines of any length."""
-    rows, differing = review.rows, changed(review.rows)
-    listed, timed = changed(rows, at_least), any(row.kind == TIMED for row in rows)
-    yield _verdict(review)
-    yield from (f"{each.verdict.value}: {plain(each, _LONGEST)}" for each in review.failures[:_NAMED])
-    if more := review.failures[_NAMED:]:
-        yield f"{len(more)} more kernels and reasons; --format json has them"
-    yield "; ".join(_counts(review)) or "no configuration has a value in both"
-    yield from (f"Largest: {each}" for each in _largest(listed))
-    yield from (f"Trade: {each}" for each in _trades(rows))
+def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
+    """Yield the lines of the report, of any length."""
+    rows, differing = review.rows, select_changed(review.rows)
+    listed, timed = select_changed(rows, at_least), any(row.kind == TIMED for row in rows)
+    yield _format_verdict(review)
+    yield from (f"{failure.verdict.value}: {plain(failure, _MAX_REASON)}" for failure in review.failures[:_MAX_NAMES])
+    if further := review.failures[_MAX_NAMES:]:
+        yield f"{len(further)} more kernels and reasons; --format json has them"
+    yield "; ".join(_iter_counts(review)) or "no configuration has a value in both"
+    yield from (f"Largest: {line}" for line in _iter_largest(listed))
+    yield from (f"Trade: {line}" for line in _iter_trades(rows))
     accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
     for reason, count in accepted.most_common():
-        yield f"Acknowledged: {count} configuration{'s' * (count != 1)}: {plain(reason)}"
-    if of_groups := [_cells(group) for group in group_rows(rows, review.arch, at_least)]:
-        yield from table(HEADERS, of_groups, every=every)
+        yield f"Acknowledged: {count_noun(count, 'configuration')}: {plain(reason)}"
+    if of_groups := [_format_cells(group) for group in group_rows(rows, review.arch, at_least)]:
+        yield from format_table(HEADERS, of_groups, list_all=list_all)
     small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
     yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
-    unmeasured, gone = _split_unmeasured(review.lone[ONLY_BASE])
-    for what, lone in (
+    unmeasured, gone = _split_unmeasured(review.unpaired[ONLY_BASE])
+    for label, unpaired in (
         ("not measured in head, which was measured in part", unmeasured),
         ("gone from head", gone),
-        ("new in head", review.lone[ONLY_HEAD]),
+        ("new in head", review.unpaired[ONLY_HEAD]),
     ):
-        if lone:
-            yield f"{len(lone)} configurations are {what}: {_kernels(lone)}{'' if every else '; --all says why'}"
-        found = Counter((each.benchmark, each.reason) for each in lone)
-        for (benchmark, reason), count in found.most_common() if every else ():
+        if unpaired:
+            hint = "" if list_all else "; --all says why"
+            yield f"{len(unpaired)} configurations are {label}: {_list_kernels(unpaired)}{hint}"
+        reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
+        for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
     notes = [*review.notes]
     notes += ["nothing was timed: the verdict is that of counted and compiled numbers"] * bool(rows and not timed)
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
-        notes.append(f"not verified, since no reference= says what they write: {_few(unverified)}")
+        notes.append(f"not verified, since no reference= says what they write: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
-        notes += (f"no verdict: {each}" for each in doubts(rows))
-    yield from (f"Note: {plain(note)}" for note in (*notes, *_undecided(review)))
-    for row in differing if every else ():
-        yield f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}"
-        yield f"{'':9}{'; '.join(_known(row, review.peak))}"
+        notes += (f"no verdict: {doubt}" for doubt in iter_doubts(rows))
+    yield from (f"Note: {plain(note)}" for note in (*notes, *_iter_undecided(review)))
+    for row in differing if list_all else ():
+        yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
+        yield f"{'':9}{'; '.join(_iter_facts(row, review.peak))}"
     times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {review.thresholds}. "
     yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
 
 
-def headline(review: Review) -> str:
+def render_headline(review: Review) -> str:
     """Return the verdict, and how many configurations were judged how, if any changed."""
-    told = [_verdict(review), *(["; ".join(_counts(review))] if changed(review.rows) else [])]
-    return "\n".join(line for each in told for line in wrapped(each))
+    paragraphs = [_format_verdict(review), *(["; ".join(_iter_counts(review))] if select_changed(review.rows) else [])]
+    return "\n".join(line for paragraph in paragraphs for line in wrap_line(paragraph))
 
 
-def _verdict(review: Review) -> str:
-    """The verdict on both commits, and where they were measured."""
+def _format_verdict(review: Review) -> str:
+    """Format the verdict on both commits, and the machine."""
     distance = f" ({review.distance})" if review.distance else ""
-    said = conclusion_word(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
-    return f"{said}  {_sides(review)}{distance}, {plain(review.place)}"
+    verdict = name_conclusion(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
+    return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.place)}"
 
 
-def _sides(review: Review) -> str:
-    """What was given for base and for head, with the commits' hashes where that does not begin so."""
+def _format_sides(review: Review) -> str:
+    """Format base and head as they were typed, with a hash beside other names."""
     if review.is_of_compilers:
-        given = " -> ".join(f"nvcc of CUDA {each.given}" for each in review.both)
-        return f"{given} at {review.head.commit[:8]}"
+        releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
+        return f"{releases} at {review.head.commit[:8]}"
     return " -> ".join(
-        each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
-        for each in review.both
+        side.label[:8] if side.commit.startswith(side.label or "-") else f"{plain(side.label)} ({side.commit[:8]})"
+        for side in review.base_and_head
     )
 
 
-def _counts(review: Review) -> Iterator[str]:
-    """How many configurations were judged, and how; of how many cubins, which not every number shows."""
-    for what, kinds in (("time", (TIMED,)), ("counted and compiled number", (*EXACT.values(),))):
+def _iter_counts(review: Review) -> Iterator[str]:
+    """Yield the numbers of configurations by verdict, and of cubins that differ between compilers."""
+    for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
-            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[each] for each in RISES)
-            judged = _listed({word(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
+            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[outcome] for outcome in RISES)
+            judged = _join_counts({name_verdict(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
             if deciding != counts[Verdict.SLOWER]:
-                judged = judged.replace(" rose", f" rose ({deciding or 'none'} decide{'s' * (deciding < 2)})")
-            yield f"{total} {what}{'s' * (total > 1)}: {judged}"
-    told = {row.name.partition("(")[2]: row.code_unchanged for row in review.rows if row.arch}
-    known = [unchanged for unchanged in told.values() if unchanged is not None]
-    if review.is_of_compilers and known:
-        yield f"machine code differs in {known.count(False)} of {len(known)} cubins"
+                verb = "decides" if deciding < 2 else "decide"
+                judged = judged.replace(" rose", f" rose ({deciding or 'none'} {verb})")
+            yield f"{count_noun(total, noun)}: {judged}"
+    unchanged_by_cubin = {row.name.partition("(")[2]: row.code_unchanged for row in review.rows if row.arch}
+    recorded = [unchanged for unchanged in unchanged_by_cubin.values() if unchanged is not None]
+    if review.is_of_compilers and recorded:
+        yield f"machine code differs in {recorded.count(False)} of {len(recorded)} cubins"
 
 
-def _largest(listed: Sequence[Row]) -> Iterator[str]:
-    """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
+def _iter_largest(listed: Sequence[Row]) -> Iterator[str]:
+    """Yield the largest change to the worse and to the better, of times, or of numbers if no time changed."""
     rows = [row for row in listed if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
-        if found := [row for row in times or rows if row.judgement.verdict is verdict]:
+        if candidates := [row for row in times or rows if row.judgement.verdict is verdict]:
             # What lost or won the most time, and the same kernel's largest change in per cent.
-            most = max(found, key=lambda row: abs(row.head - row.base) if times else row.size)
-            steepest = max((row for row in found if row.kernel == most.kernel), key=lambda row: row.size)
-            yield f"{_change(most)}; {_amount(steepest)}" if most is not steepest else _change(most)
+            most = max(candidates, key=lambda row: abs(row.head - row.base) if times else row.size)
+            steepest = max((row for row in candidates if row.kernel == most.kernel), key=lambda row: row.size)
+            yield (
+                f"{_format_change(most)}; {_format_amount(steepest)}" if most is not steepest else _format_change(most)
+            )
 
 
-def _trades(rows: Sequence[Row]) -> Iterator[str]:
-    """The numbers that rose beside faster times, or fell beside slower ones, a line a kernel and number."""
-    found: dict[tuple[str, str], list[Row]] = {}
+def _iter_trades(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each kernel and number that rose beside faster times, or fell beside slower ones."""
+    by_number: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         fell = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
         if row.judgement.verdict is Verdict.TRADE or fell:
-            found.setdefault((row.kernel, row.metric), []).append(row)
-    for each in found.values():
-        most = max(each, key=lambda row: row.size)
-        more = f", and {len(each) - 1} more" if len(each) > 1 else ""
-        yield f"{_change(most)}{more}; {most.judgement.reason}"
+            by_number.setdefault((row.kernel, row.metric), []).append(row)
+    for trade_rows in by_number.values():
+        most = max(trade_rows, key=lambda row: row.size)
+        further = f", and {len(trade_rows) - 1} more" if len(trade_rows) > 1 else ""
+        yield f"{_format_change(most)}{further}; {most.judgement.reason}"
 
 
-def _change(row: Row) -> str:
-    """One configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
-    return f"{plain(row.kernel)} {_amount(row)}"
+def _format_change(row: Row) -> str:
+    """Format one configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
+    return f"{plain(row.kernel)} {_format_amount(row)}"
 
 
-def _amount(row: Row) -> str:
+def _format_amount(row: Row) -> str:
     if row.kind == TIMED:
-        much = f"{percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
+        much = f"{format_percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
     else:
         much = f"{'more' if row.head > row.base else 'fewer'} {row.metric}"
-    return f"{much} at {_where(row)} ({', '.join([_values(row), *_unverified(row)])})"
+    return f"{much} at {_format_place(row)} ({', '.join([_format_values(row), *_note_unverified(row)])})"
 
 
-def _values(row: Row) -> str:
-    return f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}"
+def _format_values(row: Row) -> str:
+    return f"{format_quantity(row.base, row.unit)} -> {format_quantity(row.head, row.unit)}"
 
 
-def _where(row: Row) -> str:
-    return plain(" ".join(filter(None, [row.place, short_flags(row.flags)])))
+def _format_place(row: Row) -> str:
+    return plain(" ".join(filter(None, [row.place, shorten_flags(row.flags)])))
 
 
-def _unverified(*rows: Row) -> list[str]:
-    """What is said beside numbers of a kernel that has no reference; nothing beside others."""
+def _note_unverified(*rows: Row) -> list[str]:
+    """Return "not verified" if a row's kernel has no reference."""
     return [] if all(row.verified for row in rows) else ["not verified"]
 
 
-def _cells(group: Group) -> list[str]:
-    """A row of the table under HEADERS."""
+def _format_cells(group: ChangeGroup) -> list[str]:
+    """Return the cells of a group's row in the table under HEADERS."""
     return [
         plain(group.kernel),
-        short_flags(group.flags),
-        "" if group.ratio is None else percent(group.ratio),
-        plain(", ".join([*group.evidence, *_unverified(*group.times, *group.numbers)])),
-        configurations(group),
+        shorten_flags(group.flags),
+        "" if group.ratio is None else format_percent(group.ratio),
+        plain(", ".join([*group.evidence, *_note_unverified(*group.times, *group.numbers)])),
+        format_counts(group),
     ]
 
 
-def configurations(group: Group) -> str:
-    """How many of its times are what, or of its numbers where it has none."""
+def format_counts(group: ChangeGroup) -> str:
+    """Format the numbers of a group's times by verdict, or of its numbers if it has no times."""
     names = ("slower", "faster", "undecided") if group.times else ("rose", "fell", "noted")
     counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
     if group.times and len(counts) == 1:
         ((name, count),) = counts.items()
         return f"{count} of {len(group.times)} {name}"
-    return _listed(counts or {"same": group.counts["same"]})
+    return _join_counts(counts or {"same": group.counts["same"]})
 
 
-def _listed(counts: dict[str, int]) -> str:
+def _join_counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _kernels(lone: Sequence[Lone]) -> str:
-    """The kernels of configurations, most configurations first."""
-    found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
-    return _few([f"{name} ({count})" for name, count in found])
+def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
+    """Return the kernels of configurations, most configurations first."""
+    counts = Counter(plain(configuration.kernel or configuration.benchmark) for configuration in unpaired).most_common()
+    return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
-def _split_unmeasured(lone: Sequence[Lone]) -> tuple[list[Lone], list[Lone]]:
+def _split_unmeasured(
+    unpaired: Sequence[UnpairedConfiguration],
+) -> tuple[list[UnpairedConfiguration], list[UnpairedConfiguration]]:
     """Return the configurations that a run in part left out, and those that the commit no longer has."""
     left_out = {f"{absence} in head" for absence in ("not run", "without a value")}
-    unmeasured = [each for each in lone if each.reason in left_out]
-    return unmeasured, [each for each in lone if each.reason not in left_out]
+    unmeasured = [configuration for configuration in unpaired if configuration.reason in left_out]
+    return unmeasured, [configuration for configuration in unpaired if configuration.reason not in left_out]
 
 
-def _few(kernels: Sequence[str]) -> str:
-    left = len(kernels) - _NAMED
-    return ", ".join(kernels[:_NAMED]) + (f" and {left} more kernels" if left > 0 else "")
+def _join_kernels(kernels: Sequence[str]) -> str:
+    omitted = len(kernels) - _MAX_NAMES
+    return ", ".join(kernels[:_MAX_NAMES]) + (f" and {omitted} more kernels" if omitted > 0 else "")
 
 
-def _known(row: Row, peak: float | None) -> Iterator[str]:
-    """What is known of a configuration; % of peak is head's."""
+def _iter_facts(row: Row, peak: float | None) -> Iterator[str]:
+    """Yield the facts on a configuration; % of peak is head's."""
     judged, rates = row.judgement, row.rates
-    yield _values(row)
+    yield _format_values(row)
     yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
     if judged.interval:
         yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
@@ -248,22 +257,22 @@ def _known(row: Row, peak: float | None) -> Iterator[str]:
         yield f"GB/s {rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"
     if rates and peak:
         yield f"% of peak {100 * rates[1] / peak:.1f}"
-    if why := [*_unverified(row), *map(str, judged.reasons)]:
+    if why := [*_note_unverified(row), *map(str, judged.reasons)]:
         yield plain("; ".join(why))
 
 
-def _undecided(review: Review) -> Iterator[str]:
-    """What undecided times could be, the slowest first, and what decides them."""
+def _iter_undecided(review: Review) -> Iterator[str]:
+    """Yield notes on the undecided times: the command that decides them, and their ranges, the slowest first."""
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
         how = "measure again" if review.is_of_compilers else "measure both in turns"
         are = "times are" if len(rows) > 1 else "time is"
-        yield f"{len(rows)} {are} undecided; to decide them {how}: {review.again}"
+        yield f"{len(rows)} {are} undecided; to decide them {how}: {review.measure_command}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
-    for row in rows[:_FEW]:
-        known = row.judgement.could_be
-        could = "anything" if known is None else " to ".join(map(percent, known))
-        changed_by = f"{percent(row.judgement.ratio)}, could be {could}"
-        yield f"undecided: {plain(row.kernel)} at {_where(row)}: {changed_by}: {row.judgement.reason}"
-    if len(rows) > _FEW:
-        yield f"undecided: {len(rows) - _FEW} more times; --all says why"
+    for row in rows[:_MAX_UNDECIDED]:
+        bounds = row.judgement.could_be
+        could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
+        changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
+        yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
+    if len(rows) > _MAX_UNDECIDED:
+        yield f"undecided: {len(rows) - _MAX_UNDECIDED} more times; --all says why"

@@ -1,4 +1,4 @@
-"""Lines and tables of at most 100 columns, as the reports have them."""
+"""Lines and tables of at most 100 columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _EVIDENCE = 3
 _GAP = 2
 
 
-def wrapped(line: str, indent: int = 9) -> list[str]:
-    """A line in as many as it takes, further ones indented."""
+def wrap_line(line: str, indent: int = 9) -> list[str]:
+    """Wrap a line; continuation lines are indented."""
     return textwrap.wrap(line, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool) -> Iterator[str]:
-    """What changed by kernel and flags. What the names of all kernels begin with stands in the title.
+def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_all: bool) -> Iterator[str]:
+    """Yield the lines of the table by kernel and flags. A common prefix of all kernels' names stands in the title.
 
-    Without `every`, the evidence is what decides, and what fits beside it: more groups then fit on a screen.
+    Without `list_all`, evidence is cut to one line, the deciding one first: more groups then fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
@@ -35,34 +35,34 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, every: bool)
     common = os.path.commonprefix(sorted(names)).rpartition("_")[0] if len(names) > 1 else ""  # noqa: RUF071
     if common:
         titles[0] = f"{common}_..."
-        body = [[name.removeprefix(f"{common}_"), *others] for name, *others in body]
+        body = [[name.removeprefix(f"{common}_"), *other_cells] for name, *other_cells in body]
     widest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
     lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not folded: the kernels' names are
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
-    for cells in () if every else body:
-        cells[_EVIDENCE] = _first(cells[_EVIDENCE], widths[_EVIDENCE])
-    body = [[_folded(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
+    for cells in () if list_all else body:
+        cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
+    body = [[_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
     # Not as headers, whose columns tabulate makes wider.
     shown = tabulate([titles, *body], tablefmt="plain", disable_numparse=True, colalign=_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())
-    if not every and ", +" in shown:
+    if not list_all and ", +" in shown:
         yield "+N stands for N more differences: --all lists them."
 
 
-def _first(cell: str, width: int) -> str:
-    """The first item of a cell, which decides, others that fit beside it, and how many are left: "-4 %, +2"."""
-    first, *others = cell.split(", ")
-    shown = [first, *others] if len(cell) <= width else [first]
-    for item in others if len(shown) == 1 else ():
-        if len(", ".join([*shown, item, f"+{len(others) - len(shown)}"])) <= width:
+def _shorten_cell(cell: str, width: int) -> str:
+    """Return the first item of a cell, others that fit beside it, and how many are left: "-4 %, +2"."""
+    first, *further = cell.split(", ")
+    shown = [first, *further] if len(cell) <= width else [first]
+    for item in further if len(shown) == 1 else ():
+        if len(", ".join([*shown, item, f"+{len(further) - len(shown)}"])) <= width:
             shown.append(item)
-    left = 1 + len(others) - len(shown)
-    return ", ".join([*shown, *[f"+{left}"] * bool(left)])
+    omitted = 1 + len(further) - len(shown)
+    return ", ".join([*shown, *[f"+{omitted}"] * bool(omitted)])
 
 
-def _folded(cell: str, width: int) -> str:
-    """A cell in lines of a width, broken between its items where each fits into one."""
+def _fold_cell(cell: str, width: int) -> str:
+    """Wrap a cell at a width, between its items where each fits into one line."""
     items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")

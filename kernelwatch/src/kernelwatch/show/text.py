@@ -1,12 +1,12 @@
-"""How verdicts, numbers and names are written in the reports that people read."""
+"""Formats of verdicts, numbers and names in reports."""
 
 from __future__ import annotations
 
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.points import TIMED
+from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.cli.options import plain
 
-__all__ = ["conclusion_word", "plain", "quantity", "short_flags", "word"]
+__all__ = ["format_quantity", "name_conclusion", "name_verdict", "plain", "shorten_flags"]
 
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
@@ -18,24 +18,24 @@ _EXACT_WORDS = {Verdict.SLOWER: "ROSE", Verdict.FASTER: "FELL"}
 _UNTIMED_WORDS = {Verdict.SLOWER: "WORSE", Verdict.FASTER: "BETTER"}
 
 
-def quantity(value: float, unit: str) -> str:
-    """A value with a unit if that is of time; others are named by their benchmarks."""
+def format_quantity(value: float, unit: str) -> str:
+    """Format a value, with a unit of time if it is in seconds."""
     if unit != "seconds":
         return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
     least, name = next((row for row in _SECONDS if abs(value) >= row[0]), _SECONDS[-1])
     return f"{value / (least or 1e-9):.4g} {name}"
 
 
-def word(verdict: Verdict, kind: str) -> str:
-    """A verdict as a reader says it: SLOWER and FASTER are times, ROSE and FELL numbers."""
+def name_verdict(verdict: Verdict, kind: str) -> str:
+    """Return the word of a verdict: SLOWER and FASTER for times, ROSE and FELL for numbers."""
     return verdict.value if kind == TIMED else _EXACT_WORDS.get(verdict, verdict.value)
 
 
-def conclusion_word(conclusion: Verdict, *, is_timed: bool) -> str:
-    """The verdict on a comparison: SLOWER and FASTER need a time, WORSE and BETTER are those of numbers alone."""
+def name_conclusion(conclusion: Verdict, *, is_timed: bool) -> str:
+    """Return the word of a comparison's verdict: WORSE and BETTER stand for numbers without times."""
     return conclusion.value if is_timed else _UNTIMED_WORDS.get(conclusion, conclusion.value)
 
 
-def short_flags(flags: str) -> str:
-    """The flags of nvcc without the words that pass them on."""
+def shorten_flags(flags: str) -> str:
+    """Return the flags of nvcc without the options that pass them on."""
     return plain(flags).replace("-Xptxas ", "")

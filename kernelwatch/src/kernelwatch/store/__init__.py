@@ -1,1 +1,1 @@
-"""What is kept of a run: read, written, checked, and never lost."""
+"""Stored results of runs: read, written and checked."""

@@ -1,4 +1,4 @@
-"""A commit's package in a folder of its own, and Python that runs the checkout's instrument on it."""
+"""A commit's package in a folder of its own, and Python processes that run the checkout's instrument on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelwatch.store import git
 
 
 @contextmanager
-def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
+def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
     """Make a folder that holds a commit's package. No checkout is touched.
 
     Parameters
@@ -32,20 +32,20 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
         Git does not know the commit, or it has no such package.
     """
     with tempfile.TemporaryDirectory() as folder:
-        packed = git.run(root, "archive", commit, *filter(None, [settings.package_name()]))
-        subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
+        archive = git.run(root, "archive", commit, *filter(None, [settings.package_name()]))
+        subprocess.run(["tar", "--extract", f"--directory={folder}"], input=archive, check=True)
         yield Path(folder)
 
 
-def python(folder: Path, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
+def run_python(folder: Path, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
     """Run `python -m` on the package in a folder; keep standard error, and standard output if `output` is a pipe."""
     command, pipe = [sys.executable, "-m", *words], subprocess.PIPE
     return subprocess.run(
-        command, cwd=folder, env=environment(folder), stdout=output, stderr=pipe, text=True, check=False
+        command, cwd=folder, env=make_environment(folder), stdout=output, stderr=pipe, text=True, check=False
     )
 
 
-def environment(folder: Path) -> dict[str, str]:
+def make_environment(folder: Path) -> dict[str, str]:
     """Return the environment in which Python imports the package in a folder, and this checkout's modules behind it."""
     # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
     path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])

@@ -1,4 +1,4 @@
-"""Which machine code each commit's kernels had: recorded by each run."""
+"""Hashes of the machine code of each commit's kernels, as runs recorded them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import reading
-from kernelwatch.store.record import CUBINS_FILE, paths
+from kernelwatch.store.record import CUBINS_FILE, list_record_paths
 from kernelwatch.toolchain import releases as compilers
 
 
-class _Hashes(msgspec.Struct):
-    """A recorded line, as far as any run wrote one: by a launch's text without arguments."""
+class _HashLine(msgspec.Struct):
+    """A line of the record: hashes by a launch's text without arguments."""
 
     commit: str
     arch: str
@@ -27,7 +27,7 @@ class _Hashes(msgspec.Struct):
     blocks: dict[str, tuple[int, int]] = {}
 
 
-class Cubins:
+class CubinHashes:
     """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
 
     The same source, options, architecture and nvcc make the same bytes anywhere (a test with PyCUDA holds this), so a
@@ -46,57 +46,61 @@ class Cubins:
 
     def __init__(self, folder: Path, compiler: str | None = None, commit: str = "") -> None:
         self._compiler, self._commit = compiler, commit
-        self._known: dict[tuple[str, str], dict[str, str]] = {}
-        self._codes: dict[tuple[str, str], dict[str, str]] = {}
+        self._cubin_hashes: dict[tuple[str, str], dict[str, str]] = {}
+        self._code_hashes: dict[tuple[str, str], dict[str, str]] = {}
         self._blocks: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
-        for other in reading.listed(folder.parent, "*"):
-            if other != folder:
-                self._read(other)
-        own = self._read(folder)  # last: its own hashes count
+        for machine_folder in reading.list_paths(folder.parent, "*"):
+            if machine_folder != folder:
+                self._read_machine(machine_folder)
+        own_archs = self._read_machine(folder)  # last: its own hashes count
         #: The architectures that some run compiled for, this machine's first.
-        self.archs = sorted({arch for _, arch in self._known}, key=lambda arch: (arch not in own, arch))
+        self.archs = sorted({arch for _, arch in self._cubin_hashes}, key=lambda arch: (arch not in own_archs, arch))
 
-    def _read(self, folder: Path) -> set[str]:
-        """Read a machine's lines; the architectures that they name."""
-        every = (line for path in paths(folder, CUBINS_FILE, self._commit) for line in _read_lines(path, self._commit))
-        lines = [line for line in every if line.cubins and compilers.series_name(line.nvcc) == self._compiler]
+    def _read_machine(self, folder: Path) -> set[str]:
+        """Read a machine's lines; return the architectures that they name."""
+        all_lines = (
+            line
+            for path in list_record_paths(folder, CUBINS_FILE, self._commit)
+            for line in _read_lines(path, self._commit)
+        )
+        lines = [line for line in all_lines if line.cubins and compilers.series_name(line.nvcc) == self._compiler]
         for line in lines:
-            self._known.setdefault((line.commit, line.arch), {}).update(line.cubins)
-            self._codes.setdefault((line.commit, line.arch), {}).update(line.code)
+            self._cubin_hashes.setdefault((line.commit, line.arch), {}).update(line.cubins)
+            self._code_hashes.setdefault((line.commit, line.arch), {}).update(line.code)
             self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
         return {line.arch for line in lines}
 
-    def sha256(self, commit: str, arch: str, launch: str) -> str | None:
-        """The hash of a launch's cubin on a commit, hexadecimal; None where no run stored it."""
-        return self._known.get((commit, arch), {}).get(launch)
+    def find_cubin_hash(self, commit: str, arch: str, launch: str) -> str | None:
+        """Return the hash of a launch's cubin on a commit, hexadecimal; None if no run stored it."""
+        return self._cubin_hashes.get((commit, arch), {}).get(launch)
 
-    def code(self, commit: str, arch: str, launch: str) -> str | None:
-        """The hash of a launch's machine code alone, which two compilers can share; None where no run stored it."""
-        return self._codes.get((commit, arch), {}).get(launch)
+    def find_code_hash(self, commit: str, arch: str, launch: str) -> str | None:
+        """Return the hash of a launch's machine code alone, which two compilers can share; None if not stored."""
+        return self._code_hashes.get((commit, arch), {}).get(launch)
 
-    def block(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
-        """The threads of a kernel's block and its bytes of dynamic shared memory; None where no run stored them."""
+    def find_block(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
+        """Return the threads of a kernel's block and its bytes of dynamic shared memory; None if not stored."""
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
-    def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
-        """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
+    def list_hash_changes(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
+        """Return the changes of every kernel's machine code: places in `commits`, oldest first, and new hashes.
 
-        None is the hash from where on none is stored. What no commit has is left out.
+        The hash is None where none is stored. Kernels that no commit has are left out.
         """
-        stored = [self._known.get((commit, arch), {}) for commit in commits]
+        stored = [self._cubin_hashes.get((commit, arch), {}) for commit in commits]
         return {
             name: [
-                (index, now.get(name))
-                for index, (before, now) in enumerate(itertools.pairwise([{}, *stored]))
-                if now.get(name) != before.get(name)
+                (index, current.get(name))
+                for index, (previous, current) in enumerate(itertools.pairwise([{}, *stored]))
+                if current.get(name) != previous.get(name)
             ]
             for name in sorted(set().union(*stored))
         }
 
 
-def _read_lines(path: Path, commit: str) -> Iterator[_Hashes]:
+def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
     """Yield a file's lines, or those of a commit, by the names of machine code."""
-    for _, line in reading.lines(path, _Hashes, commit):
+    for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
             {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
             for hashes in (line.cubins, line.code)
@@ -106,7 +110,7 @@ def _read_lines(path: Path, commit: str) -> Iterator[_Hashes]:
 
 @functools.cache
 def _machine_code(name: str) -> str | None:
-    """The name of a launch's machine code; None of what is no launch. Every run stores the same ones."""
+    """Return the name of a launch's machine code; None if the text is no launch. Every run stores the same names."""
     try:
         return Launch.parse(name).code_name
     except ArgumentError:

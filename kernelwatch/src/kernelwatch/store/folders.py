@@ -1,7 +1,7 @@
 """The folder of results: a run adds files, and changes none that git tracks, but asv's list of benchmarks.
 
-What belongs to a commit lies in files of its own: asv's JSON, and records beside it. Their names begin as asv's do and
-end in the moment of the run. Several files of a commit and environment are read as one.
+Each commit has files of its own: asv's JSON, and records beside it. Their names begin as asv's do and end in the time
+of the run. Several files of a commit and environment are read as one.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ RESULTS = "KERNELWATCH_RESULTS"
 LOCK = "run.lock"
 
 
-def results(stored: Path) -> Path:
+def results_folder(stored: Path) -> Path:
     """Return the folder that runs write to and that is read: the project's, unless another is named."""
     return Path(os.environ.get(RESULTS) or stored)
 
 
-def machines(folder: Path) -> list[str]:
+def list_machines(folder: Path) -> list[str]:
     """Return the names of the machines that have results."""
-    return [path.parent.name for path in reading.listed(folder, "*/machine.json")]
+    return [path.parent.name for path in reading.list_paths(folder, "*/machine.json")]
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Lock a folder of results, and clear away what was not finished there.
+def exclusive_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder of results, and remove unfinished files.
 
-    If another run holds the lock, say so once and wait until it ends. The system frees the lock of a killed process.
-    Where the file system has no locks, say so and go on; what is unfinished may be another run's, and stays.
+    If another run holds the lock, warn and wait until it ends. The system frees the lock of a killed process.
+    Without locks in the file system, warn and go on; unfinished files may be another run's, and stay.
 
     Raises
     ------
@@ -84,68 +84,68 @@ class CommitFiles:
 
     def __init__(self, folder: Path, commit: str, environment: str) -> None:
         self._folder = folder
-        tracked = (git.asked(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
-        found = {
+        tracked = (git.try_text(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
+        contents = {
             path: content
-            for path, content, document in reading.files(folder, commit)
+            for path, content, document in reading.iter_files(folder, commit)
             if (document.commit_hash, document.env_name) == (commit, environment)
         }
-        own = [path for path in found if path.name not in tracked.split("\0")]
-        self._own = [found.pop(path) for path in own]
-        self._tracked = list(found.values())
+        untracked = [path for path in contents if path.name not in tracked.split("\0")]
+        self._untracked_contents = [contents.pop(path) for path in untracked]
+        self._tracked_contents = list(contents.values())
         plain = Path(get_filename(folder.name, commit, environment)).stem
         #: The beginning of the files' names. Those of an earlier run go on, unless git tracks them.
-        self._stem = own[-1].stem if own else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
-    def read(self) -> dict[str, Any] | None:
-        """Return what all files hold, as one of asv's; None if there are none."""
-        every = [*self._tracked, *self._own]
-        return rows.together(*every) if every else None
+    def read_merged(self) -> dict[str, Any] | None:
+        """Return the merged content of all files, as one of asv's; None if there are none."""
+        contents = [*self._tracked_contents, *self._untracked_contents]
+        return rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Add results and lines of records. What files that git tracks say already is not said again."""
-        known = rows.together(*self._tracked) if self._tracked else {"results": {}}
-        found = rows.together(*self._tracked, *self._own, document)
-        more = {
+        """Add results and lines of records, without the numbers that files tracked by git already hold."""
+        tracked = rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
+        merged = rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
+        changed = {
             name: cells
-            for name, cells in found["results"].items()
-            if name not in known["results"]
-            or not rows.have_same_numbers(rows.read(known, name), rows.read(found, name))
+            for name, cells in merged["results"].items()
+            if name not in tracked["results"]
+            or not rows.have_same_numbers(rows.read_row(tracked, name), rows.read_row(merged, name))
         }
         self._folder.mkdir(parents=True, exist_ok=True)
-        if more:
-            atomic_write.write(self._folder / f"{self._stem}.json", json.dumps({**found, "results": more}))
+        if changed:
+            atomic_write.write(self._folder / f"{self._stem}.json", json.dumps({**merged, "results": changed}))
         for file, lines in records.items():
-            append(self._folder / f"{self._stem}.{file}", *lines)
+            append_lines(self._folder / f"{self._stem}.{file}", *lines)
         index.list_results(self._folder)  # so that the next review reads the files of its commits alone
 
 
-def append(path: Path, *entries: Mapping[str, Any]) -> None:
+def append_lines(path: Path, *entries: Mapping[str, Any]) -> None:
     """Add the entries that a file of JSON lines lacks, all of them or none; it is made if there is none."""
-    before = path.read_bytes().splitlines() if path.exists() else []
-    if more := [line for line in (json.dumps(each).encode() for each in entries) if line not in before]:
-        atomic_write.write(path, b"".join(line + b"\n" for line in (*before, *more)))
+    existing_lines = path.read_bytes().splitlines() if path.exists() else []
+    if new_lines := [line for line in (json.dumps(entry).encode() for entry in entries) if line not in existing_lines]:
+        atomic_write.write(path, b"".join(line + b"\n" for line in (*existing_lines, *new_lines)))
 
 
-def _without_code(described: Any) -> Any:
-    """A description without the classes' text and its lines, which say nothing of a number: versions are explicit."""
-    if not isinstance(described, dict):
-        return described
-    return {name: _without_code(each) for name, each in described.items() if name not in ("code", "setup_cache_key")}
+def _strip_code(description: Any) -> Any:
+    """Return a description without the classes' text and line numbers: versions are explicit."""
+    if not isinstance(description, dict):
+        return description
+    return {name: _strip_code(value) for name, value in description.items() if name not in ("code", "setup_cache_key")}
 
 
-def describe(folder: Path, came: Path, machine: str) -> None:
-    """Take over what a folder says of a machine and of the benchmarks, where it says something new.
+def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
+    """Copy the descriptions of a machine and of the benchmarks from a folder, where they differ.
 
     Raises
     ------
     UnreadableError
         The machine is another than the one of that name.
     """
-    for name in (f"{machine}/machine.json", reading.SUITE):
-        new, path = reading.parsed(came / name), folder / name
-        if path.exists() and name != reading.SUITE and reading.parsed(path) != new:
-            raise reading.UnreadableError(f"{came / name}: is not the machine of {path}; choose another --machine")
-        if not path.exists() or _without_code(reading.parsed(path)) != _without_code(new):
+    for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
+        new, path = reading.parse_json(source / name), folder / name
+        if path.exists() and name != reading.BENCHMARKS_FILE and reading.parse_json(path) != new:
+            raise reading.UnreadableError(f"{source / name}: is not the machine of {path}; choose another --machine")
+        if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(new):
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write.write(path, (came / name).read_bytes())
+            atomic_write.write(path, (source / name).read_bytes())

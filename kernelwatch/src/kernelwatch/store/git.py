@@ -1,4 +1,4 @@
-"""What git says: the one place where it is run."""
+"""The one place where git is run."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     """
     environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, timeout=timeout,
             check=False,
         )  # fmt: skip
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise GitError(f"git does not run: {error}") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise GitError(f"git {words[0]} in {folder} ended with {done.returncode}: {said}")
-    return done.stdout
+    if process.returncode:
+        message = process.stderr.decode(errors="replace").strip()
+        raise GitError(f"git {words[0]} in {folder} ended with {process.returncode}: {message}")
+    return process.stdout
 
 
 def read_objects(folder: Path, *names: str) -> list[bytes | None]:
@@ -65,22 +65,22 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
         Git refuses the whole folder. A folder without a repository has no object.
     """
     try:
-        left = run(folder, "cat-file", "--batch", input="".join(f"{name}\n" for name in names))
+        remaining = run(folder, "cat-file", "--batch", input="".join(f"{name}\n" for name in names))
     except GitError as error:
         if "safe.directory" in str(error):
             raise
         return [None] * len(names)
     contents: list[bytes | None] = []
     for _ in names:
-        header, _, left = left.partition(b"\n")
+        header, _, remaining = remaining.partition(b"\n")
         size = header.rpartition(b" ")[2]
-        contents.append(left[: int(size)] if size.isdigit() else None)
-        left = left[int(size) + 1 :] if size.isdigit() else left
+        contents.append(remaining[: int(size)] if size.isdigit() else None)
+        remaining = remaining[int(size) + 1 :] if size.isdigit() else remaining
     return contents
 
 
-def shown(folder: Path, *words: str) -> None:
-    """Run git for people to see: all that it says goes to standard error, and all that it began ends with it."""
+def run_visibly(folder: Path, *words: str) -> None:
+    """Run git with its output on standard error, and end every process that it started."""
     process = subprocess.Popen(
         ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
@@ -96,7 +96,7 @@ def text(folder: Path, *words: str, input: str = "", timeout: float | None = Non
     return run(folder, *words, input=input, timeout=timeout).decode(errors="replace").strip()
 
 
-def asked(folder: Path, *words: str, timeout: float | None = None) -> str | None:
+def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
     """Return what `text` does; None where git does not know. Raises GitError where it refuses the whole folder."""
     try:
         return text(folder, *words, timeout=timeout)

@@ -1,4 +1,4 @@
-"""How the measured commits follow one another, as git has it: what each is compared with, and which branch holds it."""
+"""The order of the measured commits in git: the ancestors that each is compared with, and the branch that holds it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwatch.store import git
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 
-class Graph:
+class CommitGraph:
     """The history of some commits.
 
     Where git knows none of them, as without the repository, each follows the one before it by date.
@@ -34,8 +34,8 @@ class Graph:
     def parents(self) -> dict[str, list[str]]:
         """The parents of each commit and of all before it, parents first."""
         words = ["rev-list", "--ignore-missing", "--parents", "--date-order", "--reverse", *self._dates]
-        listed = (git.asked(self._root, *words) or "") if self._dates else ""
-        return {commit: parents for commit, *parents in map(str.split, listed.splitlines())}
+        output = (git.try_text(self._root, *words) or "") if self._dates else ""
+        return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
 
     @cached_property
     def commits(self) -> list[str]:
@@ -47,7 +47,7 @@ class Graph:
                 last = moments[commit] = max(last, moments[commit])
         return sorted(moments, key=lambda commit: (moments[commit], places.get(commit, 0), commit))
 
-    def ancestors(self, commit: str) -> Iterator[str]:
+    def iter_ancestors(self, commit: str) -> Iterator[str]:
         """Yield the measured ancestors of a measured commit, the nearest first.
 
         Those along first parents come before those that a merge brought, as asv has it.
@@ -55,15 +55,15 @@ class Graph:
         if not self.parents:
             yield from self.commits[: self.commits.index(commit)][::-1]
             return
-        seen, line, at = {commit}, [commit], commit
-        while parents := self.parents.get(at):
-            at = parents[0]
-            line.append(at)
-            seen.add(at)
-            if at in self._dates:
-                yield at
-        for each in line:  # it grows: breadth first
-            for parent in self.parents.get(each, ()):
+        seen, line, current = {commit}, [commit], commit
+        while parents := self.parents.get(current):
+            current = parents[0]
+            line.append(current)
+            seen.add(current)
+            if current in self._dates:
+                yield current
+        for descendant in line:  # it grows: breadth first
+            for parent in self.parents.get(descendant, ()):
                 if parent not in seen:
                     seen.add(parent)
                     line.append(parent)
@@ -80,25 +80,25 @@ class Graph:
         """Commit -> the branch that holds it, or one of MERGED, NO_BRANCH and UNKNOWN; empty on the published line."""
         if not self.parents:
             return dict.fromkeys(self._dates, "")
-        published = [f"{where}{each}" for each in self._branches if each for where in ("", "origin/")]
+        published = [f"{prefix}{branch}" for branch in self._branches if branch for prefix in ("", "origin/")]
         line: set[str] = set()
         for names in (published, ["HEAD"]):  # a user may have measured but a branch of his own
             if not line & self._dates.keys():
-                tips = [tip for name in names if (tip := self._tip(name))]
-                line, merged = (self._reached(*words, *tips) for words in (["--first-parent"], []))
+                tips = [tip for name in names if (tip := self._resolve_tip(name))]
+                line, merged = (self._list_reachable(*words, *tips) for words in (["--first-parent"], []))
         return {
-            commit: "" if commit in line else MERGED if commit in merged else self._holder(commit)
+            commit: "" if commit in line else MERGED if commit in merged else self._find_branch(commit)
             for commit in self._dates
         }
 
-    def _tip(self, name: str) -> str | None:
-        return git.asked(self._root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    def _resolve_tip(self, name: str) -> str | None:
+        return git.try_text(self._root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
 
-    def _reached(self, *words: str) -> set[str]:
-        return set((git.asked(self._root, "rev-list", *words) or "").split())
+    def _list_reachable(self, *words: str) -> set[str]:
+        return set((git.try_text(self._root, "rev-list", *words) or "").split())
 
-    def _holder(self, commit: str) -> str:
+    def _find_branch(self, commit: str) -> str:
         if commit not in self.parents:
             return UNKNOWN
         words = ["for-each-ref", "--format=%(refname:short)", "--contains", commit, "refs/heads", "refs/remotes"]
-        return next(iter((git.asked(self._root, *words) or "").split()), NO_BRANCH)
+        return next(iter((git.try_text(self._root, *words) or "").split()), NO_BRANCH)

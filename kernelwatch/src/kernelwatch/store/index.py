@@ -31,7 +31,7 @@ _OLD = 30 * 86_400
 Stamp = tuple[int, int, int]
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True):
+class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
     """The commit and environment that a file of results is of."""
 
     stamp: Stamp
@@ -41,26 +41,26 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     variables: dict[str, str]
 
 
-def list_results(folder: Path) -> dict[Path, Entry]:
+def list_results(folder: Path) -> dict[Path, IndexEntry]:
     """Return the readable files of a machine's results, in the order of their names; only files new to it are read."""
-    place = cache_path("results", folder)
-    known = load(place, dict[str, Entry]) or {}
-    entries: dict[str, Entry] = {}
+    cache_file = cache_path("results", folder)
+    cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
+    entries: dict[str, IndexEntry] = {}
     for path in reading.result_paths(folder):
-        entry, stamp = known.get(path.name), stamp_file(path)
+        entry, stamp = cached.get(path.name), stamp_file(path)
         if entry is None or entry.stamp != stamp or stamp[0] > reading.LARGEST:
             entry = next(_read_entry(path, stamp), None)
         if entry is not None:
             entries[path.name] = entry
-    if entries != known:
-        save(place, entries)
+    if entries != cached:
+        save_cached(cache_file, entries)
         _remove_old()
     return {folder / name: entry for name, entry in entries.items()}
 
 
-def _read_entry(path: Path, stamp: Stamp) -> Iterator[Entry]:
+def _read_entry(path: Path, stamp: Stamp) -> Iterator[IndexEntry]:
     for _, _, document in reading.read_files([path]):
-        yield Entry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
+        yield IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
 
 
 def stamp_file(path: Path) -> Stamp:
@@ -72,7 +72,7 @@ def stamp_file(path: Path) -> Stamp:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-class Stamps:
+class CommitStamps:
     """The stamps of all files on the commits of a machine: its own, and other machines' hashes of machine code.
 
     Parameters
@@ -89,13 +89,15 @@ class Stamps:
             is_of_commit = path.name[8:9] == "-"
             if path.name.endswith(CUBINS_FILE) or (path.parent == folder and (is_of_commit or path.suffix == ".jsonl")):
                 self._files.setdefault(path.name[:8] if is_of_commit else "", []).append(path)
-        self._shared = f"{digest_code(root)} {digest_file(folder.parent / reading.SUITE)} {self._stamp('')}"
+        self._shared = (
+            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {self._list_stamps('')}"
+        )
 
-    def digest(self, *commits: str) -> str:
+    def digest_commits(self, *commits: str) -> str:
         """Return a digest of all files on some commits, and of the code that reads them."""
-        return digest_texts(self._shared, *(f"{commit} {self._stamp(commit[:8])}" for commit in commits))
+        return digest_texts(self._shared, *(f"{commit} {self._list_stamps(commit[:8])}" for commit in commits))
 
-    def _stamp(self, prefix: str) -> list[tuple[str, Stamp]]:
+    def _list_stamps(self, prefix: str) -> list[tuple[str, Stamp]]:
         return sorted((str(path), stamp_file(path)) for path in self._files.get(prefix, ()))
 
 
@@ -121,14 +123,14 @@ def cache_path(name: str, folder: Path) -> Path:
     return cache_dir.cache_folder("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
 
 
-def load(path: Path, model: type[M]) -> M | None:
+def load_cached(path: Path, model: type[M]) -> M | None:
     """Return the content of a file of the cache; None where it is missing, torn or of another form."""
     with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
         return msgspec.msgpack.decode(path.read_bytes(), type=model)
     return None
 
 
-def save(path: Path, content: object) -> None:
+def save_cached(path: Path, content: object) -> None:
     """Write a file of the cache; without a cache folder the next review reads the results again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

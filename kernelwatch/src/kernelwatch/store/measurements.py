@@ -9,15 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kernelwatch.store import record
-from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.models import Document
-from kernelwatch.store.points import TIMED, Point, kind
-from kernelwatch.store.record import control
+from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark, control_name
 from kernelwatch.toolchain import releases as compilers
 
 
-class Run(NamedTuple):
+class RunFacts(NamedTuple):
     """The facts of a run that may explain a change; those that it did not record are None."""
 
     identity: tuple[object, ...] = ()
@@ -40,13 +40,13 @@ class BenchmarkMeasurements:
     unit: str
     absence: str = ""
     points: Mapping[tuple[tuple[str, str], ...], Point] = field(default_factory=dict)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunFacts, ...] = ()
     failures: tuple[str, ...] = ()
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunFacts:
         """The last of the runs; one without any fact if none was recorded."""
-        return self.runs[-1] if self.runs else Run()
+        return self.runs[-1] if self.runs else RunFacts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class CommitMeasurements:
     environment: str
     compiler: str | None
     benchmarks: Mapping[str, BenchmarkMeasurements]
-    cubins: Cubins
+    cubins: CubinHashes
     arch: str | None = None
     peak: object = None
     skips: Mapping[str, int] = field(default_factory=dict)
@@ -80,12 +80,12 @@ def load_commit(
 
     Neighbouring reviews of a history share commits, so the last ones are kept.
     """
-    results = history.document(commit, environment)
-    names = [name for type_ in types for name in history.benchmarks(type_)]
-    controls = {control(name) for name in history.benchmarks("time")}  # they stand beside times
-    run = history.timed_run_of(results)
+    results = history.load_document(commit, environment)
+    names = [name for type_ in types for name in history.list_benchmarks(type_)]
+    controls = {control_name(name) for name in history.list_benchmarks("time")}  # they stand beside times
+    run = history.find_last_timed_run(results)
     skips: Counter[str] = Counter()
-    for skip in history.run_of(results).get("skipped", ()):
+    for skip in history.find_last_run(results).get("skipped", ()):
         if skip["commit"] == commit:
             skips[skip["reason"]] += skip["configurations"]
     return CommitMeasurements(
@@ -94,7 +94,7 @@ def load_commit(
         environment=environment,
         compiler=compilers.compiler_of_results(results.env_vars),
         benchmarks={name: _load_benchmark(history, results, name) for name in names if name not in controls},
-        cubins=history.cubins(commit, results),
+        cubins=history.load_cubin_hashes(commit, results),
         arch=run.get("arch") and str(run["arch"]),
         peak=run.get("peak_bytes_per_second"),
         skips=skips,
@@ -102,46 +102,50 @@ def load_commit(
 
 
 def _load_benchmark(history: History, results: Document, name: str) -> BenchmarkMeasurements:
-    described = history.type(name), history.unit(name), history.why_not_run(results, name)
-    failures = _recorded_failures(history.runs_of(results), results.commit_hash, name)
-    if described[2]:
-        return BenchmarkMeasurements(*described, failures=failures)
-    runs = history.runs_of(results, name)
-    points = history.points(results, name)
-    if kind(name) == TIMED:
-        points = _with_circumstances(history, results, name, runs)
+    description = history.get_type(name), history.get_unit(name), history.explain_absence(results, name)
+    failures = _find_failures(history.list_runs(results), results.commit_hash, name)
+    if description[2]:
+        return BenchmarkMeasurements(*description, failures=failures)
+    runs = history.list_runs(results, name)
+    points = history.iter_points(results, name)
+    if classify_benchmark(name) == TIMED:
+        points = _add_circumstances(history, results, name, runs)
     return BenchmarkMeasurements(
-        *described, {tuple(point.params.items()): point for point in points}, tuple(map(_facts, runs)), failures
+        *description, {tuple(point.params.items()): point for point in points}, tuple(map(_read_facts, runs)), failures
     )
 
 
-def _with_circumstances(
+def _add_circumstances(
     history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Point]:
     """Yield the times of a benchmark with the GPUs that took them, their clocks, and the copies beside them."""
-    copies = {tuple(point.params.items()): point.value for point in history.points(results, control(name))}
+    copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, control_name(name))}
     throttled: dict[str, dict[str, None]] = {}
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):
         if entry["commit"] == results.commit_hash:
             throttled.setdefault(entry["configuration"], {}).update(dict.fromkeys(map(str, entry["reasons"])))
-    for point in history.points(results, name):
+    for point in history.iter_points(results, name):
         texts = ", ".join(point.params.values())
-        gpus = frozenset(_facts(run).uuid for run in runs if record.selects(run, name, texts))
-        reasons = ", ".join(throttled.get(point.name(name), ()))
+        gpus = frozenset(_read_facts(run).uuid for run in runs if record.has_selected(run, name, texts))
+        reasons = ", ".join(throttled.get(point.format_name(name), ()))
         copy = copies.get(tuple(point.params.items())) if point.value is not None else None
         yield replace(point, gpus=gpus, throttled=reasons, copies=copy)
 
 
-def _facts(run: Mapping[str, Any]) -> Run:
-    before = run.get("before") or {}
+def _read_facts(run: Mapping[str, Any]) -> RunFacts:
+    gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
-    return Run(identity, before.get("uuid"), run.get("gpu"), before.get("driver"), run.get("nvcc"), run.get("arch"))
+    return RunFacts(
+        identity, gpu_before.get("uuid"), run.get("gpu"), gpu_before.get("driver"), run.get("nvcc"), run.get("arch")
+    )
 
 
-def _recorded_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
+def _find_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
     for run in reversed(runs):
-        failed = (each for each in run.get("failed", ()) if (each["commit"], each["benchmark"]) == (commit, name))
-        reasons = [each["reason"] for each in failed]
+        failed = (
+            failure for failure in run.get("failed", ()) if (failure["commit"], failure["benchmark"]) == (commit, name)
+        )
+        reasons = [failure["reason"] for failure in failed]
         if reasons:
             return tuple(reasons)
     return ()

@@ -1,4 +1,4 @@
-"""The shapes of what is stored, as it is written and as it is read. What is as it is by default is not written."""
+"""Models of stored files, as they are written and read. Default values are omitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 #: Configurations that the results of one commit may have. This suite has 5,513.
-MOST = 100_000
+MAX_CONFIGURATIONS = 100_000
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(max_length=2_000)]
@@ -29,8 +29,8 @@ Facts = dict[Name, Any]
 Column = list[float | None] | None
 
 
-class Row(msgspec.Struct, array_like=True, eq=False):
-    """What asv stores of a benchmark, column by column; null stands for nulls of all configurations."""
+class StoredRow(msgspec.Struct, array_like=True, eq=False):
+    """A benchmark's results as asv stores them, by column; null stands for nulls of all configurations."""
 
     result: Column
     params: list[list[Text]]
@@ -47,21 +47,21 @@ class Row(msgspec.Struct, array_like=True, eq=False):
     profile: Any = None
 
     def __post_init__(self) -> None:
-        count = configurations(self.params)
+        count = count_configurations(self.params)
         for column in _OF_CONFIGURATIONS:
             values = getattr(self, column)
             if values is not None and len(values) != count:
                 raise ValueError(f"{column} has {len(values)} values for {count} configurations")
 
 
-_OF_CONFIGURATIONS = ("result", *(name for name in Row.__struct_fields__ if name.startswith("stats_")), "samples")
+_OF_CONFIGURATIONS = ("result", *(name for name in StoredRow.__struct_fields__ if name.startswith("stats_")), "samples")
 
 
-def configurations(*axes: Sequence[Sequence[str]]) -> int:
+def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
     """Return how many configurations benchmarks with these axes have together, unless it is more than MOST."""
-    count = sum(math.prod(map(len, each)) for each in axes)
-    if count > MOST:
-        raise ValueError(f"has {count} configurations, more than {MOST}")
+    count = sum(math.prod(map(len, axes)) for axes in benchmark_axes)
+    if count > MAX_CONFIGURATIONS:
+        raise ValueError(f"has {count} configurations, more than {MAX_CONFIGURATIONS}")
     return count
 
 
@@ -74,34 +74,34 @@ class Document(msgspec.Struct, eq=False):
     params: dict[Name, Any]
     python: Name
     result_columns: list[str]
-    results: dict[Name, Row]
+    results: dict[Name, StoredRow]
     version: Literal[2]  # asv's Results.api_version
     env_vars: dict[Name, Text] = {}
 
-    def row(self, benchmark: str) -> dict[str, Any]:
+    def get_row(self, benchmark: str) -> dict[str, Any]:
         """Return a benchmark's row by column."""
         return msgspec.structs.asdict(self.results[benchmark])
 
     def __post_init__(self) -> None:
-        if self.result_columns != list(Row.__struct_fields__):
+        if self.result_columns != list(StoredRow.__struct_fields__):
             raise ValueError("result_columns are not asv's")
-        configurations(*(row.params for row in self.results.values()))
+        count_configurations(*(row.params for row in self.results.values()))
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What lines of records share, and their parts."""
+    """Base of the lines of records and of their parts."""
 
 
-class Held(Record):
-    """Of a record: a configuration that the GPU held back."""
+class ThrottledConfiguration(Record):
+    """A configuration that was timed while the GPU throttled."""
 
     commit: Hash
     configuration: Text
     reasons: list[Text]
 
 
-class Skip(Record):
-    """Of a record: configurations that were skipped, or that failed."""
+class SkippedConfigurations(Record):
+    """Configurations of a benchmark that were skipped, or that failed."""
 
     commit: Hash
     benchmark: Name
@@ -109,7 +109,7 @@ class Skip(Record):
     configurations: Count
 
 
-class Run(Record):
+class RunLine(Record):
     """A line of `runs.jsonl`. Until 2026-11-26 there were more facts, which nothing reads."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
@@ -130,14 +130,14 @@ class Run(Record):
     asv: Text | None = None
     asv_runner: Text | None = None
     host: Facts = {}
-    held_back: list[Held] = []
-    skipped: list[Skip] = []
-    failed: list[Skip] = []
+    held_back: list[ThrottledConfiguration] = []
+    skipped: list[SkippedConfigurations] = []
+    failed: list[SkippedConfigurations] = []
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
 
 
-class Cubins(Record):
+class CubinsLine(Record):
     """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
 
     commit: Hash
@@ -149,8 +149,8 @@ class Cubins(Record):
     blocks: dict[Text, tuple[Count, Count]] = {}
 
 
-class Fingerprints(Record):
-    """A line of `fingerprints.jsonl`: what was measured, by fingerprint, and whose numbers the rest has."""
+class FingerprintsLine(Record):
+    """A line of `fingerprints.jsonl`: measured configurations by fingerprint, and the origins of reused numbers."""
 
     commit: Hash
     started: Moment
@@ -161,8 +161,8 @@ class Fingerprints(Record):
     run: Name | None = None
 
 
-class Cost(Record):
-    """What an access of a source line costs, and a picture of one request: rows as bits of lanes, or of banks."""
+class AccessCost(Record):
+    """The cost of an access in a source line, and a picture of one request: rows as bits of lanes, or of banks."""
 
     file: Count
     line: Count
@@ -172,8 +172,8 @@ class Cost(Record):
     best: list[Count] = []
 
 
-class Lines(Record):
-    """A line of `lines.jsonl`: a kernel's source with what each line costs.
+class CostsLine(Record):
+    """A line of `lines.jsonl`: a kernel's source with the cost of each line.
 
     Files of `accesses` are numbered in the order of `text`. Before 2026-11-26 there were none.
     """
@@ -182,8 +182,8 @@ class Lines(Record):
     counter: Name
     launch: Text
     text: Annotated[str, Meta(max_length=50_000)]
-    accesses: list[Cost] = []
+    accesses: list[AccessCost] = []
 
 
 #: `<beginning of the hash>-<environment>.json`.
-RESULT = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")
+RESULT_NAME = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")

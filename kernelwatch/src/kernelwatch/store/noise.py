@@ -1,4 +1,4 @@
-"""By how much a time may change before it means anything, where nothing is known of the machine."""
+"""Default thresholds of times, for machines without enough history."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 ANOTHER_GPU = 0.08
 
 
-def default(seconds: float) -> float:
+def default_threshold(seconds: float) -> float:
     """Return the relative change up to which a time is SAME where nothing else is known of it."""
     return next((threshold for least, threshold in DEFAULTS if seconds >= least), DEFAULTS[-1][1])

@@ -1,11 +1,9 @@
-"""One configuration's result, and what its number is: timed, counted or compiled."""
+"""The result of one configuration."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-
-from kernelwatch.store import record
 
 
 @dataclass(frozen=True)
@@ -38,21 +36,10 @@ class Point:
         round, plain asv does not say: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)
-        known = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
-        ends = itertools.accumulate(known)
-        return [self.samples[end - each : end] for end, each in zip(ends, known, strict=True) if each]
+        sizes = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
+        ends = itertools.accumulate(sizes)
+        return [self.samples[end - size : end] for end, size in zip(ends, sizes, strict=True) if size]
 
-    def name(self, benchmark: str) -> str:
-        """The configuration as asv's tables call it, without the quotes around texts."""
+    def format_name(self, benchmark: str) -> str:
+        """Return the configuration's name in asv's tables, without the quotes around texts."""
         return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
-
-
-#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
-EXACT = {record.COUNTED: "counted", record.COMPILED: "compiled"}
-TIMED = "timed"
-KINDS = (TIMED, *EXACT.values())
-
-
-def kind(benchmark: str) -> str:
-    """Return what a benchmark's numbers are: one of KINDS."""
-    return EXACT.get(benchmark.partition(".")[0], TIMED)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.store import models, reading
+from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
 
 #: What the names of records end in: a line a run of a commit.
-FILE = "runs.jsonl"
+RUNS_FILE = "runs.jsonl"
 
 #: A line a run, commit and architecture: the SHA-256 of the cubins by configuration, and of their machine code alone.
 #: Later lines of the same nvcc add to earlier ones. A line that names none is of the compiler of asv's plain results.
@@ -31,112 +32,101 @@ LINES_FILE = "lines.jsonl"
 
 #: The records, and what a line of each is.
 RECORDS: dict[str, type[models.Record]] = {
-    FILE: models.Run,
-    CUBINS_FILE: models.Cubins,
-    FINGERPRINTS_FILE: models.Fingerprints,
-    LINES_FILE: models.Lines,
+    RUNS_FILE: models.RunLine,
+    CUBINS_FILE: models.CubinsLine,
+    FINGERPRINTS_FILE: models.FingerprintsLine,
+    LINES_FILE: models.CostsLine,
 }
 
 #: Samples that each round took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
-SAMPLES_ONCE = 10
+SAMPLES_PER_ROUND = 10
 
 
-#: Modules in benchmarks' names that say what is measured, in whatever file a class stands. All others are of times.
-COUNTED, COMPILED, CONTROL = "track_counted", "track_compiled", "track_control"
-
-
-def control(name: str) -> str:
-    """Return the name of the benchmark that holds a timed one's times in copies of the same bytes."""
-    return f"{CONTROL}.{name.split('.')[1]}.track_copy_ratio"
-
-
-def measurement(name: str) -> str:
-    """Return what benchmarks have in common whose numbers one measurement gives: a time and its control, or counts.
-
-    `name` is a benchmark, or what records name: its module and class.
-    """
-    module, group = name.split(".")[:2]
-    return f"{module}.{group}" if module in (COUNTED, COMPILED) else f"time.{group}"
-
-
-def paths(folder: Path, file: str, commit: str = "") -> list[Path]:
+def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
     """Return a machine's files of a record: what all runs shared until 2026-11-26, then those of each commit or one."""
-    return [*reading.listed(folder, file), *reading.listed(folder, f"{commit[:8] or '????????'}-*.{file}")]
+    return [*reading.list_paths(folder, file), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{file}")]
 
 
-def read(results_dir: str | Path, name: str, file: str = FILE, commit: str = "") -> list[dict[str, Any]]:
+def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, commit: str = "") -> list[dict[str, Any]]:
     """Return the lines of a record of the machine `name`, or those that name a commit, oldest first."""
-    model, places = RECORDS[file], paths(Path(results_dir, name), file, commit)
-    lines = (line for path in places for line, _ in reading.lines(path, model, commit))
+    model, places = RECORDS[file], list_record_paths(Path(results_dir, name), file, commit)
+    lines = (line for path in places for line, _ in reading.iter_lines(path, model, commit))
     return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
 
 
-def origins(results_dir: str | Path, name: str, commit: str, compiler: str | None = None) -> dict[str, dict[str, str]]:
-    """Return what a compiler did not measure at a commit: measurement -> parameters -> the commit that has measured."""
+def find_origins(
+    results_dir: str | Path, name: str, commit: str, compiler: str | None = None
+) -> dict[str, dict[str, str]]:
+    """Return the numbers reused at a commit: measurement -> parameters -> the commit that measured them."""
     reused: dict[str, dict[str, str]] = {}
-    for line in read(results_dir, name, FINGERPRINTS_FILE, commit):
+    for line in read_records(results_dir, name, FINGERPRINTS_FILE, commit):
         if (line["commit"], compilers.series_name(line.get("nvcc"))) != (commit, compiler):
             continue
         for group in {*line["fingerprints"], *line["reused"]}:
-            sources = reused.setdefault(measurement(group), {})
+            sources = reused.setdefault(measurement_group(group), {})
             for params in line["fingerprints"].get(group, ()):
                 sources.pop(params, None)
-            for source, several in line["reused"].get(group, {}).items():
-                sources |= dict.fromkeys(several, source)
+            for source, configurations in line["reused"].get(group, {}).items():
+                sources |= dict.fromkeys(configurations, source)
     return reused
 
 
-def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return how many samples each round of a run took of a configuration, of which so many are stored."""
-    known: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
-    if not known:
+def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
+    """Return how many of a configuration's stored samples each round of a run took."""
+    by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
+    if not by_sizes:
         if "began" in run:  # asv's own rounds
             return ()
-        return (SAMPLES_ONCE,) * (total // SAMPLES_ONCE)
-    others = next((each for each, some in known.items() if not some), "")
-    return tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))
+        return (SAMPLES_PER_ROUND,) * (total // SAMPLES_PER_ROUND)
+    default_sizes = next((sizes for sizes, configurations in by_sizes.items() if not configurations), "")
+    own_sizes = (sizes for sizes, configurations in by_sizes.items() if params in configurations)
+    return tuple(map(int, next(own_sizes, default_sizes).split()))
 
 
-def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float) -> list[dict[str, Any]]:
+def runs_behind_values(
+    runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float
+) -> list[dict[str, Any]]:
     """Return, of a machine's records, the runs whose numbers are stored of a benchmark at a commit, oldest first.
 
     They are several if later ones selected some configurations. `began` is when asv began with the benchmark, in
     milliseconds, as it is stored with the numbers: which run wrote them last.
     """
-    found = [run for run in runs if commit in run["commits"] and _measured(run, commit, benchmark, began)]
-    last = [place for place, run in enumerate(found) if run.get("began", {}).get(commit, {}).get(benchmark) == began]
-    if not last:
-        return [run for run in found if "began" not in run]
-    whole = [place for place in range(last[-1] + 1) if not _some(found[place], benchmark)]
-    if whole[-1:] == last[-1:]:
-        return [found[last[-1]]]
-    first = whole[-1] if whole else 0
-    return [found[first], *(run for run in found[first + 1 :] if _some(run, benchmark))]
+    candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
+    latest = [
+        place for place, run in enumerate(candidates) if run.get("began", {}).get(commit, {}).get(benchmark) == began
+    ]
+    if not latest:
+        return [run for run in candidates if "began" not in run]
+    complete = [place for place in range(latest[-1] + 1) if not _list_selected(candidates[place], benchmark)]
+    if complete[-1:] == latest[-1:]:
+        return [candidates[latest[-1]]]
+    first = complete[-1] if complete else 0
+    return [candidates[first], *(run for run in candidates[first + 1 :] if _list_selected(run, benchmark))]
 
 
-def _measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
+def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
         return False  # a fleet of before 2026-11-26 began with it for its control only
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
-    return bool(run.get("selected")) or during(run, began)
+    return bool(run.get("selected")) or is_during(run, began)
 
 
-def during(run: Mapping[str, Any], began: float) -> bool:
-    """Whether a moment, in milliseconds, lies within a run of before 2026-11-23, whose record has whole seconds."""
+def is_during(run: Mapping[str, Any], began: float) -> bool:
+    """Return whether a moment, in milliseconds, lies within a run before 2026-11-23, recorded in whole seconds."""
     if not {"started", "ended"} <= set(run):
         return True
     first, last = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
     return first - 1 <= began / 1000 <= last + 1
 
 
-def selects(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
-    """Whether a run that measured a benchmark measured that configuration of it, as reports print its parameters."""
-    some = _some(run, benchmark)
-    return not some or any(text.replace("'", "") == params for text in some)
+def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
+    """Return whether a run measured a configuration of a benchmark; `params` are as reports print them."""
+    selected = _list_selected(run, benchmark)
+    return not selected or any(text.replace("'", "") == params for text in selected)
 
 
-def _some(run: Mapping[str, Any], benchmark: str) -> list[str]:
-    """The configurations that a run selected of a benchmark; none if it selected all."""
-    found: list[str] = run.get("selected", {}).get(benchmark, [])
-    return found
+def _list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
+    """Return the configurations of a benchmark that a run selected; none if it selected all."""
+    selected: list[str] = run.get("selected", {}).get(benchmark, [])
+    return selected

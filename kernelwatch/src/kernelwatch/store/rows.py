@@ -15,27 +15,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 #: A row by column.
-Row = dict[str, Any]
+RowColumns = dict[str, Any]
 
 #: Columns that hold something of a benchmark as a whole.
-WHOLE = ("params", "version", "started_at", "duration", "profile")
+BENCHMARK_COLUMNS = ("params", "version", "started_at", "duration", "profile")
 
 #: Columns that say when it was measured, which is no number.
-_MOMENTS = ("started_at", "duration", "profile")
+_TIME_COLUMNS = ("started_at", "duration", "profile")
 
 
-def texts(axes: Iterable[Sequence[str]]) -> list[str]:
+def list_configurations(axes: Iterable[Sequence[str]]) -> list[str]:
     """Return the configurations of a benchmark with these axes, as asv writes their values, in the order of a row."""
     return list(map(", ".join, itertools.product(*axes)))
 
 
-def read(document: Mapping[str, Any], benchmark: str) -> Row:
+def read_row(document: Mapping[str, Any], benchmark: str) -> RowColumns:
     """Return a benchmark's row of a file."""
     columns, cells = document["result_columns"], document["results"][benchmark]
     return dict(itertools.zip_longest(columns, cells[: len(columns)]))
 
 
-def written(row: Row) -> list[Any]:
+def serialize_row(row: RowColumns) -> list[Any]:
     """Return a row as a file holds it."""
     cells = list(row.values())
     while cells and cells[-1] is None:
@@ -43,71 +43,82 @@ def written(row: Row) -> list[Any]:
     return cells
 
 
-def each(row: Row) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
+def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
     """Yield each configuration's parameters, without the quotes around texts, its result, and its samples."""
-    every = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
+    configurations = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
     columns = (itertools.chain(row.get(name) or (), itertools.repeat(None)) for name in ("result", "samples"))
-    for params, value, some in zip(every, *columns, strict=False):
-        finite = [float(sample) for sample in some if sample is not None and math.isfinite(sample)] if some else []
+    for params, value, samples in zip(configurations, *columns, strict=False):
+        finite = (
+            [float(sample) for sample in samples if sample is not None and math.isfinite(sample)] if samples else []
+        )
         yield params, value, finite
 
 
-def on(row: Row, axes: list[list[str]]) -> Row:
+def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
     """Return a row on other axes: a configuration that it lacks was not measured, one that they lack is left out."""
     if row["params"] == axes:
         return row
-    places = {text: place for place, text in enumerate(texts(row["params"]))}
-    at = [places.get(text) for text in texts(axes)]
-    found = {**row, "params": axes}
+    places = {text: place for place, text in enumerate(list_configurations(row["params"]))}
+    sources = [places.get(text) for text in list_configurations(axes)]
+    reindexed = {**row, "params": axes}
     for column, values in row.items():
-        if column == "result" or (column not in WHOLE and values is not None):
+        if column == "result" or (column not in BENCHMARK_COLUMNS and values is not None):
             blank = math.nan if column == "result" else None
-            found[column] = [blank if place is None else _at(values, place) for place in at]
-    return found
+            reindexed[column] = [blank if place is None else _get_value(values, place) for place in sources]
+    return reindexed
 
 
-def united(row: Row, other: Row) -> Row:
-    """Return a row in which what it did not measure is the other one's; itself if that has nothing more.
+def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
+    """Return a row with its unmeasured configurations filled from another; itself if that has none of them.
 
     A row of another version of the benchmark has nothing to add.
     """
-    if row["version"] != other["version"] or not isinstance(row["result"], list):
+    if row["version"] != fallback["version"] or not isinstance(row["result"], list):
         return row
-    more = on(other, row["params"])
-    blank = {at for at, one in enumerate(row["result"]) if _is_nan(one) and not _is_nan(_at(more["result"], at))}
+    reindexed = reindex(fallback, row["params"])
+    blank = {
+        index
+        for index, result in enumerate(row["result"])
+        if _is_nan(result) and not _is_nan(_get_value(reindexed["result"], index))
+    }
     if not blank:
         return row
-    found = dict(row)
-    for column in (each for each in row if each not in WHOLE):
-        values = [_at(more.get(column) if at in blank else row[column], at) for at in range(len(row["result"]))]
-        found[column] = None if all(value is None for value in values) else values
-    return found
+    filled = dict(row)
+    for column in (name for name in row if name not in BENCHMARK_COLUMNS):
+        values = [
+            _get_value(reindexed.get(column) if index in blank else row[column], index)
+            for index in range(len(row["result"]))
+        ]
+        filled[column] = None if all(value is None for value in values) else values
+    return filled
 
 
-def together(*documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one file of a commit's: each benchmark as it was measured last, with what only others measured of it."""
-    found: dict[str, list[Any]] = {}
-    for name in dict.fromkeys(name for each in documents for name in each["results"]):
-        several = [read(each, name) for each in reversed(documents) if name in each["results"]]
-        found[name] = written(functools.reduce(united, sorted(several, key=_moment, reverse=True)))
-    durations = {name: value for each in documents for name, value in each.get("durations", {}).items()}
-    return {**documents[-1], "results": found, "durations": durations}
+def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one document of several of a commit: each benchmark's last numbers, filled from earlier ones."""
+    merged_rows: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(name for document in documents for name in document["results"]):
+        candidates = [read_row(document, name) for document in reversed(documents) if name in document["results"]]
+        merged_rows[name] = serialize_row(
+            functools.reduce(fill_missing, sorted(candidates, key=_read_start, reverse=True))
+        )
+    durations = {name: value for document in documents for name, value in document.get("durations", {}).items()}
+    return {**documents[-1], "results": merged_rows, "durations": durations}
 
 
-def _moment(row: Row) -> float:
+def _read_start(row: RowColumns) -> float:
     return row["started_at"] or 0
 
 
-def have_same_numbers(row: Row, other: Row) -> bool:
-    """Whether two rows of a benchmark say the same, whenever they were measured; what one did not measure agrees."""
-    one, two = (  # as texts: there NaN equals NaN
-        json.dumps({column: values for column, values in each.items() if column not in _MOMENTS})
-        for each in (united(row, other), united(other, row))
+def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
+    """Return whether two rows of a benchmark agree wherever both have a number, whenever they were measured."""
+    first_text, second_text = (  # as texts: there NaN equals NaN
+        json.dumps({column: values for column, values in filled.items() if column not in _TIME_COLUMNS})
+        for filled in (fill_missing(first, second), fill_missing(second, first))
     )
-    return one == two
+    return first_text == second_text
 
 
-def _at(values: object, place: int) -> Any:
+def _get_value(values: object, place: int) -> Any:
     """Return a configuration's value; a column of nothing but nulls may be null itself."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 

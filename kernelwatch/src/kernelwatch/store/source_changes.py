@@ -14,7 +14,7 @@ from msgspec import Meta
 from kernelwatch.store import git
 
 #: The file of accepted regressions, beside asv.conf.json. In TOML, since people write it.
-FILE = "acknowledged.toml"
+ACKNOWLEDGED_FILE = "acknowledged.toml"
 
 #: Characters of the file: a pull request's comes from anybody.
 _LARGEST = 64 * 1024
@@ -30,7 +30,7 @@ class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     reason: _Line
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _AcknowledgedDocument(msgspec.Struct, forbid_unknown_fields=True):
     regression: Sequence[Acknowledgement] = ()
 
 
@@ -47,7 +47,7 @@ class SourceChanges:
 
 def locate_project(results: Path, root: Path) -> Path:
     """Return the folder that holds the file: the one around a folder of results, or the project's."""
-    return results.parent if (results.parent / FILE).exists() else root
+    return results.parent if (results.parent / ACKNOWLEDGED_FILE).exists() else root
 
 
 def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgement]:
@@ -55,19 +55,25 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
     try:
         if len(text) > _LARGEST:
             raise ValueError(f"it has {len(text)} characters; {_LARGEST} are allowed")
-        return msgspec.toml.decode(text, type=_Document).regression
+        return msgspec.toml.decode(text, type=_AcknowledgedDocument).regression
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError(f"{where}: {' '.join(str(error).split())}") from None
 
 
 def load_changes(root: Path, base: str, head: str) -> SourceChanges:
     """Return the changes between two commits; of the commit that is checked out, the file in the folder counts."""
-    names = (f"{base}^{{commit}}", f"{head}^{{commit}}", "HEAD^{commit}", f"{base}:{FILE}", f"{head}:{FILE}")
-    base_commit, head_commit, checked_out, before, now = git.read_objects(root, *names)
-    path = root / FILE
+    names = (
+        f"{base}^{{commit}}",
+        f"{head}^{{commit}}",
+        "HEAD^{commit}",
+        f"{base}:{ACKNOWLEDGED_FILE}",
+        f"{head}:{ACKNOWLEDGED_FILE}",
+    )
+    base_commit, head_commit, checked_out, base_text, head_text = git.read_objects(root, *names)
+    path = root / ACKNOWLEDGED_FILE
     try:
-        old = parse_acknowledgements(before or b"", f"{base[:8]}:{FILE}")
-        new = parse_acknowledgements(now or b"", f"{head[:8]}:{FILE}")
+        old = parse_acknowledgements(base_text or b"", f"{base[:8]}:{ACKNOWLEDGED_FILE}")
+        new = parse_acknowledgements(head_text or b"", f"{head[:8]}:{ACKNOWLEDGED_FILE}")
         if checked_out is not None and checked_out == head_commit:
             new = parse_acknowledgements(path.read_bytes() if path.exists() else b"", path)
     except (OSError, ValueError) as error:

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,21 +23,12 @@ from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
 from kernelwatch.kernel.launch import read_parameters
-from kernelwatch.store import record
+from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, control_name
+from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
 
 T = TypeVar("T")
-
-
-class Kind(Enum):
-    """The kind of a benchmark's numbers."""
-
-    TIMED = "timed"
-    #: Times, as multiples of a copy's time.
-    CONTROL = "control"
-    COUNTED = "counted"
-    COMPILED = "compiled"
 
 
 #: Compiled metric, from the compiler's report -> its unit and its title.
@@ -87,9 +77,9 @@ class Suite:
             benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
             benchmarks |= {
-                f"{record.COUNTED}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metric_names(sweep)
+                f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metric_names(sweep)
             }
-        compiled = f"{record.COMPILED}.{self.compiled.name}.track_"
+        compiled = f"{COMPILED_MODULE}.{self.compiled.name}.track_"
         return benchmarks | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
@@ -210,7 +200,7 @@ def time_benchmark(sweep: Sweep) -> str:
 
 
 #: Name of the benchmark that holds a timed one's times in copies of the same bytes.
-control_benchmark = record.control
+control_benchmark = control_name
 
 
 def metric_names(sweep: Sweep) -> list[str]:

@@ -9,14 +9,14 @@ from pathlib import Path
 from kernelwatch.config import settings
 from kernelwatch.errors import ERRORS, KernelwatchError
 from kernelwatch.review.compare import Review, compare_commits
-from kernelwatch.review.pairing import Configuration, pair_configurations
-from kernelwatch.review.thresholds import COMMITS, Change, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
+from kernelwatch.review.thresholds import MAX_PAIRS, Change, Thresholds, iter_noise, narrow_thresholds
 from kernelwatch.store import index
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
-from kernelwatch.store.points import TIMED, kind
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
@@ -25,45 +25,55 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
 
     Raises CannotCompareError where the machine's file of hashes or a limit is not readable.
     """
-    history, (base, head) = selection.history, (side.commit for side in selection.both)
+    history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:
         limits = settings.evidence_limits()
-        old, new = _load_both(selection)
-        pairing = pair_configurations(old, new, describe)
-        is_timed = any(kind(pair.benchmark) == TIMED for pair in pairing.pairs)
+        old, new = _load_sides(selection)
+        pairing = pair_configurations(old, new, describe_configuration)
+        is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     changes = load_changes(locate_project(history.results, root), base, head)
     return compare_commits(
-        selection, old, new, pairing, describe, thresholds=thresholds, changes=changes, limits=limits, names=names
+        selection,
+        old,
+        new,
+        pairing,
+        describe_configuration,
+        thresholds=thresholds,
+        changes=changes,
+        limits=limits,
+        names=names,
     )
 
 
-def _load_both(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
+def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
     """Load both sides; two compilers have environments of their own."""
     base, head = (
         load_commit(history, side.commit, environment)
-        for history, side, environment in zip(selection.histories, selection.both, selection.environments, strict=True)
+        for history, side, environment in zip(
+            selection.histories, selection.base_and_head, selection.environments, strict=True
+        )
     )
     return base, head
 
 
-def describe(benchmark: str, params: Mapping[str, str]) -> Configuration:
+def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the facts of the project's suite on a configuration."""
     launch = registry.find_launch(benchmark, params)
-    is_sized = kind(benchmark) == TIMED or ".track_sectors_" in benchmark
-    return Configuration(
+    is_sized = classify_benchmark(benchmark) == TIMED or ".track_sectors_" in benchmark
+    return ConfigurationFacts(
         kernel=benchmark if launch is None else launch.kernel,
         code_name=registry.find_code_name(benchmark, params),
         verified=registry.is_verified(benchmark, params),
         useful_bytes=registry.find_useful_bytes(benchmark, params) if is_sized else None,
-        conditions=_conditions(benchmark),
-        block=_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,
+        conditions=_list_conditions(benchmark),
+        block=_find_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,
     )
 
 
-def _conditions(benchmark: str) -> tuple[str, ...]:
+def _list_conditions(benchmark: str) -> tuple[str, ...]:
     try:
         _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     except KernelwatchError:
@@ -72,7 +82,7 @@ def _conditions(benchmark: str) -> tuple[str, ...]:
     return tuple(word for word, holds in words.items() if holds)
 
 
-def _block(kernel: str, dtype: str) -> tuple[int, int] | None:
+def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
         return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
@@ -85,24 +95,24 @@ def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
 
     The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
     """
-    line = [head, *history.graph.ancestors(head)]
-    pairs = list(itertools.islice(itertools.pairwise(line), COMMITS))
-    stamps = index.Stamps(history.folder, root)
+    line = [head, *history.graph.iter_ancestors(head)]
+    pairs = list(itertools.islice(itertools.pairwise(line), MAX_PAIRS))
+    stamps = index.CommitStamps(history.folder, root)
     changes = (_load_noise(history, base, commit, stamps) for commit, base in pairs)
-    return narrow_thresholds(change for several in changes for change in several)
+    return narrow_thresholds(change for pair_changes in changes for change in pair_changes)
 
 
-def _load_noise(history: History, base: str, head: str, stamps: index.Stamps) -> list[Change]:
-    path = index.cache_path(f"noise-{stamps.digest(str(history.compiler), base, head)}", history.folder)
-    changes = index.load(path, list[Change])
+def _load_noise(history: History, base: str, head: str, stamps: index.CommitStamps) -> list[Change]:
+    path = index.cache_path(f"noise-{stamps.digest_commits(str(history.compiler), base, head)}", history.folder)
+    changes = index.load_cached(path, list[Change])
     if changes is None:
         changes = list(_iter_noise(history, base, head))
-        index.save(path, changes)
+        index.save_cached(path, changes)
     return changes
 
 
 def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
-    shared = set(history.environment_names(base)) & set(history.environment_names(head))
+    shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
-        yield from iter_noise(old, new, describe)
+        yield from iter_noise(old, new, describe_configuration)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.review.sides import Side, Sides
+from kernelwatch.error_text import count_noun
+from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.store import folders, git
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
@@ -22,11 +23,11 @@ _LISTED = 8
 
 
 class CannotCompareError(Exception):
-    """There is nothing to judge; the message says what was given, what exists, and what to do."""
+    """Error where two results cannot be compared; the message says what exists and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection(Sides):
+class Selection(ReviewSides):
     """Two sides with the histories that hold them; two compilers have one each."""
 
     histories: tuple[History, History]
@@ -46,18 +47,22 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
 
     Raises CannotCompareError where a revision is unknown, or its results are missing.
     """
-    histories, given = load_histories(name, root), (base, head)
-    measured = sorted({commit for history in histories for commit in history.dates()})
-    commits = [resolve(revision, root, measured) for revision in given]
-    distance = _distance(commits[0], commits[1], root)
+    histories, revisions = load_histories(name, root), (base, head)
+    measured = sorted({commit for history in histories for commit in history.commit_dates()})
+    commits = [resolve_commit(revision, root, measured) for revision in revisions]
+    distance = _format_distance(commits[0], commits[1], root)
     selections = [
         replace(selection, distance=distance)
         for history in histories
-        for selection in select_environments(history, given, commits)
+        for selection in select_environments(history, revisions, commits)
     ]
     if not selections:
-        names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
-        listed = (f"{history.machine}: {few(history.commits()[::-1])}" for history in histories if history.commits())
+        names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(revisions, commits, strict=True))
+        listed = (
+            f"{history.machine}: {format_commits(history.list_commits()[::-1])}"
+            for history in histories
+            if history.list_commits()
+        )
         missing = [commit for commit in commits if commit not in measured] or commits
         raise CannotCompareError(
             f"no machine has results of both {names} by one Python; results exist of "
@@ -67,16 +72,16 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
     return selections
 
 
-def select_environments(history: History, given: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
+def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
     """Return the results of one machine from each of asv's environments that both commits have."""
-    base, head = (history.environment_names(commit) for commit in commits)
+    base, head = (history.list_environments(commit) for commit in commits)
     shared = [name for name in base if name in head]  # another environment is another series
     return [
         Selection(
             machine=history.machine,
             environment=name,
-            base=Side(given[0], commits[0], history.compiler),
-            head=Side(given[1], commits[1], history.compiler),
+            base=ReviewSide(revisions[0], commits[0], history.compiler),
+            head=ReviewSide(revisions[1], commits[1], history.compiler),
             place=f"{history.machine}, {name}" if shared[1:] else history.machine,
             histories=(history, history),
             environments=(name, name),
@@ -93,28 +98,38 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
     """
     names = [compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head)]
     histories = load_histories(machine, root)
-    both = [tuple(history.by(name) for name in names) for history in histories if {*names} <= {*history.compilers}]
-    every = {each for history in (*histories, *itertools.chain(*both)) for each in history.dates()}
-    wanted = resolve(commit, root, sorted(every)) if commit else None
+    pairs = [
+        tuple(history.select_compiler(name) for name in names)
+        for history in histories
+        if {*names} <= {*history.compilers}
+    ]
+    dated_commits = {
+        dated_commit for history in (*histories, *itertools.chain(*pairs)) for dated_commit in history.commit_dates()
+    }
+    chosen = resolve_commit(commit, root, sorted(dated_commits)) if commit else None
     dated = []
-    for old, new in both:
-        for at in [each for each in old.commits() if each in new.dates() and wanted in (None, each)][-1:]:
-            environments = old.environment_names(at)[-1], new.environment_names(at)[-1]
+    for old, new in pairs:
+        for newest in [
+            candidate
+            for candidate in old.list_commits()
+            if candidate in new.commit_dates() and chosen in (None, candidate)
+        ][-1:]:
+            environments = old.list_environments(newest)[-1], new.list_environments(newest)[-1]
             selection = Selection(
                 machine=old.machine,
                 environment=environments[1],
-                base=Side(base, at, old.compiler),
-                head=Side(head, at, new.compiler),
+                base=ReviewSide(base, newest, old.compiler),
+                head=ReviewSide(head, newest, new.compiler),
                 place=old.machine,
                 histories=(old, new),
                 environments=environments,
             )
-            dated.append((min(old.dates()[at], new.dates()[at]), selection))
+            dated.append((min(old.commit_dates()[newest], new.commit_dates()[newest]), selection))
     if not dated:
-        others = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
-        of_commit, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
+        used_compilers = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
+        of_commit, again = (f"of {chosen[:8]} ", chosen[:8]) if chosen else ("", "HEAD")
         raise CannotCompareError(
-            f"no machine has results {of_commit}by both {base} and {head}, only by {', '.join(others)}; "
+            f"no machine has results {of_commit}by both {base} and {head}, only by {', '.join(used_compilers)}; "
             f"run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
         )
     return max(dated, key=lambda pair: pair[0])[1]
@@ -122,7 +137,7 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
 
 def load_histories(name: str | None, root: Path) -> list[History]:
     """Return the results of a machine, or of every machine. Raises CannotCompareError where none can be read."""
-    machines = folders.machines(folders.results(root / "results"))
+    machines = folders.list_machines(folders.results_folder(root / "results"))
     if not machines or (name is not None and name not in machines):
         raise CannotCompareError(
             f"{root / 'results'} holds results of {', '.join(machines) or 'no machine'}; given: {name or 'none'}; "
@@ -130,37 +145,38 @@ def load_histories(name: str | None, root: Path) -> list[History]:
         )
     try:
         return [
-            History(each, root, compiler=compilers.find_requested_compiler()) for each in ([name] if name else machines)
+            History(machine, root, compiler=compilers.find_requested_compiler())
+            for machine in ([name] if name else machines)
         ]
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 
 
-def _distance(base: str, head: str, root: Path) -> str:
-    """How many commits lie between two; empty where git does not know them."""
-    said = git.asked(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
-    back, ahead = map(int, said.split()) if said else (0, 0)
-    told = {"back": back, "ahead" if back else "": ahead}
-    return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
+def _format_distance(base: str, head: str, root: Path) -> str:
+    """Format how many commits lie between two; empty where git does not know them."""
+    counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
+    back, ahead = map(int, counts.split()) if counts else (0, 0)
+    distances = {"back": back, "ahead" if back else "": ahead}
+    return ", ".join(f"{count_noun(count, 'commit')} {where}".strip() for where, count in distances.items() if count)
 
 
-def resolve(given: str, root: Path, measured: list[str]) -> str:
-    """The full hash; git's word counts, and where it has none, the stored results'."""
+def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
+    """Return the full hash of a revision, from git, or else from the stored results."""
     # A text that begins with a dash must not be an option, nor one with a colon a file.
-    found = git.asked(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
-    if found:
-        return found
-    matches = [commit for commit in measured if _HASH.fullmatch(given) and commit.startswith(given)]
+    full_hash = git.try_text(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if full_hash:
+        return full_hash
+    matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
     if len(matches) != 1:
         problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"
         raise CannotCompareError(
-            f"{given!r} {problem}, neither to git in {root} nor among the stored results of {few(measured)}; "
-            "give a branch, a tag or a hash, or fetch the commit: git fetch origin"
+            f"{revision!r} {problem}, neither to git in {root} nor among the stored results of "
+            f"{format_commits(measured)}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
     return matches[0]
 
 
-def few(commits: list[str]) -> str:
-    """The beginnings of the first hashes, and how many more there are."""
+def format_commits(commits: list[str]) -> str:
+    """Format the beginnings of the first hashes, and how many more there are."""
     shown = ", ".join(commit[:8] for commit in commits[:_LISTED]) or "no commit"
     return f"{shown} and {len(commits) - _LISTED} more" if len(commits) > _LISTED else shown

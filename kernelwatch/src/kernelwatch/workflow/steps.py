@@ -15,15 +15,15 @@ from kernelwatch.review.compare import Review
 from kernelwatch.review.regressions import Regression, fold_reviews
 from kernelwatch.store import rows
 from kernelwatch.store.results import History
-from kernelwatch.workflow.load_review import describe, review_selection
+from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_environments
 
 #: By asv's environment, the configurations that have a value or failed -> the value; None where it failed.
-Measured = Mapping[str, Mapping[str, float | None]]
+MeasuredValues = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
-class Step:
+class HistoryStep:
     """A measured commit `head` of a history, and the ancestors that it is compared with.
 
     `previous` is its nearest measured ancestor. `new` counts the configurations that no ancestor has. `shared` has the
@@ -43,7 +43,7 @@ class StepReviews(NamedTuple):
     problems: list[str]
 
 
-def review_step(history: History, step: Step, root: Path) -> StepReviews:
+def review_step(history: History, step: HistoryStep, root: Path) -> StepReviews:
     """Return the reviews of a step, each of the shared configurations alone."""
     reviews, problems = list[Review](), list[str]()
     for (base, environment), names in step.shared.items():
@@ -57,7 +57,7 @@ def review_step(history: History, step: Step, root: Path) -> StepReviews:
 def review_between(history: History, base: str, head: str, environment: str, names: Set[str], root: Path) -> Review:
     """Review two commits in one of asv's environments, those configurations alone."""
     selections = select_environments(history, (base, head), (base, head))
-    (selection,) = (each for each in selections if each.environment == environment)
+    (selection,) = (candidate for candidate in selections if candidate.environment == environment)
     return review_selection(selection, root, names)
 
 
@@ -80,39 +80,39 @@ def find_regressions(history: History, root: Path) -> list[Regression]:
     return fold_reviews(history.machine, review_steps(), review_ends)
 
 
-def list_steps(history: History) -> Iterator[Step]:
+def list_steps(history: History) -> Iterator[HistoryStep]:
     """Yield the steps along the published branches of a machine's history, oldest first."""
-    line, known = set(history.graph.line), cache(partial(list_measured, history))
-    steps = (find_step(history, head, known) for head in history.graph.commits if head in line)
+    line, measured = set(history.graph.line), cache(partial(list_measured, history))
+    steps = (find_step(history, head, measured) for head in history.graph.commits if head in line)
     return (step for step in steps if step is not None)
 
 
-def find_step(history: History, head: str, measured: Callable[[str], Measured]) -> Step | None:
+def find_step(history: History, head: str, measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
     """Return the step to a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
 
     A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
     it, and if that failed there, with the nearest that has a value, too.
     """
-    previous = next(history.graph.ancestors(head), None)
+    previous = next(history.graph.iter_ancestors(head), None)
     if previous is None:
         return None
     bases: dict[tuple[str, str], set[str]] = defaultdict(set)
     new = 0
-    for environment, own in measured(head).items():
-        unseen, valued = set(own), _valued(own)
-        for base in history.graph.ancestors(head):
-            there = measured(base).get(environment, {})
-            values = _valued(there)
-            if shared := (unseen & there.keys()) | (valued & values):
+    for environment, own_values in measured(head).items():
+        unseen, valued = set(own_values), _select_valued(own_values)
+        for base in history.graph.iter_ancestors(head):
+            base_values = measured(base).get(environment, {})
+            values = _select_valued(base_values)
+            if shared := (unseen & base_values.keys()) | (valued & values):
                 bases[base, environment] |= shared
-            unseen, valued = unseen - there.keys(), valued - values
+            unseen, valued = unseen - base_values.keys(), valued - values
             if not unseen | valued:
                 break
         new += len(unseen)
-    return Step(head, previous, new, dict(bases))
+    return HistoryStep(head, previous, new, dict(bases))
 
 
-def _valued(measured: Mapping[str, float | None]) -> set[str]:
+def _select_valued(measured: Mapping[str, float | None]) -> set[str]:
     return {name for name, value in measured.items() if value is not None}
 
 
@@ -122,13 +122,13 @@ def list_measured(history: History, commit: str) -> dict[str, dict[str, float | 
         environment: {
             name: value
             for benchmark, row in results.results.items()
-            if not history.why_not_run(results, benchmark)
+            if not history.explain_absence(results, benchmark)
             for name, value in zip(
                 _list_names(benchmark, tuple(map(tuple, row.params))), row.result or repeat(None), strict=False
             )
             if value is None or math.isfinite(value)
         }
-        for environment, results in history.environments(commit).items()
+        for environment, results in history.load_environments(commit).items()
     }
 
 
@@ -136,17 +136,17 @@ def list_measured(history: History, commit: str) -> dict[str, dict[str, float | 
 def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
     """Return the configurations of a benchmark as `Point.name` has them, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
-    return [f"{benchmark}({text})" if axes else benchmark for text in rows.texts(unquoted)]
+    return [f"{benchmark}({text})" if axes else benchmark for text in rows.list_configurations(unquoted)]
 
 
 def list_failing(history: History, commit: str) -> list[str]:
-    """Return the kernels that fail at a commit: all that there is to say where nothing is compared."""
-    names = history.benchmarks("time") + history.benchmarks("track")
-    every = (
-        describe(name, point.params).kernel
-        for results in history.environments(commit).values()
+    """Return the kernels that fail at a commit, for commits that are compared with nothing."""
+    names = history.list_benchmarks("time") + history.list_benchmarks("track")
+    kernels = (
+        describe_configuration(name, point.params).kernel
+        for results in history.load_environments(commit).values()
         for name in names
-        for point in history.points(results, name)
+        for point in history.iter_points(results, name)
         if point.failed
     )
-    return list(dict.fromkeys(every))
+    return list(dict.fromkeys(kernels))

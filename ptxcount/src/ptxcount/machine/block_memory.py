@@ -10,6 +10,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
+from .cluster_races import ClusterRaces
 from .global_memory import Report
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
@@ -41,6 +42,10 @@ class SharedMemory:
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
         self.races = RaceDetector(self._stride // unit, clocks)
+        #: The order between blocks of a cluster; None where there is one block, or nobody asks.
+        self.cluster_races: ClusterRaces | None = None
+        if cluster > 1 and races != "off":
+            self.cluster_races = ClusterRaces(blocks, self._stride // unit)
         self._reserved = 0
 
     def select(self, rows: Array) -> SharedMemory:
@@ -49,6 +54,7 @@ class SharedMemory:
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
         part.races, part._reserved = self.races.select(rows), self._reserved
+        part.cluster_races = self.cluster_races.select(rows) if self.cluster_races else None
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
@@ -86,6 +92,17 @@ class SharedMemory:
         """Take the first bytes as written, and look for no races there: a library waits by them."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there are other blocks in a cluster."""
+        return self._cluster > 1
+
+    def find_remote(self, address: Value) -> Array:
+        """Find the addresses that lie in another block of the cluster; broadcastable to (blocks, threads)."""
+        rank = dense(address).astype(np.int64) >> RANK_BITS
+        own = np.arange(self._shape[0])[:, None] % self._cluster + 1
+        return np.asarray((rank > 0) & (rank != own))
 
     def find_first_block(self, row: int) -> int:
         """Return the block of rank 0 in the cluster of a block."""
@@ -130,6 +147,12 @@ class SharedMemory:
             self.track_blocks()
             self.races.reset_blocks(np.flatnonzero(blocks))
 
+    def order_blocks(self, threads: Array) -> None:
+        """Put the blocks with threads in a mask (1 or blocks, 1 or threads) behind what others of a cluster did."""
+        if self.cluster_races is not None:
+            rows = threads.any(axis=1)
+            self.cluster_races.order(None if rows.all() else np.flatnonzero(rows))
+
     def order_lanes(self, warps: Array, mask: int) -> None:
         """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
         if len(warps) > 1:
@@ -157,7 +180,8 @@ class SharedMemory:
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
         distant = self._cluster > 1 and bool((row > _WITHIN).any())
-        is_uniform = active.size == 1 and row.shape[0] == 1 and not is_exact and not distant
+        is_uniform = active.size == 1 and row.shape[0] == 1 and not (is_exact or distant)
+        is_uniform = is_uniform and self.cluster_races is None
         if is_uniform:
             offsets = spread(row, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
@@ -209,9 +233,15 @@ class SharedMemory:
         elif not (is_written := written[flat]).all():
             fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
             written[flat] = True
-        unwatched = distant or self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
-        if not unwatched:
-            race = self.races.record_access(kind, owners, threads, units, getattr(report, "source", Source(0)), stored)
+        unwatched = self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
+        source = getattr(report, "source", Source(0))
+        if not unwatched and self.cluster_races is not None:
+            race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
+            if race is not None:
+                text = f", also touched by block {race[1] % self._cluster} of the cluster since they were ordered last"
+                fail(SharedRaceError, race[0], description + text, race[2])
+        if not (unwatched or distant):
+            race = self.races.record_access(kind, owners, threads, units, source, stored)
             if race is not None:
                 text = f", also touched by thread number {race[1]} of the block since the last barrier"
                 fail(SharedRaceError, race[0], description + text, race[2])

@@ -276,8 +276,11 @@ class Chunk:
         active: Array | None = None,
         turns: AtomicTurns | None = None,
         is_replay: bool = False,
+        remote_kind: str = "",
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
+
+        In another block's shared memory it is of another kind, if one is given.
 
         Parameters lie in constant memory. The arguments of calls lie in registers: the chip has no access.
         """
@@ -285,10 +288,21 @@ class Chunk:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
+        remote = _FALSE
+        if space == "shared" and self.shared.has_cluster:
+            remote = self.shared.find_remote(place) & active
+            if remote.any():
+                self.find_counters("cluster", remote_kind or kind, width).record(
+                    place, remote, self.shape, turns, is_replay
+                )
+                active = active & ~remote
+                if not active.any():
+                    self.context.progress.note_place(id(self.instruction), place)
+                    return
         self.context.progress.note_place(id(self.instruction), place)
         self.find_counters(space, kind, width).record(place, active, self.shape, turns, is_replay)
         merged = self.context.merged.get(id(self.instruction))
-        if merged is not None:
+        if merged is not None and not remote.any():
             merged.record(self, place)
 
     def record_load(self, space: str, width: int, place: Value) -> None:

@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.review.compare import Review
-from kernelwatch.review.groups import Group, group_rows
+from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, percent
+from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show import text
-from kernelwatch.show.report import configurations
+from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, kept
-from kernelwatch.store.points import TIMED, kind
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.workflow.steps import Measured, find_step, list_measured, review_step
-
-#: The relative change from which on something is listed; verdicts do not depend on it.
-AT_LEAST = 0.01
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
 
 #: What is counted of a group's configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
@@ -45,7 +42,7 @@ def changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
     return [each for each in found if each is not None]
 
 
-def _change(history: History, head: str, known: Callable[[str], Measured], repo: Any, root: Path) -> Any:
+def _change(history: History, head: str, known: Callable[[str], MeasuredValues], repo: Any, root: Path) -> Any:
     whole = find_step(history, head, known)
     if whole is None:
         return None
@@ -65,7 +62,7 @@ def _change(history: History, head: str, known: Callable[[str], Measured], repo:
         "head": head,
         "base": base,
         "new": step.new,
-        "timed": sum(kind(name) == TIMED for names in whole.shared.values() for name in names),
+        "timed": sum(classify_benchmark(name) == TIMED for names in whole.shared.values() for name in names),
         "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
         "source": commits.changed_lines(repo, base, head, kernels) if base and found else [],
         "between": {each: commits.between(repo, each, head) for each in sorted(bases)},
@@ -81,7 +78,7 @@ def changed_names(names: Iterable[str], base: Mapping[str, float | None], head: 
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        by_class[TIMED if kind(name) == TIMED else name.partition("(")[0].rpartition(".")[0]].append(name)
+        by_class[TIMED if classify_benchmark(name) == TIMED else name.partition("(")[0].rpartition(".")[0]].append(name)
     return {
         name
         for where, each in by_class.items()
@@ -102,13 +99,13 @@ def _groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
         return []
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
     failing = [_failing(each, one.base.commit) for one in reviews for each in one.failures]
-    rows = sorted((row for review in reviews for row in review.rows), key=Row.badness)
+    rows = sorted((row for review in reviews for row in review.rows), key=Row.sort_key)
     times = Counter(row.kernel for row in rows if row.kind == TIMED)
     groups = group_rows(rows, reviews[0].arch, AT_LEAST)
     return [*failing, *({**_group(group, bases), "kernel_times": times[group.kernel]} for group in groups)]
 
 
-def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
+def _group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
     changed = [
         row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
     ]
@@ -118,15 +115,15 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
     evidence = sorted(group.evidence, key=lambda each: not each.startswith("machine code"))
-    before, after = (text.quantity(side, largest.unit) for side in (largest.base, largest.head))
+    before, after = (text.format_quantity(side, largest.unit) for side in (largest.base, largest.head))
     return {
         "kernel": group.kernel,
         "flags": group.flags,
         **counted(group.counts),
         "timed": timed,
         "times": len(group.times),
-        "mean": percent(group.ratio) if group.ratio else "",
-        "configurations": configurations(group) if timed else told,
+        "mean": format_percent(group.ratio) if group.ratio else "",
+        "configurations": format_counts(group) if timed else told,
         "size": min(largest.size, _LARGEST),
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),
@@ -134,7 +131,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "evidence": evidence,
         "base": bases[largest.name],
         "largest": f"{largest.place}: {before} → {after}",
-        "at": " ".join(filter(None, [largest.place, text.short_flags(largest.flags)])),
+        "at": " ".join(filter(None, [largest.place, text.shorten_flags(largest.flags)])),
         "ratio": largest.judgement.ratio if timed else None,
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
         "picture": _picture(largest, group.times if timed else group.numbers),
@@ -151,7 +148,7 @@ def _picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     found = []
     for row in sorted(shown, key=lambda row: (_elements(row.params.get(axis, "")), row.name)):
         before, after = (each / 1e9 for each in row.rates) if rates and row.rates else (row.base, row.head)
-        verdict = text.word(row.judgement.verdict, row.kind).lower()
+        verdict = text.name_verdict(row.judgement.verdict, row.kind).lower()
         found.append({"place": row.params.get(axis, ""), "before": before, "after": after, "verdict": verdict})
     fixed = ", ".join(value for each, value in largest.params.items() if each not in (axis, "kernel") and value)
     unit = "GB/s" if rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"

@@ -11,7 +11,7 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.registry import Kind
+from kernelwatch.suite.benchmark_names import Kind
 
 #: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
 COMMON = ("dtype", "flags", "arch")
@@ -25,17 +25,17 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     the same times in copies. For times also what each configuration does, in the order of the axes: `useful_bytes` is
     null where GB/s would mean nothing, `flops` where GFLOP/s would.
     """
-    axes = history.axes(benchmark)
+    axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
     own = [axis for axis in axes if axis not in (*COMMON, lines)]
-    title = history.title(benchmark)
+    title = history.get_title(benchmark)
     shown: dict[str, Any] = {
         "name": benchmark,
         "title": title,
         "family": re.sub(r"(, counted)?:.*$", "", title),
-        "unit": history.unit(benchmark),
-        "type": history.type(benchmark),
+        "unit": history.get_unit(benchmark),
+        "type": history.get_type(benchmark),
         "kind": kind and kind.value,
         "axes": axes,
         "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},

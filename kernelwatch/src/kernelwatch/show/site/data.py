@@ -21,9 +21,9 @@ from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.show.site.words import short_names
 from kernelwatch.store.noise import ANOTHER_GPU
-from kernelwatch.store.points import TIMED, kind
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 #: What a GPU is called where the record of a run has no UUID.
 UNKNOWN = "unknown"
@@ -47,10 +47,10 @@ def write(folder: Path, described: Mapping[str, Any], machines: Mapping[str, Sho
     ids = {name: each["id"] for name, each in described.items()}
     short, entries, found = short_names(machines), {}, dict[str, Any]()
     for number, (name, shown) in enumerate(machines.items()):
-        archs, commits = shown.cubins.archs, shown.history.commits()
+        archs, commits = shown.cubins.archs, shown.history.list_commits()
         facts = [_facts(shown, commit, ids) for commit in commits]
         entries[name] = {"id": number, "short": short[name], "archs": archs, "commits": facts}
-        found[f"cubins/{number}"] = {arch: shown.cubins.runs(commits, arch) for arch in archs}
+        found[f"cubins/{number}"] = {arch: shown.cubins.list_hash_changes(commits, arch) for arch in archs}
         for benchmark in dict.fromkeys(one for each in shown.values.values() for one in each):
             found[f"values/{number}/{ids[benchmark]}"] = _piece(shown, benchmark)
     found["index"] = {
@@ -83,14 +83,14 @@ def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
 
 def values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, Values]]:
     """Return by commit the values of the benchmarks that have any; of several Pythons, the last by name counts."""
-    return {commit: _values(history, commit, benchmarks) for commit in history.commits()}
+    return {commit: _values(history, commit, benchmarks) for commit in history.list_commits()}
 
 
 def _values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Values]:
     found: dict[str, Values] = {}
-    for results in history.environments(commit).values():
+    for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
-            measured = history.values(results, benchmark)
+            measured = history.list_values(results, benchmark)
             if any(value is not None for value in measured):
                 before = found.get(benchmark, measured)
                 found[benchmark] = [old if new is None else new for old, new in zip(before, measured, strict=True)]
@@ -104,11 +104,11 @@ def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
     where several shared a benchmark of a commit, and `failed` those that have none since they failed; all by commit and
     by the configuration's place.
     """
-    every = configurations.combinations(shown.history.axes(benchmark))
+    every = configurations.combinations(shown.history.find_axes(benchmark))
     places = {tuple(params.values()): str(place) for place, params in enumerate(every)}
-    told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.commits()]
+    told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.list_commits()]
     return {
-        "values": [shown.values[commit].get(benchmark) for commit in shown.history.commits()],
+        "values": [shown.values[commit].get(benchmark) for commit in shown.history.list_commits()],
         "machine_code": [registry.find_code_name(benchmark, params) for params in every],
         **{what: [each.get(what, {}) for each in told] for what in sorted({what for each in told for what in each})},
     }
@@ -117,13 +117,19 @@ def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
 def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]) -> dict[str, Any]:
     """What is told of a commit's configurations, by what it is and their places."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for results in history.environments(commit).values():
+    for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
-        are_several = len(history.gpus(results, benchmark=benchmark)) > 1
-        if row and row.result and None not in row.result and not are_several and not history.origins(commit, benchmark):
+        are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
+        if (
+            row
+            and row.result
+            and None not in row.result
+            and not are_several
+            and not history.find_origins(commit, benchmark)
+        ):
             continue  # a site has a million configurations; of most there is nothing to tell
-        for point in history.points(results, benchmark):
-            uuids = history.gpus(results, benchmark=benchmark, point=point) if are_several else set()
+        for point in history.iter_points(results, benchmark):
+            uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
             facts = {"origins": point.origin[:8], "gpus": _short(uuid or ""), "failed": "failed" * point.failed}
             for what, said in facts.items():
@@ -142,15 +148,17 @@ def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
     `gpus` are the times, and ratios to copies, that each GPU took, by the first digits of its UUID.
     """
     history, measured = shown.history, shown.values[commit]
-    environments = list(history.environments(commit).values())
+    environments = list(history.load_environments(commit).values())
     timed = [
-        one for one in environments if any(not history.why_not_run(one, name) for name in history.benchmarks("time"))
+        one
+        for one in environments
+        if any(not history.explain_absence(one, name) for name in history.list_benchmarks("time"))
     ]
     last = (timed or environments)[-1]
-    run = history.timed_run_of(last)
+    run = history.find_last_timed_run(last)
     gpus: dict[str, list[int]] = defaultdict(list)
-    for benchmark in (name for name in measured if kind(name) == TIMED):
-        for uuid in history.gpus(*environments, benchmark=benchmark):
+    for benchmark in (name for name in measured if classify_benchmark(name) == TIMED):
+        for uuid in history.list_gpus(*environments, benchmark=benchmark):
             gpus[UNKNOWN if uuid is None else _short(uuid)].append(ids[benchmark])
     return {
         "commit": commit,

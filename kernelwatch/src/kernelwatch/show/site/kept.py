@@ -14,9 +14,9 @@ import orjson
 from kernelwatch.config import cache_dir
 from kernelwatch.store import git
 from kernelwatch.store.index import digest_code, digest_file, digest_texts
-from kernelwatch.store.reading import SUITE
+from kernelwatch.store.reading import BENCHMARKS_FILE
 from kernelwatch.store.results import History
-from kernelwatch.store.source_changes import FILE, locate_project
+from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 from ptxcount.util import atomic_write
 
 #: Seconds after which a file is removed that no publishing has written.
@@ -51,15 +51,15 @@ def keys(history: History, root: Path) -> dict[str, str]:
     for path in sorted(filter(Path.is_file, history.folder.iterdir())):
         is_of_commit = path.name[8:9] == "-"
         files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
-    shared = [history.results / SUITE, root / "pyproject.toml", root / "asv.conf.json"]
+    shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]
     common = digest_texts(history.machine, digest_code(root), *map(digest_file, shared), *files.get("", ()))
-    commits = history.commits()
+    commits = history.list_commits()
     before = history.graph.parents or {
         commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
     }
     line: dict[str, str] = {}
     for commit, parents in before.items():
         line[commit] = digest_texts(commit, *files.get(commit[:8], ()), *(line.get(each, "") for each in parents))
-    head = git.asked(root, "rev-parse", "HEAD")
-    entries = digest_file(locate_project(history.results, root) / FILE)
+    head = git.try_text(root, "rev-parse", "HEAD")
+    entries = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
     return {each: digest_texts(common, line.get(each, each), entries if each == head else "") for each in commits}

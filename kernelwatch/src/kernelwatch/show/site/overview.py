@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.changes import COUNTS, counted
-from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import TOTALS
-from kernelwatch.suite.registry import Kind
 from kernelwatch.suite.sweep import Sweep
-from kernelwatch.workflow.load_review import describe
+from kernelwatch.workflow.load_review import describe_configuration
 from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
@@ -38,9 +38,9 @@ class Shown:
     changes: Sequence[dict[str, Any]]
 
     @cached_property
-    def cubins(self) -> Cubins:
+    def cubins(self) -> CubinHashes:
         """The hashes of its machine code."""
-        return Cubins(self.history.folder, self.history.compiler)
+        return CubinHashes(self.history.folder, self.history.compiler)
 
     @cached_property
     def compared(self) -> frozenset[str]:
@@ -50,21 +50,21 @@ class Shown:
         names = set[str]().union(*step.shared.values()) if step else set[str]()
         by_benchmark = {name.partition("(")[0] for name in names}
         return frozenset(
-            describe(benchmark, params).kernel
+            describe_configuration(benchmark, params).kernel
             for benchmark in by_benchmark
-            for params in configurations.combinations(self.history.axes(benchmark))
-            if Point(params, None).name(benchmark) in names
+            for params in configurations.combinations(self.history.find_axes(benchmark))
+            if Point(params, None).format_name(benchmark) in names
         )
 
     @cached_property
     def times(self) -> int:
         """How many times it has of all commits."""
-        timed = set(self.history.benchmarks("time"))
+        timed = set(self.history.list_benchmarks("time"))
         return sum(len(row) for rows in self.values.values() for name, row in rows.items() if name in timed)
 
     def series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
         """Return the sum of some benchmarks at a configuration, of the published commits that have all of them."""
-        axes = self.history.axes(benchmarks[0]) if benchmarks else {}
+        axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         every = list(itertools.product(*axes.values()))
         wanted = tuple(params.get(axis, "") for axis in axes)
         if wanted not in every:
@@ -158,7 +158,7 @@ def _counted(series: Series, of: _Configuration | None) -> dict[str, Any] | None
 
 
 def _sectors(shown: Shown, of: _Configuration | None) -> Series:
-    known = set(shown.history.benchmarks("track"))
+    known = set(shown.history.list_benchmarks("track"))
     return shown.series(of.params, *(name for name in of.totals if name in known)) if of else []
 
 
@@ -179,9 +179,11 @@ def _state(shown: Shown, kernel: str, cell: Mapping[str, Any], moved: Mapping[st
 
 def _machine_code(shown: Shown, of: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, object]]:
     """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
-    name, newest = registry.find_code_name(of["benchmark"], of["params"]), shown.history.commit(commits[-1])
-    arch = (shown.history.timed_run_of(newest).get("arch") if newest else None) or next(iter(shown.cubins.archs), "")
-    found = ((commit, shown.cubins.sha256(commit, arch, name or "")) for commit in commits)
+    name, newest = registry.find_code_name(of["benchmark"], of["params"]), shown.history.find_commit(commits[-1])
+    arch = (shown.history.find_last_timed_run(newest).get("arch") if newest else None) or next(
+        iter(shown.cubins.archs), ""
+    )
+    found = ((commit, shown.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, hashed) for commit, hashed in found if hashed]
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
-from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.overview import Shown
 from kernelwatch.workflow.steps import list_failing
 
@@ -110,7 +110,7 @@ def write(
 def _commits(machines: Mapping[str, Shown], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
     changes = [change for each in machines.values() for change in each.changes]
-    dates = {commit: date for each in machines.values() for commit, date in each.history.dates().items()}
+    dates = {commit: date for each in machines.values() for commit, date in each.history.commit_dates().items()}
     graphs = [each.history.graph for each in machines.values()]
     branches = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
     return {
@@ -120,7 +120,7 @@ def _commits(machines: Mapping[str, Shown], known: Mapping[str, Any]) -> dict[st
             "changes": sorted((each for each in changes if each["head"] == commit), key=lambda each: -each["timed"]),
             # With the kernels that fail where nothing is compared.
             "machines": {
-                name: [] if any(each.history.graph.ancestors(commit)) else list_failing(each.history, commit)
+                name: [] if any(each.history.graph.iter_ancestors(commit)) else list_failing(each.history, commit)
                 for name, each in machines.items()
                 if commit in each.values
             },

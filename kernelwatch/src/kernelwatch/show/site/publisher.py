@@ -43,7 +43,7 @@ def write(conf: Any, repo: Any) -> Path:
         The folder of the pages is a link.
     """
     conf = copy.copy(conf)
-    conf.results_dir = str(folders.results(Path(conf.results_dir)))
+    conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     if folder.is_symlink():  # all below it is removed first, and that may be anything
         raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
@@ -54,7 +54,7 @@ def write(conf: Any, repo: Any) -> Path:
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
     ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.machines(results)}
+    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
     shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
     histories = [each.history for each in shown.values()]
     described = {
@@ -66,7 +66,7 @@ def write(conf: Any, repo: Any) -> Path:
     pages.write(
         folder,
         shown,
-        commits.described(repo, sorted({commit for history in histories for commit in history.commits()})),
+        commits.described(repo, sorted({commit for history in histories for commit in history.list_commits()})),
         transactions.sources(results),
         {name: describe_column(each.history, repo) for name, each in shown.items()},
         project=conf.project,
@@ -79,10 +79,10 @@ def write(conf: Any, repo: Any) -> Path:
 def describe_column(history: History, repo: Any) -> dict[str, Any]:
     """Return the day and the GPU of a machine's newest published measurement, and its distance from HEAD."""
     newest = history.graph.line[-1:]
-    results = history.commit(newest[0]) if newest else None
+    results = history.find_commit(newest[0]) if newest else None
     if results is None:
         return {"day": "", "gpu": "", "distance": None}
-    run = history.timed_run_of(results)
+    run = history.find_last_timed_run(results)
     uuid = (run.get("before") or {}).get("uuid") or ""
     return {
         "day": (run.get("started") or "")[:10],

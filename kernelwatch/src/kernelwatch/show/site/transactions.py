@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelwatch.counting import source_lines
 from kernelwatch.errors import ERRORS
-from kernelwatch.store.models import Cost, Lines
+from kernelwatch.store.models import AccessCost, CostsLine
 from kernelwatch.suite import registry
 
 #: Where no run has counted a kernel as it is now.
@@ -33,7 +33,7 @@ def sources(results: Path) -> list[dict[str, Any]]:
     return shown
 
 
-def lines(found: Lines) -> list[dict[str, Any]]:
+def lines(found: CostsLine) -> list[dict[str, Any]]:
     """Return the rows of a listing: number, code, costs, share of all that the kernel moves, and a picture."""
     every = sum(each.amount for each in found.accesses) or 1
     rows: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ def lines(found: Lines) -> list[dict[str, Any]]:
     return rows
 
 
-def _side(name: str, cost: Cost, rows: Sequence[int]) -> dict[str, Any]:
+def _side(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
     """A picture as one path of squares: a row each sector or wavefront, a column each lane or bank."""
     on = [(at, lane) for at, row in enumerate(rows) for lane in range(32) if row >> lane & 1]
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")

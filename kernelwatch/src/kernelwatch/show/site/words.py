@@ -14,10 +14,10 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from kernelwatch.review.groups import ANY_FLAGS
-from kernelwatch.review.verdict import percent
-from kernelwatch.show.text import quantity, short_flags
+from kernelwatch.review.verdict import format_percent
+from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.store.graph import MERGED, UNKNOWN
-from kernelwatch.store.points import EXACT, kind
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
@@ -118,7 +118,7 @@ def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 def _worst(group: _Group) -> tuple[int, bool, bool, float]:
     """By verdict; times before what is counted, and that before what the compiler made; then by size."""
-    is_compiled = kind(group["of"]["benchmark"]) == EXACT["track_compiled"]
+    is_compiled = find_kind(group["of"]["benchmark"]) is Kind.COMPILED
     return _TOLD.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
 
 
@@ -152,19 +152,19 @@ def _said(group: _Group, alike: Sequence[_Group]) -> str:
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
         return f"{kernel} is {parts} of {plural(group['kernel_times'], 'time')}, {_most(alike)}"
     told = [each for each in group["evidence"] if not each.startswith("machine code")][: 2 if word == "mixed" else 1]
-    flags = f" with {short_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
+    flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
     return f"{kernel}: {', '.join(told) or group['configurations']}{flags}"
 
 
 def _most(groups: Sequence[_Group]) -> str:
     """Return the largest change to the worse, or else to the better, with its configuration."""
     largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
-    return f"at most {percent(largest['ratio'])} at {largest['at']}"
+    return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
 
 
 def difference(row: Mapping[str, Any]) -> str:
     """By how much a number of a picture changed."""
-    return percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
+    return format_percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
 
 
 def decides(group: _Group) -> bool:
@@ -191,7 +191,7 @@ def share(value: float) -> str:
 def amount(value: float, unit: str) -> str:
     """A number of Overview with its unit."""
     if unit == "s":
-        return quantity(value, "seconds")
+        return format_quantity(value, "seconds")
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{rate(value)} {unit}"
 
 

@@ -1,4 +1,4 @@
-"""The source lines that access memory otherwise than before."""
+"""The source lines whose memory accesses changed."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from kernelwatch.store.git import GitError
 from kernelwatch.workflow.select_results import CannotCompareError
 
 
-def moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
+def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
     """Yield the lines whose text or cost differs: those of base behind "-", those of head behind "+", with their costs.
 
     Raises CannotCompareError where a commit's kernel cannot be counted.
     """
     with ThreadPoolExecutor() as pool:
-        sides = list(pool.map(partial(_lines, launch, root), (base, head)))
+        sides = list(pool.map(partial(_read_costs, launch, root), (base, head)))
     old, new = ([line[1:] for line in lines] for lines in sides)
-    for what, first, last, *others in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if what != "equal":
-            for mark, lines, ends in zip("-+", sides, ((first, last), others), strict=True):
+    for tag, first, last, *head_ends in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            for mark, lines, ends in zip("-+", sides, ((first, last), head_ends), strict=True):
                 for number, text, *costs in lines[slice(*ends)]:
                     yield f"{mark}{number:>5}  {text}"
                     yield from (f"{mark}       ^ {cost}" for cost in costs)
 
 
-def _lines(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
+def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
     """Return the lines that access memory, by the listing of the commit's package: number, text, costs."""
     try:
-        with commit_checkout.unpacked(commit, root) as folder:
+        with commit_checkout.unpack_commit(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())
-            done = commit_checkout.python(folder, *words, output=subprocess.PIPE)
+            process = commit_checkout.run_python(folder, *words, output=subprocess.PIPE)
     except GitError as error:
         raise CannotCompareError(one_line(error)) from None
-    if done.returncode:
-        raise CannotCompareError(one_line(done.stderr.strip().rpartition("\n")[2]))
-    found: list[tuple[str, ...]] = []
-    for line in done.stdout.splitlines():
+    if process.returncode:
+        raise CannotCompareError(one_line(process.stderr.strip().rpartition("\n")[2]))
+    costly_lines: list[tuple[str, ...]] = []
+    for line in process.stdout.splitlines():
         if source := LINE.fullmatch(line):
-            found.append((source[2], source[3].strip()))
-        elif (cost := COST.fullmatch(line)) and found:
-            found[-1] += (cost[2],)
-    return [line for line in found if line[2:]]
+            costly_lines.append((source[2], source[3].strip()))
+        elif (cost := COST.fullmatch(line)) and costly_lines:
+            costly_lines[-1] += (cost[2],)
+    return [line for line in costly_lines if line[2:]]

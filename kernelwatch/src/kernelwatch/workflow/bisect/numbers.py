@@ -18,27 +18,27 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.compare import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
-from kernelwatch.suite.registry import Kind
-from kernelwatch.workflow.bisect.metric import Configuration
+from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, load_histories, select_commits
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CommitNumbers:
     """Numbers of commits of the repository `root`. Those that are stored are a `machine`'s, if one is named."""
 
     root: Path
     machine: str | None
     is_stored: bool
 
-    def compared(self, base: str, head: str, wanted: Sequence[Configuration]) -> Review:
+    def review_commits(self, base: str, head: str, configurations: Sequence[SuiteConfiguration]) -> Review:
         """Return the review of two commits, of these configurations alone; they are measured in turns.
 
         Raises CannotCompareError where they have no number in common, or two machines have times of both.
         """
-        self.measure([base, head], wanted)
-        names = {each.name for each in wanted}
+        self.measure([base, head], configurations)
+        names = {configuration.name for configuration in configurations}
         selections = select_commits(base, head, self.machine, self.root)
         reviews = [review_selection(selection, self.root, names) for selection in selections]
         with_rows = [review for review in reviews if review.rows]
@@ -46,23 +46,25 @@ class Numbers:
             return with_rows[-1]
         if with_rows:
             raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
-        lones = (lone for review in reviews for several in review.lone.values() for lone in several)
-        why = next((f": {lone.reason}" for lone in lones), "")
-        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {wanted[0].name} in common{why}")
+        unmatched = (lone for review in reviews for group in review.unpaired.values() for lone in group)
+        why = next((f": {lone.reason}" for lone in unmatched), "")
+        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common{why}")
 
-    def value(self, commit: str, wanted: Configuration) -> float | None:
+    def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return a commit's number; None where it has none."""
-        self.measure([commit], [wanted])
+        self.measure([commit], [configuration])
         (history,) = load_histories(self.machine, self.root)
-        results = history.commit(commit)
-        points = history.points(results, wanted.benchmark) if results else ()
-        return next((each.value for each in points if each.name(wanted.benchmark) == wanted.name), None)
+        results = history.find_commit(commit)
+        points = history.iter_points(results, configuration.benchmark) if results else ()
+        return next(
+            (point.value for point in points if point.format_name(configuration.benchmark) == configuration.name), None
+        )
 
-    def measure(self, commits: Sequence[str], wanted: Sequence[Configuration]) -> None:
-        """Have the runner measure configurations of commits; what it says goes to standard error."""
+    def measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
+        """Measure configurations of commits by the runner; its output goes to standard error."""
         if self.is_stored:
             return
-        selected = (word for each in patterns(wanted) for word in ("--bench", each))
+        selected = (word for pattern in format_patterns(configurations) for word in ("--bench", pattern))
         words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(
             [sys.executable, "-m", "asv", *words],
@@ -75,25 +77,25 @@ class Numbers:
         )
 
 
-def patterns(wanted: Sequence[Configuration]) -> list[str]:
+def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
     """Return what asv matches configurations by, and the copies that are timed beside them."""
     params = defaultdict(list)
-    for each in wanted:
+    for configuration in configurations:
         for benchmark in (
-            each.benchmark,
-            *([registry.control_benchmark(each.benchmark)] if each.kind is Kind.TIMED else ()),
+            configuration.benchmark,
+            *([registry.control_benchmark(configuration.benchmark)] if configuration.kind is Kind.TIMED else ()),
         ):
-            params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in each.params.values()))
-    return [rf"^{re.escape(name)}\(({'|'.join(every)})\)$" for name, every in params.items()]
+            params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values()))
+    return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in params.items()]
 
 
 @contextmanager
-def numbers(wanted: Sequence[Configuration], name: str | None, root: Path) -> Iterator[Numbers]:
-    """Give the numbers: measured here, unless they are times and this machine has no GPU or another one is named.
+def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
+    """Yield the numbers: measured here, unless they are times and this machine has no GPU or another is named.
 
     Raises CannotCompareError where times and others are wanted.
     """
-    timed = {each.kind is Kind.TIMED for each in wanted}
+    timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:
         raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
     device = machine.find_gpu()
@@ -102,4 +104,4 @@ def numbers(wanted: Sequence[Configuration], name: str | None, root: Path) -> It
         if not is_stored and RESULTS not in os.environ:
             folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="bisect-"))
             closing.enter_context(mock.patch.dict(os.environ, {RESULTS: folder}))
-        yield Numbers(root, name if is_stored else None, is_stored)
+        yield CommitNumbers(root, name if is_stored else None, is_stored)

@@ -146,6 +146,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.reset_races(chunk.active & done)
             chunk.order_blocks(chunk.active & done)
+            chunk.shared.order_blocks(chunk.active & done)
             waited = np.nonzero(spread(chunk.active & done, chunk.shape))
             offsets = spread(dense(place(chunk)), chunk.shape)[waited]
             chunk.tensor.note_waits(waited[0], offsets)
