@@ -127,6 +127,17 @@ class SharedMemory:
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
 
+    def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
+        """Return the elements of ``width`` bytes at some offsets of a block: a matrix that no thread loads."""
+        first = int(places.min())
+        content = self.view_bytes(row, first, int(places.max()) + width - first, report, is_written=None)
+        unwritten = ~self._written[row, places // self._unit]
+        if unwritten.any():
+            place = int(places[unwritten].min())
+            report(UninitializedReadError, (row, 0), f"matrix element at shared address {place}", place)
+        index = (places - first)[..., None] + np.arange(width)
+        return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
+
     def reset_races(self, waiting: Array) -> None:
         """Forget accesses of the blocks with threads in a mask (1 or blocks, 1 or threads): a barrier orders them."""
         blocks = waiting.any(axis=1)

@@ -15,13 +15,23 @@ from ..counting.turns import AtomicTurns
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type
-from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
+from ..util.errors import (
+    GlobalRaceError,
+    Index3,
+    KernelFaultError,
+    SharedRaceError,
+    Source,
+    TensorMemoryError,
+    UninitializedReadError,
+    UninitializedTensorReadError,
+)
 from ..util.findings import Finding
 from .block_memory import LocalMemory, SharedMemory
 from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
 from .polls import Poll
 from .progress import STALL_LIMIT, Progress
+from .tensor_memory import TensorMemory
 from .warp_clocks import Clock, WarpClocks
 
 ALL_THREADS = np.ones((1, 1), bool)
@@ -35,6 +45,7 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
     GlobalRaceError: ("global-race", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
+    UninitializedTensorReadError: ("unwritten-read", "unwritten"),
 }
 #: The attribute of `Context` with the memory of a state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
@@ -176,6 +187,7 @@ class Chunk:
         )
         self.shared.reserve_bytes(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
+        self.tensor = TensorMemory(self.shape[0])
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
         self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
@@ -190,6 +202,7 @@ class Chunk:
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select_rows(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
+        part.tensor = self.tensor.select(rows)
         part.active, part.live_elsewhere, part.steps = ALL_THREADS, NO_REGISTERS, self.steps
         part.spins, part.has_written, part.last_ordered, part._specials = (
             self.spins,
@@ -345,6 +358,13 @@ class Chunk:
         row, place = position or self.first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
+
+    def check_exit(self) -> None:
+        """Check what the blocks leave behind when all of their threads have left."""
+        leak = self.tensor.find_leak()
+        if leak is not None:
+            text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
+            raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
 
     def first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""

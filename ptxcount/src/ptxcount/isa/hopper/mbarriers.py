@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value
+from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
@@ -81,6 +81,13 @@ def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Repo
     chunk.has_written, chunk.spins = True, 0
 
 
+def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
+    """Count one arrival at the barrier of a block, of the chip rather than of a thread."""
+    word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
+    word[:] = _update_word(word, 1)
+    chunk.has_written, chunk.spins = True, 0
+
+
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
 
@@ -140,6 +147,9 @@ def _bind_wait(instruction: Instruction) -> Step:
             chunk.shared.reset_races(chunk.active & done)
             chunk.order_blocks(chunk.active & done)
             chunk.shared.order_blocks(chunk.active & done)
+            waited = np.nonzero(spread(chunk.active & done, chunk.shape))
+            offsets = spread(dense(place(chunk)), chunk.shape)[waited]
+            chunk.tensor.note_waits(waited[0], offsets)
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
