@@ -187,7 +187,7 @@ class Chunk:
         )
         self.shared.reserve_bytes(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
-        self.tensor = TensorMemory(self.shape[0])
+        self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
         self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
@@ -202,7 +202,7 @@ class Chunk:
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select_rows(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
-        part.tensor = self.tensor.select(rows)
+        part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part.steps = ALL_THREADS, NO_REGISTERS, self.steps
         part.spins, part.has_written, part.last_ordered, part._specials = (
             self.spins,
@@ -245,6 +245,22 @@ class Chunk:
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
         block = split_index(self.block_ids[:, None], context.grid)[axis]
         return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
+
+    @property
+    def tensor(self) -> TensorMemory:
+        """Tensor memory of the blocks, which few kernels have: it is made when asked for."""
+        if self._tensor is None:
+            self._tensor = TensorMemory(self.shape[0])
+        return self._tensor
+
+    def note_waits(self, threads: Array, places: Value) -> None:
+        """Note that threads in a mask saw a phase of the barriers at shared addresses complete."""
+        self.shared.reset_races(threads)
+        self.order_blocks(threads)
+        self.shared.order_blocks(threads)
+        if self._tensor is not None:
+            waiting = np.nonzero(spread(threads, self.shape))
+            self._tensor.note_waits(waiting[0], spread(dense(places), self.shape)[waiting])
 
     def memory(self, space: str) -> Any:
         """Return the memory of a state space."""
@@ -361,7 +377,7 @@ class Chunk:
 
     def check_exit(self) -> None:
         """Check what the blocks leave behind when all of their threads have left."""
-        leak = self.tensor.find_leak()
+        leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
             raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
