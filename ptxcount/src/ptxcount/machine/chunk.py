@@ -26,7 +26,7 @@ from ..util.errors import (
     UninitializedTensorReadError,
 )
 from ..util.findings import Finding
-from .block_memory import LocalMemory, SharedMemory
+from .block_memory import LocalMemory, SharedMemory, make_ranked
 from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
 from .polls import Poll
@@ -75,6 +75,8 @@ class Context:
     #: The addresses of variables and parameters by their names, and why others have none.
     symbols: dict[str, int]
     unavailable: dict[str, str]
+    #: The names of variables in shared memory.
+    shared_names: frozenset[str]
     #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
     shared_size: int
     shared_unit: int
@@ -238,6 +240,12 @@ class Chunk:
             self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
         return self._specials.get(name)
 
+    def rank_address(self, offset: int) -> Array:
+        """Return the address of an offset in each block's shared memory, with its rank where there is a cluster."""
+        if not self.shared.has_cluster:
+            return np.array([[offset]])
+        return make_ranked(np.array([[offset]]), np.atleast_2d(_cluster_rank(self)).astype(np.int64))
+
     def locate(self, unit: str, axis: int) -> Any:
         """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
         context, cluster = self.context, self.context.cluster
@@ -260,7 +268,7 @@ class Chunk:
         self.shared.order_blocks(threads)
         if self._tensor is not None:
             waiting = np.nonzero(spread(threads, self.shape))
-            self._tensor.note_waits(waiting[0], spread(dense(places), self.shape)[waiting])
+            self._tensor.note_waits(waiting[0], spread(self.shared.strip_rank(places), self.shape)[waiting])
 
     def memory(self, space: str) -> Any:
         """Return the memory of a state space."""
@@ -306,7 +314,7 @@ class Chunk:
         active = self.active if active is None else active
         remote = _FALSE
         if space == "shared" and self.shared.has_cluster:
-            remote = self.shared.find_remote(place) & active
+            remote, place = self.shared.find_remote(place) & active, self.shared.strip_rank(place)
             if remote.any():
                 self.find_counters("cluster", remote_kind or kind, width).record(
                     place, remote, self.shape, turns, is_replay
