@@ -151,7 +151,7 @@ def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
 
 def load_descriptors(left: Factor, right: Factor) -> str:
     """Code that makes the descriptors of two factors that lie in ``factors`` one after the other."""
-    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "cvt.u64.u32 %rd2, %r2;"]
+    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
     for name, factor, start in (("%a", left, 0), ("%b", right, len(left.image) >> 4)):
         lines.append(f"add.u64 {name}, %rd2, {factor.descriptor + start};")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine.block_memory import RANK_BITS, SharedMemory
+from ptxcount.machine.block_memory import SharedMemory, find_rank, make_ranked
 from ptxcount.util.errors import LaunchError, UninitializedReadError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
@@ -31,10 +31,17 @@ def test_ring(rounds: int) -> None:
 
 
 def test_owners() -> None:
-    """An address of another block of the cluster has its rank, one more than it is."""
+    """An address of a block of the cluster has its rank; one without is the own block's."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
-    owners = [shared.find_owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
+    addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
+    owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
     assert owners == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
+
+
+def test_ranks_by_bits() -> None:
+    """CUTLASS clears bit 24 of an address for the even block of a pair."""
+    addresses = make_ranked(np.array(8), np.arange(8))
+    assert find_rank(addresses & 0xFEFFFFFF).tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
 
 
 def test_rows() -> None:

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount.util.errors import TensorMemoryError
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
@@ -150,10 +151,69 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
     )
     out = np.zeros((2, 128, columns), np.uint32)
     counters = launch(write_kernel(body, size=len(images[0]), group=2), np.concatenate(images), out, 2, cluster=2)
-    assert not counters.findings
+    assert [(finding.code, finding.times) for finding in counters.findings] == [("uncounted-read", 1)]
     numbers, expected = out.view(np.float32), a.astype(np.float64) @ b.astype(np.float64).T
     if rows == 256:
         np.testing.assert_array_equal(numbers.reshape(256, 64), expected)
     else:
         halves = numbers.reshape(2, 2, 64, 32)  # block, half of the columns, row, column
         np.testing.assert_array_equal(halves.transpose(0, 2, 1, 3).reshape(128, 64), expected)
+
+
+_PAIR_COPY = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry snippet(.param .align 64 .b8 map[128], .param .u64 out)
+{
+.shared .align 128 .b8 rows[1024];
+.shared .align 8 .b64 barrier;
+.reg .pred %p, %done;
+.reg .b16 %h;
+.reg .b32 %t, %rank, %r<9>;
+.reg .b64 %rd<9>;
+mov.u32 %t, %tid.x;
+mov.u32 %rank, %cluster_ctarank;
+setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [barrier], 1;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+or.b32 %r1, %t, %rank;
+setp.eq.u32 %p, %r1, 0;
+@%p mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
+mov.b64 %rd1, map;
+cvta.param.u64 %rd1, %rd1;
+mov.u32 %r2, rows;
+mov.u32 %r3, barrier;
+and.b32 %r3, %r3, 0xFEFFFFFF;
+shl.b32 %r4, %rank, 3;
+mov.u32 %r5, 1;
+shl.b32 %r5, %r5, %rank;
+cvt.u16.u32 %h, %r5;
+setp.eq.u32 %p, %t, 0;
+@%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 \
+[%r2], [%rd1, {0, %r4}], [%r3], %h;
+setp.eq.u32 %p, %rank, 1;
+@%p bra WAITED;
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;
+@!%done bra WAIT;
+WAITED:
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+mad.lo.u32 %r2, %t, 8, %r2;
+ld.shared.b64 %rd4, [%r2];
+ld.param.u64 %rd2, [out];
+mad.lo.u32 %r6, %rank, 128, %t;
+mad.wide.u32 %rd2, %r6, 8, %rd2;
+st.global.b64 [%rd2], %rd4;
+ret;
+}
+"""
+
+
+def test_copies_of_a_pair() -> None:
+    """Each block of a pair copies rows, of which the barrier of the even one learns."""
+    rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
+    out = np.zeros_like(rows)
+    ptxcount.count(_PAIR_COPY, "snippet", 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
+    np.testing.assert_array_equal(out, rows)

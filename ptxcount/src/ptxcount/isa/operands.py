@@ -68,6 +68,8 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
         if place is None:
             problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
+        if name in chunk.context.shared_names and place + offset >= 0:
+            return chunk.rank_address(place + offset).astype(dtype)
         return np.array([[(place + offset) % most]], dtype)
 
     return read

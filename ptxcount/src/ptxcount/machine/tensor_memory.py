@@ -33,12 +33,11 @@ class Leak(NamedTuple):
 
 
 class TensorMemory:
-    """The tensor memory of each block of a chunk; there is none before the first allocation."""
+    """The tensor memory of each block of a chunk."""
 
     def __init__(self, blocks: int) -> None:
-        self._blocks = blocks
-        self._data = np.zeros((0, LANE_COUNT, COLUMN_COUNT), np.uint32)
-        self._written = np.zeros((0, LANE_COUNT, COLUMN_COUNT), bool)
+        self._data = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), np.uint32)
+        self._written = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), bool)
         #: The first column of the allocation that each column belongs to.
         self._owners = np.full((blocks, COLUMN_COUNT), _FREE)
         self._sources: dict[tuple[int, int], Source] = {}
@@ -53,10 +52,8 @@ class TensorMemory:
 
     def select(self, rows: Array) -> TensorMemory:
         """Select the memory of some of the blocks."""
-        part = TensorMemory(len(rows))
-        if len(self._data):
-            part._data, part._written = self._data[rows], self._written[rows]
-        for name in ("_owners", "_relinquished", "_uncommitted", "_unfinished", "_stored"):
+        part = TensorMemory(0)
+        for name in ("_data", "_written", "_owners", "_relinquished", "_uncommitted", "_unfinished", "_stored"):
             setattr(part, name, getattr(self, name)[rows])
         places = {int(row): place for place, row in enumerate(rows)}
         part._sources = {(places[row], first): s for (row, first), s in self._sources.items() if row in places}
@@ -74,9 +71,6 @@ class TensorMemory:
             report(TensorMemoryError, (row, 0), text, count)
         if self._relinquished[row]:
             report(TensorMemoryError, (row, 0), "tcgen05.alloc after tcgen05.relinquish_alloc_permit", count)
-        if not len(self._data):
-            shape = (self._blocks, LANE_COUNT, COLUMN_COUNT)
-            self._data, self._written = np.zeros(shape, np.uint32), np.zeros(shape, bool)
         free = self._owners[row] == _FREE
         for first in range(0, COLUMN_COUNT - count + 1, _UNIT):
             if free[first : first + count].all():

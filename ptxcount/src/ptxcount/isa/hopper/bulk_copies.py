@@ -31,7 +31,7 @@ from .tensor_maps import TensorMap
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
-          "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+          "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
 
 
 def _read_signed(read: Reader) -> Reader:
@@ -222,7 +222,20 @@ class _BulkCopy:
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
-                complete_bytes(self._chunk, row if "ranks" in numbers else owner, owner_offset, len(data), self._report)
+                complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
+
+    def _find_signalled(self, row: int, owner: int) -> int:
+        """Return the block whose barrier learns of bytes in a block; ``owner`` has the one that the copy names.
+
+        A multicast tells each destination's; with ``.cta_group::2``, in the pair of blocks the one that is even or odd
+        as the owner is (PTX ISA, ``cp.async.bulk.tensor``).
+        """
+        if "ranks" not in self._numbers:
+            return owner
+        if "cta_group::2" not in self._chunk.instruction.modifiers:
+            return row
+        first = self._chunk.shared.find_first_block(row)
+        return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value, dense
+from ...lanes.symbolic_values import Value
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
@@ -144,12 +144,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
-            chunk.shared.reset_races(chunk.active & done)
-            chunk.order_blocks(chunk.active & done)
-            chunk.shared.order_blocks(chunk.active & done)
-            waited = np.nonzero(spread(chunk.active & done, chunk.shape))
-            offsets = spread(dense(place(chunk)), chunk.shape)[waited]
-            chunk.tensor.note_waits(waited[0], offsets)
+            chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)

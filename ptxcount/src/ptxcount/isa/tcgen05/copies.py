@@ -17,7 +17,7 @@ from ...util.errors import TensorMemoryError
 from ..operands import address, expect_count, reader, unsupported
 from ..registry import Step, binds
 from .descriptors import decode_shared
-from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, read_group
+from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
 
 
 class _Copy(NamedTuple):
@@ -61,6 +61,7 @@ def _bind_copy(instruction: Instruction) -> Step | None:
             base, first_column = split_address(place)
             places = descriptor.locate_elements(copy.rows, copy.width // 4, 4, transposed=False)
             columns = first_column + np.arange(copy.width // 4)
+            note_uncounted(chunk, len(rows))
             members = (member for row in rows for member in find_pair(chunk, row, group))
             for member in members:
                 words = chunk.shared.gather_elements(member, places, 4, report)

@@ -22,7 +22,7 @@ from ..tensor_cores.mma import ELEMENTS, encode
 from .descriptors import KINDS, Kind, ProductShape, decode_shared
 from .factors import FACTOR_ELEMENTS, load_scales, load_shared_factor, load_tensor_factor
 from .layouts import DATA_PATHS
-from .warps import find_pair, iter_threads, make_row_reporter, read_group
+from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
@@ -110,6 +110,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
             d, a, b, idesc, accumulates, *others = numbers
             issue = _Issue(d, a, b, idesc, accumulates, tuple(others))
             _Product(chunk, form, issue, rows).execute()
+            note_uncounted(chunk, len(rows))
         chunk.has_written, chunk.spins = True, 0
 
     return multiply

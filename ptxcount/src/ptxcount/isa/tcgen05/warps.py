@@ -39,6 +39,13 @@ def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
     return [even, even + 1]
 
 
+def note_uncounted(chunk: Chunk, times: int) -> None:
+    """Note reads of shared memory that have no counters."""
+    name = f"tcgen05.{chunk.instruction.modifiers[0]}"
+    text = f"{name} reads shared memory, which is not counted: nothing is known of its wavefronts"
+    chunk.add_finding("uncounted-read", text, times)
+
+
 def make_row_reporter(chunk: Chunk) -> Report:
     """Make a reporter that names the first active thread of the block at fault."""
     report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
