@@ -243,8 +243,8 @@ def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     line._send_lock.acquire()
     server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
     assert (exits, process_end.poll(0.01)) == ([1], False)
-    threading.Timer(0.1, line._send_lock.release).start()
     begin = time.monotonic()
+    threading.Timer(0.1, line._send_lock.release).start()
     line.send(Restart())
     assert time.monotonic() - begin >= 0.1
     assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
