@@ -101,12 +101,12 @@ def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))
         patch.setattr(publisher, "ROOT", root)
-        commits.measured.cache_clear()
+        commits.find_measured_paths.cache_clear()
         names = _made(root)
         config = Config.load(str(root / "asv.conf.json"))
         config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
-        yield publisher.write(config, get_repo(config)), names
-    commits.measured.cache_clear()
+        yield publisher.write_site(config, get_repo(config)), names
+    commits.find_measured_paths.cache_clear()
 
 
 def _suite() -> Suite:

@@ -16,7 +16,7 @@ from asv.repo import get_repo
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import COUNTS, changed_names, changes, counted
+from kernelwatch.show.site.changes import COUNTS, select_configurations, changes, summarize_counts
 from kernelwatch.store import git
 from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN
 from kernelwatch.store.results import History
@@ -71,7 +71,7 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
 def test_what_a_review_looks_at(head: dict[str, float | None], asked: list[str]) -> None:
     """All times if one moved by 1 %, or fails; of numbers all of a class in which one is another; else nothing."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
-    assert changed_names(base, base, base | head) == set(asked)
+    assert select_configurations(base, base, base | head) == set(asked)
 
 
 def _group(**facts: Any) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _group(**facts: Any) -> dict[str, Any]:
         "evidence": ["registers +3.0 %"], "mean": "", "size": 1.0, "times": 4, "configurations": "2 rose",
         "of": {"benchmark": COUNT}, "machine": "gpu", "at": "64x64 -O3", "ratio": 1.044, "kernel_times": 4, **facts,
     }  # fmt: skip
-    return {**group, "verdict": counted(group)["verdict"]}
+    return {**group, "verdict": summarize_counts(group)["verdict"]}
 
 
 SLOWER = {"slower": 4, "mean": "+4.4 %"}
@@ -143,7 +143,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 @pytest.mark.parametrize(("groups", "said"), SENTENCES.values(), ids=SENTENCES)
 def test_a_commit_in_a_sentence(groups: list[dict[str, Any]], said: str) -> None:
     """The worst two kernels, and how many more."""
-    assert words.sentence([{"base": "b", "groups": [_group(**each) for each in groups]}]) == said
+    assert words.summarize_changes([{"base": "b", "groups": [_group(**each) for each in groups]}]) == said
 
 
 #: How many configurations have which verdict -> the word for them.
@@ -166,7 +166,7 @@ COUNTED = {
 @pytest.mark.parametrize("word", COUNTED)
 def test_one_word(word: str) -> None:
     """What changed counts more than what is in doubt, and that more than what is accepted."""
-    assert [counted(Counter(each.split()))["verdict"] for each in COUNTED[word]] == [word] * len(COUNTED[word])
+    assert [summarize_counts(Counter(each.split()))["verdict"] for each in COUNTED[word]] == [word] * len(COUNTED[word])
 
 
 def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
@@ -180,41 +180,41 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
     git.text(root, "checkout", "--quiet", "main")
     git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
     merge = git.text(root, "rev-parse", "HEAD")
-    assert commits.described(repo, [merge])[merge]["files"] == ["side.txt"]  # what it brought into the first parent
-    found = commits.described(repo, [*hashes, "0" * 40])
+    assert commits.describe_commits(repo, [merge])[merge]["files"] == ["side.txt"]  # what it brought into the first parent
+    found = commits.describe_commits(repo, [*hashes, "0" * 40])
     assert list(found) == hashes
     for number, facts in enumerate(found.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": each, "subject": subject} for each in reversed(hashes[1:])]
-    assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
-    assert commits.measure_distance(repo, hashes[1]) == {"commits": 3, "touching": 1}  # of three, a merge and its side
-    assert commits.measure_distance(repo, "0" * 40) is None
+    assert commits.describe_range(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
+    assert commits.count_distance(repo, hashes[1]) == {"commits": 3, "touching": 1}  # of three, a merge and its side
+    assert commits.count_distance(repo, "0" * 40) is None
 
 
 BEHIND = {"commits": 458, "touching": 4}
 
 #: A filter of the templates, what it is given, and what it makes of that.
 FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
-    (words.place_commit, "side", "on side"),
-    (words.place_commit, NO_BRANCH, "on no branch"),
-    (words.place_commit, UNKNOWN, "unknown to git"),
-    (words.place_commit, MERGED, "merged"),
+    (words.describe_branch, "side", "on side"),
+    (words.describe_branch, NO_BRANCH, "on no branch"),
+    (words.describe_branch, UNKNOWN, "unknown to git"),
+    (words.describe_branch, MERGED, "merged"),
     (
-        words.tell_age,
+        words.describe_age,
         {"day": "2026-11-21", "distance": BEHIND},
         "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels",
     ),
     (
-        words.tell_age,
+        words.describe_age,
         {"day": "", "distance": {"commits": 1, "touching": 1}},
         "measured, 1 commit ago, 1 of which touches kernels",
     ),
-    (words.tell_age, {"day": "", "distance": {"commits": 0, "touching": 0}}, "measured, at HEAD"),
-    (words.tell_age, {"day": "", "distance": None}, "measured, not an ancestor that git knows"),
-    (words.breakable, "<a_b>", "&lt;a_<wbr>b&gt;"),
-    (words.short_names, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
-    (words.short_names, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),
+    (words.describe_age, {"day": "", "distance": {"commits": 0, "touching": 0}}, "measured, at HEAD"),
+    (words.describe_age, {"day": "", "distance": None}, "measured, not an ancestor that git knows"),
+    (words.break_name, "<a_b>", "&lt;a_<wbr>b&gt;"),
+    (words.shorten_machines, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
+    (words.shorten_machines, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),
 ]
 
 
@@ -255,6 +255,6 @@ def test_source_lines_that_changed(
     root = begin(tmp_path / "repository")
     before = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l("), "gpu_kernels/catalog.py": ""}
     base, head = made(root, before), made(root, files)
-    found = commits.changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
+    found = commits.find_changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
     assert [(each["number"], each["is_new"], each["text"]) for each in found] == expected
     assert {each["file"] for each in found} <= files.keys()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import data
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from tests.stored import BASE, COUNT, Suite, write
@@ -31,7 +31,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         made: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
     history = History("gpu", root)
-    data.write(tmp_path / "data", {COUNT: {"id": 0}}, {"gpu": Shown(history, data.values(history, [COUNT]), [])})
+    data.write_data(tmp_path / "data", {COUNT: {"id": 0}}, {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [])})
     piece = handed_over(tmp_path / "data" / "values" / "0" / "0.js")
     assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])
 
@@ -39,7 +39,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
 def test_order_of_benchmarks() -> None:
     """The suite's; what it does not know, or no longer, comes last."""
     known = list(registry.current_suite().benchmarks)
-    assert list(data.numbered(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
+    assert list(data.number_benchmarks(["a.A.time_a", *reversed(known), "z.Z.time_z"])) == [*known, "a.A.time_a", "z.Z.time_z"]
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_order_of_benchmarks() -> None:
 )
 def test_script_hands_over_any_json(given: Any, read: Any, tmp_path: Path) -> None:
     """Whatever the text holds, the script is one call with one argument; what JSON does not know is missing."""
-    (tmp_path / "piece.js").write_text(data.script(given), encoding="utf-8")
+    (tmp_path / "piece.js").write_text(data.format_script(given), encoding="utf-8")
     assert handed_over(tmp_path / "piece.js") == read

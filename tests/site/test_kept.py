@@ -65,10 +65,10 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 def test_keys(what: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a review depends on, and nothing else: no later commit, but all before it."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
-    before = kept.keys(History("gpu", root), root)
+    before = kept.compute_keys(History("gpu", root), root)
     change, are_others = CHANGED[what]
     change(root)
-    after = kept.keys(History("gpu", root), root)
+    after = kept.compute_keys(History("gpu", root), root)
     assert [after[each] != before[each] for each in before] == are_others
 
 
@@ -76,9 +76,9 @@ def test_what_is_acknowledged(root: Path) -> None:
     """The file that lies in the folder counts for the commit that is checked out."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
-    first, second = kept.keys(history, root).items()
+    first, second = kept.compute_keys(history, root).items()
     (root / "acknowledged.toml").write_text("#")
-    again = kept.keys(history, root)
+    again = kept.compute_keys(history, root)
     assert (again[first[0]] == first[1], again[second[0]] == second[1]) == (True, False)
 
 
@@ -97,14 +97,14 @@ def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
         os.utime(folder / f"{name}.json", (time.time() - age * 86_400,) * 2)
     commits = History("gpu", root).list_commits()
     for _ in range(2):
-        assert kept.reviews(History("gpu", root), review, root) == [{"commit": [each, 1.5]} for each in commits]
+        assert kept.load_reviews(History("gpu", root), review, root) == [{"commit": [each, 1.5]} for each in commits]
     assert asked == commits
     (path,) = set(folder.iterdir()) - {folder / "fresh.json"}
     head = git.text(root, "rev-parse", "HEAD")
     _measured(root, head)
-    assert len(kept.reviews(History("gpu", root), review, root)) == 3
+    assert len(kept.load_reviews(History("gpu", root), review, root)) == 3
     assert asked == [*commits, head]
     path.unlink()
     path.mkdir() if damage is None else path.write_bytes(damage)
-    kept.reviews(History("gpu", root), review, root)
+    kept.load_reviews(History("gpu", root), review, root)
     assert asked == [*commits, head, *commits, head]

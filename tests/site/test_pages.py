@@ -142,7 +142,7 @@ def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
     stored.write(root, {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}})
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
-    folder = publisher.write(config, get_repo(config))
+    folder = publisher.write_site(config, get_repo(config))
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
     assert sorted(" by n," in text for text in texts) == [False, False, True]
 

@@ -24,7 +24,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
-        shown = {source["kernel"]: source for source in transactions.sources(results)}
+        shown = {source["kernel"]: source for source in transactions.list_sources(results)}
         assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
             expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)

@@ -116,10 +116,10 @@ def hash_conditions(gpu: Mapping[str, object]) -> str:
     return hash_facts(VERSION, {name: gpu.get(name) for name in _GPU_FACTS}) if gpu.get("uuid") else ""
 
 
-def hash_job(job: Job, *more: object) -> str:
+def hash_job(job: Job, *further_facts: object) -> str:
     """Return the fingerprint of a job's samples, and of more facts that they depend on."""
     facts = {name: value for name, value in msgspec.structs.asdict(job).items() if name not in _TEXT_FIELDS}
-    return hash_facts(facts, *more)
+    return hash_facts(facts, *further_facts)
 
 
 @cache

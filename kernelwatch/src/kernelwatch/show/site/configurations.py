@@ -14,10 +14,10 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
 
 #: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
-COMMON = ("dtype", "flags", "arch")
+COMMON_AXES = ("dtype", "flags", "arch")
 
 
-def described(history: History, benchmark: str) -> dict[str, Any]:
+def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
 
     `lines` is the axis of what a figure compares, kernels or else dtypes, and `along` the one of its places; both are
@@ -27,10 +27,10 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
-    lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
-    own = [axis for axis in axes if axis not in (*COMMON, lines)]
+    lines = next((axis for axis in axes if is_kernel_axis(axis, axes)), "dtype" if "dtype" in axes else None)
+    own_axes = [axis for axis in axes if axis not in (*COMMON_AXES, lines)]
     title = history.get_title(benchmark)
-    shown: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": benchmark,
         "title": title,
         "family": re.sub(r"(, counted)?:.*$", "", title),
@@ -41,24 +41,24 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},
         "note": sweep.note if sweep else "",
         "lines": lines,
-        "own": own,
-        "along": max(own, key=lambda axis: len(axes[axis]), default=None),
+        "own": own_axes,
+        "along": max(own_axes, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
         "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
         "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }
-    if shown["type"] == "time":
-        every = combinations(axes)
-        shown["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in every]
-        shown["flops"] = [registry.find_flops(benchmark, params) for params in every]
-        pairs = zip(shown["flops"], shown["useful_bytes"], strict=True)
-        shown["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
-    return shown
+    if fields["type"] == "time":
+        all_params = list_combinations(axes)
+        fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
+        fields["flops"] = [registry.find_flops(benchmark, params) for params in all_params]
+        pairs = zip(fields["flops"], fields["useful_bytes"], strict=True)
+        fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
+    return fields
 
 
-def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
+def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
     """Return whether the values of an axis say which kernel is launched."""
     try:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
@@ -66,11 +66,11 @@ def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
         return False
 
 
-def unverified() -> list[str]:
+def list_unverified_kernels() -> list[str]:
     """Return the kernels of the suite whose outputs nothing is compared with."""
     return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
 
 
-def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
+def list_combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     """Return the parameters of every configuration, the last axis varying fastest, as asv stores them."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]

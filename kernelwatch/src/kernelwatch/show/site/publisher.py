@@ -13,7 +13,7 @@ from asv.benchmarks import Benchmarks
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import changes
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import folders
 from kernelwatch.store.results import History
 
@@ -27,7 +27,7 @@ _COPIED = ("static", "vendor")
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
-def write(conf: Any, repo: Any) -> Path:
+def write_site(conf: Any, repo: Any) -> Path:
     """Write all pages anew, and return their folder.
 
     Parameters
@@ -53,22 +53,22 @@ def write(conf: Any, repo: Any) -> Path:
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
-    ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
-    shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
-    histories = [each.history for each in shown.values()]
-    described = {
-        name: {"id": number, **configurations.described(histories[0], name)}
+    ids = data.number_benchmarks(name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track"))
+    loaded = {name: _load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
+    machines = dict(sorted(loaded.items(), key=lambda named_machine: -named_machine[1].time_count))  # where there are times, a reader looks first
+    histories = [machine.history for machine in machines.values()]
+    benchmarks = {
+        name: {"id": number, **configurations.describe_benchmark(histories[0], name)}
         for name, number in ids.items()
         if histories
     }
-    data.write(folder / "data", described, shown)
-    pages.write(
+    data.write_data(folder / "data", benchmarks, machines)
+    pages.write_pages(
         folder,
-        shown,
-        commits.described(repo, sorted({commit for history in histories for commit in history.list_commits()})),
-        transactions.sources(results),
-        {name: describe_column(each.history, repo) for name, each in shown.items()},
+        machines,
+        commits.describe_commits(repo, sorted({commit for history in histories for commit in history.list_commits()})),
+        transactions.list_sources(results),
+        {name: describe_column(machine.history, repo) for name, machine in machines.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
@@ -87,9 +87,9 @@ def describe_column(history: History, repo: Any) -> dict[str, Any]:
     return {
         "day": (run.get("started") or "")[:10],
         "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
-        "distance": commits.measure_distance(repo, newest[0]),
+        "distance": commits.count_distance(repo, newest[0]),
     }
 
 
-def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    return Shown(history, data.values(history, list(benchmarks)), changes(history, repo, ROOT))
+def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
+    return ShownMachine(history, data.load_values(history, list(benchmarks)), changes(history, repo, ROOT))
