@@ -11,7 +11,7 @@ from kernelwatch.show.site import publisher
 
 
 def test_link_is_refused(tmp_path: Path) -> None:
-    """The first time and the second, and what it leads to stays as it is."""
+    """Writing fails twice, and the link's target stays as it is."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")

@@ -1,4 +1,4 @@
-"""The review's verdicts on every measured commit, folded by kernel and flags: what Overview and Commits show."""
+"""The review's verdicts on every measured commit, grouped by kernel and flags, for Overview and Commits."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
 
-#: What is counted of a group's configurations.
+#: Verdicts by which a group's configurations are counted.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
-#: Rows of a picture, and the largest change that orders groups, as a logarithm.
+#: Maximum rows of a picture, and maximum size of a change in the order of groups, as a logarithm.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
-#: What a group says of times, where it has none.
+#: Fields on times of a group without times.
 _NO_TIMES = {
     "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "at": "",
     "ratio": None, "kernel_times": 0,
@@ -36,25 +36,31 @@ _NO_TIMES = {
 
 
 def load_changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
-    """Return what changed with each commit of a machine, oldest first, as JSON; git tells the rest of it."""
+    """Return the changes of each commit of a machine as JSON values, oldest first, with what git knows of them."""
     load_measured = cache(partial(list_measured, history))
-    machine_changes = kept.load_reviews(history, lambda head: _describe_change(history, head, load_measured, repo, root), root)
+    machine_changes = kept.load_reviews(
+        history, lambda head: _describe_change(history, head, load_measured, repo, root), root
+    )
     return [change for change in machine_changes if change is not None]
 
 
-def _describe_change(history: History, head: str, load_measured: Callable[[str], MeasuredValues], repo: Any, root: Path) -> Any:
+def _describe_change(
+    history: History, head: str, load_measured: Callable[[str], MeasuredValues], repo: Any, root: Path
+) -> Any:
     full_step = find_step(history, head, load_measured)
     if full_step is None:
         return None
     shared = {
-        (base, environment): select_configurations(names, load_measured(base)[environment], load_measured(head)[environment])
+        (base, environment): select_configurations(
+            names, load_measured(base)[environment], load_measured(head)[environment]
+        )
         for (base, environment), names in full_step.shared.items()
     }
     step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
     base = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]))[0] if full_step.shared else None
     reviews, problems = review_step(history, step, root)
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
-    # git is asked only where something changed: a history has many commits that changed nothing.
+    # Most commits of a history change nothing: git runs only for the others.
     bases = {base, *(group["base"] for group in groups)} if groups else set()
     kernels = {group["kernel"] for group in groups}
     return {
@@ -70,11 +76,13 @@ def _describe_change(history: History, head: str, load_measured: Callable[[str],
     }
 
 
-def select_configurations(names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]) -> set[str]:
-    """Return the configurations that a review of two commits must look at, of some that both have.
+def select_configurations(
+    names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]
+) -> set[str]:
+    """Return the configurations of both commits that a review must judge.
 
-    These are all times if one of them moved by what is listed, as how sure each must be depends on how many there are;
-    and of numbers of which one is another all of its class, as some of them say what others mean.
+    If one time changed by the listed threshold, all times are judged: their confidence depends on their number. If one
+    other number changed, all numbers of its benchmark class are judged: some explain others.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -82,7 +90,9 @@ def select_configurations(names: Iterable[str], base: Mapping[str, float | None]
     return {
         name
         for benchmark_class, class_names in by_class.items()
-        if any(_is_different(base[name], head[name], AT_LEAST if benchmark_class == TIMED else 0.0) for name in class_names)
+        if any(
+            _is_different(base[name], head[name], AT_LEAST if benchmark_class == TIMED else 0.0) for name in class_names
+        )
         for name in class_names
     }
 
@@ -94,11 +104,11 @@ def _is_different(base: float | None, head: float | None, threshold: float) -> b
 
 
 def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
-    """What fails, and then what changed by kernel and flags."""
+    """Return the failures, then the changes by kernel and flags."""
     if not reviews:
         return []
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
-    failing = [_describe_failure(failure, one.base.commit) for one in reviews for failure in one.failures]
+    failing = [_describe_failure(failure, review.base.commit) for review in reviews for failure in review.failures]
     rows = sorted((row for review in reviews for row in review.rows), key=Row.sort_key)
     times = Counter(row.kernel for row in rows if row.kind == TIMED)
     groups = group_rows(rows, reviews[0].arch, AT_LEAST)
@@ -139,7 +149,7 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
-    """Return before and after of the worst configuration and of those that differ from it along one axis alone."""
+    """Return the values before and after of the worst configuration, and of those that differ along one axis only."""
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
     axis = max(values, key=lambda name: len(values[name]), default="")
@@ -156,13 +166,13 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def _count_elements(size: str) -> float:
-    """How many elements a size has, such as "256x256"; 0 of what is none."""
+    """Return the number of elements of a size such as "256x256"; 0 if the text is no size."""
     sides = size.split("x")
     return math.prod(map(float, sides)) if all(side.isdecimal() for side in sides) else 0.0
 
 
 def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
-    """What fails of a kernel for one reason, as a group is told; it comes before all that became worse."""
+    """Return one failure of a kernel with the fields of a group, in the order before all changes."""
     word, first = failure.verdict.value.lower(), failure.lones[0]
     return {
         **_NO_TIMES,
@@ -179,7 +189,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 
 
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return what is counted, and one word for it: what fails, or else that on times, where they changed."""
+    """Return all counts and one verdict: of failures first, then of times, then of numbers."""
     all_counts = {name: counts.get(name, 0) for name in COUNTS}
     for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):
         if all_counts[worse] or all_counts.get(better):

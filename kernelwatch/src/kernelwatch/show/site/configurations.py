@@ -1,4 +1,4 @@
-"""What the pages know of each benchmark: its axes, and what turns its values into what they show."""
+"""Facts that the pages need on each benchmark: its axes, and how to convert its values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
 
-#: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
+#: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
 
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
-    """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
+    """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
 
-    `lines` is the axis of what a figure compares, kernels or else dtypes, and `along` the one of its places; both are
-    null where there is no such axis. `kernel` is the only one, where no axis names it. `control` is the benchmark of
-    the same times in copies. For times also what each configuration does, in the order of the axes: `useful_bytes` is
-    null where GB/s would mean nothing, `flops` where GFLOP/s would.
+    `lines` is the axis that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both
+    are null without such an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the
+    benchmark of the same times in copies. Benchmarks of times also have the work of each configuration, in the order of
+    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -59,7 +59,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
 
 
 def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether the values of an axis say which kernel is launched."""
+    """Return whether the values of an axis select the launched kernel."""
     try:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite
@@ -67,7 +67,7 @@ def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
 
 
 def list_unverified_kernels() -> list[str]:
-    """Return the kernels of the suite whose outputs nothing is compared with."""
+    """Return the suite's kernels without a reference for their outputs."""
     return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
 
 

@@ -1,4 +1,4 @@
-"""What the pages read, in pieces that are loaded when they are shown.
+"""The data of the charts, in pieces that a page loads when it shows them.
 
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
@@ -25,7 +25,7 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
-#: What a GPU is called where the record of a run has no UUID.
+#: Name of a GPU whose run recorded no UUID.
 UNKNOWN_GPU = "unknown"
 
 #: The configurations' values on one commit, in the order of the axes.
@@ -33,14 +33,14 @@ ConfigurationValues = list[float | None]
 
 
 def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
-    """Write the index, and of each machine its pieces, into a folder of the site.
+    """Write the index and each machine's pieces into a folder of the site.
 
     Parameters
     ----------
     folder : Path
-        Where the pages look for them.
+        The folder from which the pages load pieces.
     described : mapping
-        The benchmarks by name, as `configurations.described` has them, each with its number as `id`.
+        The benchmarks by name, from `configurations.describe_benchmark`, with their numbers as `id`.
     machines : mapping
         The machines by name.
     """
@@ -51,7 +51,9 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
         facts = [_describe_commit(machine, commit, ids) for commit in commits]
         machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
         pieces[f"cubins/{number}"] = {arch: machine.cubins.list_hash_changes(commits, arch) for arch in archs}
-        for benchmark in dict.fromkeys(measured for commit_values in machine.values.values() for measured in commit_values):
+        for benchmark in dict.fromkeys(
+            measured for commit_values in machine.values.values() for measured in commit_values
+        ):
             pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
     pieces["index"] = {
         "benchmarks": benchmarks,
@@ -66,23 +68,22 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
 
 
 def format_script(data: Any) -> str:
-    """Return a script that hands data over as a JSON text: a page that was opened as a file may load nothing else.
+    """Return a script that passes data to the page as JSON text, since a page opened as a file can load only scripts.
 
-    NaN and infinities, which JSON does not know, become null. As JavaScript, `__proto__` would be no name like any
-    other.
+    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key.
     """
     return f"arrived({json.dumps(orjson.dumps(data).decode())});\n"
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
+    """Assign numbers to benchmarks in the suite's order; unknown benchmarks follow by name."""
     places = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
     ordered = sorted(benchmarks, key=lambda name: (places.get(name, len(places)), name))
     return {name: number for number, name in enumerate(ordered)}
 
 
 def load_values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, ConfigurationValues]]:
-    """Return by commit the values of the benchmarks that have any; of several Pythons, the last by name counts."""
+    """Return each commit's values by benchmark; of several Pythons, the last by name counts."""
     return {commit: _load_commit_values(history, commit, benchmarks) for commit in history.list_commits()}
 
 
@@ -93,16 +94,18 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
             measured = history.list_values(results, benchmark)
             if any(value is not None for value in measured):
                 previous = by_benchmark.get(benchmark, measured)
-                by_benchmark[benchmark] = [old if new is None else new for old, new in zip(previous, measured, strict=True)]
+                by_benchmark[benchmark] = [
+                    old if new is None else new for old, new in zip(previous, measured, strict=True)
+                ]
     return by_benchmark
 
 
 def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
-    """A benchmark's values by commit, the names of its machine code, and what is told of some configurations.
+    """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
-    `origins` are the commits whose numbers configurations have that were not measured again, `gpus` who measured each,
-    where several shared a benchmark of a commit, and `failed` those that have none since they failed; all by commit and
-    by the configuration's place.
+    Remarks are stored by commit and by the configuration's place. `origins` are the commits whose numbers were reused.
+    `gpus` are the GPUs that measured a configuration, if several GPUs shared the benchmark. `failed` marks
+    configurations that failed.
     """
     all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
     places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
@@ -110,12 +113,17 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]
     return {
         "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
         "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
-        **{key: [commit_remarks.get(key, {}) for commit_remarks in remarks] for key in sorted({key for commit_remarks in remarks for key in commit_remarks})},
+        **{
+            key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
+            for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
+        },
     }
 
 
-def _list_remarks(history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]) -> dict[str, Any]:
-    """What is told of a commit's configurations, by what it is and their places."""
+def _list_remarks(
+    history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]
+) -> dict[str, Any]:
+    """Return the remarks on a commit's configurations, by kind of remark and place."""
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
@@ -127,7 +135,7 @@ def _list_remarks(history: History, commit: str, benchmark: str, places: Mapping
             and not are_several
             and not history.find_origins(commit, benchmark)
         ):
-            continue  # a site has a million configurations; of most there is nothing to tell
+            continue  # a site has a million configurations, most of them without remarks
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
@@ -143,9 +151,9 @@ def _shorten_uuid(uuid: str) -> str:
 
 
 def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
-    """What is known of a commit: what it has, and of the last run that took its times, or of the last of all.
+    """Return the facts on a commit and on its last run that took times, or else its last run.
 
-    `gpus` are the times, and ratios to copies, that each GPU took, by the first digits of its UUID.
+    `gpus` are the benchmarks that each GPU timed, by the first digits of its UUID.
     """
     history, measured = machine.history, machine.values[commit]
     environments = list(history.load_environments(commit).values())

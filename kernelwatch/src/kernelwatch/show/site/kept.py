@@ -1,4 +1,4 @@
-"""The reviews of a machine's commits, kept as long as nothing changes that they depend on."""
+"""The cache of reviews: the review of a commit is reused until one of its inputs changes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 from ptxcount.util import atomic_write
 
-#: Seconds after which a file is removed that no publishing has written.
+#: Seconds after which an unused file of the cache is removed.
 _MAX_AGE = 30 * 86_400
 
 
 def load_reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
-    """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
+    """Return the JSON value of `review(commit)` for each commit, from the cache if its inputs are unchanged."""
     path = cache_dir.cache_folder("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
     cached: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -35,17 +35,17 @@ def load_reviews(history: History, review: Callable[[str], Any], root: Path) -> 
     if reviews_by_key.keys() != cached.keys():
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            for cached_file in path.parent.glob("*.json"):
-                if time.time() - cached_file.stat().st_mtime > _MAX_AGE:
-                    cached_file.unlink()
+            for file in path.parent.glob("*.json"):
+                if time.time() - file.stat().st_mtime > _MAX_AGE:
+                    file.unlink()
             atomic_write.write(path, encoded, is_kept=False)
     return list(orjson.loads(encoded).values())
 
 
 def compute_keys(history: History, root: Path) -> dict[str, str]:
-    """Return of each commit the digest of what its review depends on: results up to it, benchmarks, settings, code.
+    """Return each commit's digest of its review's inputs: results up to the commit, benchmarks, settings and code.
 
-    What is acknowledged is read from the folder if that is the checked out commit, else from git's history.
+    Acknowledgements of the checked out commit count as they are in the folder. All others are in git's history.
     """
     files: dict[str, list[str]] = {}
     for path in sorted(filter(Path.is_file, history.folder.iterdir())):
@@ -59,7 +59,11 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     }
     lineage: dict[str, str] = {}
     for commit, parents in parents_by_commit.items():
-        lineage[commit] = digest_texts(commit, *files.get(commit[:8], ()), *(lineage.get(parent, "") for parent in parents))
+        inherited = (lineage.get(parent, "") for parent in parents)
+        lineage[commit] = digest_texts(commit, *files.get(commit[:8], ()), *inherited)
     head = git.try_text(root, "rev-parse", "HEAD")
     acknowledged = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
-    return {each: digest_texts(common, lineage.get(each, each), acknowledged if each == head else "") for each in commits}
+    return {
+        commit: digest_texts(common, lineage.get(commit, commit), acknowledged if commit == head else "")
+        for commit in commits
+    }

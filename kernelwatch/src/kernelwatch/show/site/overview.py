@@ -1,4 +1,4 @@
-"""What Overview shows: of each kernel and machine a number over the commits, what it moves, and the newest verdict."""
+"""The rows of Overview: each kernel's number over the commits, its traffic and its newest verdict, by machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernelwatch.workflow.load_review import describe_configuration
 from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
-#: By commit and benchmark, the configurations' values in the order of the axes.
+#: Values of the configurations, in the order of the axes, by commit and benchmark.
 ValuesByCommit = Mapping[str, Mapping[str, list[float | None]]]
 
 #: Numbers by commit, oldest first.
@@ -31,7 +31,7 @@ Series = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class ShownMachine:
-    """A machine on the pages: its history, its values, and its changes, oldest first."""
+    """A machine of the site: its history, its values, and its changes, oldest first."""
 
     history: History
     values: ValuesByCommit
@@ -44,7 +44,7 @@ class ShownMachine:
 
     @cached_property
     def compared_kernels(self) -> frozenset[str]:
-        """The kernels of which the newest published commit and an ancestor measured a configuration."""
+        """The kernels with a configuration that both the newest published commit and an ancestor measured."""
         newest = self.history.graph.line[-1:]
         step = find_step(self.history, newest[0], partial(list_measured, self.history)) if newest else None
         names = set[str]().union(*step.shared.values()) if step else set[str]()
@@ -58,28 +58,28 @@ class ShownMachine:
 
     @cached_property
     def time_count(self) -> int:
-        """How many times it has of all commits."""
+        """The number of stored times over all commits."""
         timed = set(self.history.list_benchmarks("time"))
         return sum(len(row) for rows in self.values.values() for name, row in rows.items() if name in timed)
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Return the sum of some benchmarks at a configuration, of the published commits that have all of them."""
+        """Add the benchmarks' values at a configuration, for each published commit that has all of them."""
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
         configuration = tuple(params.get(axis, "") for axis in axes)
         if configuration not in combinations:
             return []
-        position, found = combinations.index(configuration), []
+        position, series = combinations.index(configuration), []
         for commit in self.history.graph.line:
             rows = [self.values[commit].get(benchmark) for benchmark in benchmarks]
             numbers = [row[position] for row in rows if row]
             if len(numbers) == len(benchmarks) and None not in numbers:
-                found.append((commit, float(sum(number for number in numbers if number is not None))))
-        return found
+                series.append((commit, float(sum(number for number in numbers if number is not None))))
+        return series
 
 
 class _SummaryConfiguration(NamedTuple):
-    """The configuration that tells most of a kernel."""
+    """The configuration that stands for a kernel in a summary."""
 
     benchmark: str
     sweep: Sweep
@@ -91,24 +91,23 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def sector_benchmarks(self) -> list[str]:
-        """The benchmarks that together are all sectors of global memory that its launches move."""
-        metrics = [
-            metric for metric in registry.metric_names(self.sweep) if metric in TOTALS and TOTALS[metric].unit == "sectors"
-        ]
-        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in metrics if "local" not in metric]
+        """The benchmarks whose sum is the sectors of global memory that a launch moves."""
+        totals = [metric for metric in registry.metric_names(self.sweep) if metric in TOTALS and "local" not in metric]
+        metrics = (metric for metric in totals if TOTALS[metric].unit == "sectors")
+        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in metrics]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kernel that any machine timed or counted, in the suite's order: its cells by machine."""
+    """Yield each timed or counted kernel with its cells by machine, in the suite's order."""
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
-        moved = dict(itertools.chain(*sectors.values()))  # exact, and alike on all machines
+        moved = dict(itertools.chain(*sectors.values()))  # counts are exact, so equal on all machines
         cells = {}
         for name, machine in machines.items():
             cell = _describe_times(machine, timed.get(kernel)) or _describe_sectors(sectors[name], counts.get(kernel))
             if cell:
-                last = moved.get(cell["series"][-1][0])  # an earlier commit's would stand beside a newer time
+                last = moved.get(cell["series"][-1][0])  # of the same commit as the time
                 needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_describe_state(machine, kernel, cell, moved), "moved": ratio}
@@ -117,15 +116,14 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
             yield {"kernel": kernel, "verified": definition is None or definition.reference is not None, "cells": cells}
 
 
-def _select_configurations(wanted: Kind) -> dict[str, _SummaryConfiguration]:
-    """Of each kernel that of the first benchmark that tells of it."""
+def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
+    """Return each kernel's configuration in the first benchmark of a kind that has the kernel."""
     selected: dict[str, _SummaryConfiguration] = {}
     for benchmark, (benchmark_kind, sweep) in registry.current_suite().benchmarks.items():
-        if benchmark_kind is not wanted or sweep.isolated or sweep is registry.current_suite().copy:
+        if benchmark_kind is not kind or sweep.isolated or sweep is registry.current_suite().copy:
             continue
-        for kernel in filter(
-            None, map(str, sweep.axes.get("kernel", [sweep.kernel]))
-        ):  # the library's own copy is none
+        # The library's own copy has no kernel.
+        for kernel in filter(None, map(str, sweep.axes.get("kernel", [sweep.kernel]))):
             params = {axis: str(value) for axis, value in sweep.summary_point().items()}
             params |= {"kernel": kernel} if "kernel" in params else {}
             selected.setdefault(kernel, _SummaryConfiguration(benchmark, sweep, params))
@@ -133,7 +131,7 @@ def _select_configurations(wanted: Kind) -> dict[str, _SummaryConfiguration]:
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Its times in copies of the same bytes; where no copy was timed, its times."""
+    """Return the cell of a kernel's times in copies of the same bytes, or else in seconds."""
     if configuration is None:
         return None
     control = registry.control_benchmark(configuration.benchmark)
@@ -142,7 +140,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     if not series:
         return None
     useful, flops = configuration.useful_bytes, registry.find_flops(configuration.benchmark, configuration.params)
-    # What computes more than it moves is not limited by memory, as a copy is.
+    # A kernel with more operations than useful bytes is not limited by memory, as a copy is.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     link = {"benchmark": control if copies else configuration.benchmark, "params": configuration.params}
     return {"unit": "copies" if copies else "s", "series": series, "share": share, "of": link}
@@ -158,15 +156,20 @@ def _describe_sectors(series: Series, configuration: _SummaryConfiguration | Non
 
 
 def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> Series:
-    counted_benchmarks = set(machine.history.list_benchmarks("track"))
-    return machine.sum_series(configuration.params, *(name for name in configuration.sector_benchmarks if name in counted_benchmarks)) if configuration else []
+    if configuration is None:
+        return []
+    stored = set(machine.history.list_benchmarks("track"))
+    return machine.sum_series(configuration.params, *filter(stored.__contains__, configuration.sector_benchmarks))
 
 
-def _describe_state(machine: ShownMachine, kernel: str, cell: Mapping[str, Any], moved: Mapping[str, float]) -> dict[str, Any]:
-    """The newest commit's verdict, and the commits at which machine code or sectors changed."""
+def _describe_state(
+    machine: ShownMachine, kernel: str, cell: Mapping[str, Any], moved: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return the newest commit's verdict, and the commits at which machine code or sectors changed."""
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
-    change = next((each for each in reversed(machine.changes) if each["head"] == newest), None)
-    groups = [each for each in change["groups"] if each["kernel"] == kernel and not each["elsewhere"]] if change else []
+    change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
+    all_groups = change["groups"] if change else []
+    groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
     tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
     is_judged = commits[-1] == newest and kernel in machine.compared_kernels
     marks: dict[str, list[str]] = defaultdict(list)
@@ -174,21 +177,26 @@ def _describe_state(machine: ShownMachine, kernel: str, cell: Mapping[str, Any],
     for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, cell["of"], commits))):
         for commit in _iter_changes(series):
             marks[commit].append(f"{subject} changed")
-    return {"verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None, "newest": commits[-1], "marks": marks}
+    return {
+        "verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None,
+        "newest": commits[-1],
+        "marks": marks,
+    }
 
 
-def _list_code_hashes(machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]) -> list[tuple[str, object]]:
-    """The hash of a configuration's machine code by commit, for the architecture that the machine runs."""
+def _list_code_hashes(
+    machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
+) -> list[tuple[str, object]]:
+    """Return the hash of a configuration's machine code by commit, for the machine's architecture."""
     name, newest = registry.find_code_name(link["benchmark"], link["params"]), machine.history.find_commit(commits[-1])
-    arch = (machine.history.find_last_timed_run(newest).get("arch") if newest else None) or next(
-        iter(machine.cubins.archs), ""
-    )
+    run = machine.history.find_last_timed_run(newest) if newest else {}
+    arch = run.get("arch") or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]
 
 
 def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """The commits that have another value than the one before."""
+    """Yield the commits whose value differs from the previous one."""
     for (_, previous), (commit, value) in itertools.pairwise(series):
         if previous != value:
             yield commit

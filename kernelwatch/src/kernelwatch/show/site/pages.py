@@ -1,6 +1,6 @@
-"""The project's pages: Overview and commits wholly made here, from templates; of charts and sources, the frame.
+"""The project's pages, rendered from templates. Scripts add the charts.
 
-Every text in them may come from elsewhere: templates escape all that they are given.
+Texts may come from results of other people: templates escape all of them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.workflow.steps import list_failing
 
-#: Commits with changes that Overview tells of.
+#: Maximum number of commits with changes on Overview.
 MAX_CHANGES = 8
 
-#: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
+#: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
-#: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot writes them there.
+#: Policy that allows only the site's own files, and no inline script. Plot needs styles in attributes.
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
@@ -32,7 +33,7 @@ POLICY = (
 
 
 class Page(NamedTuple):
-    """A page in the navigation: its file and its template, what it is called and answers, and the scripts it needs."""
+    """A page of the navigation: its file, template, label, heading and scripts."""
 
     name: str
     template: str
@@ -72,16 +73,20 @@ def write_pages(
     machines : mapping
         The machines by name.
     known : mapping
-        The measured commits that git knows, as `commits.described` has them.
+        The measured commits that git knows, from `commits.describe_commits`.
     sources : sequence
-        The kernels' source with what each line costs, of `transactions.sources`.
+        The kernels' annotated sources, from `transactions.list_sources`.
     columns : mapping
-        The heads of Overview's columns by machine, as `publisher.describe_column` returns them.
+        The heads of Overview's columns by machine, from `publisher.describe_column`.
     **facts
-        What else templates take: `project`, `commit_url`, `has_asvs`.
+        Further values for the templates: `project`, `commit_url`, `has_asvs`.
     """
     commits = _describe_commits(machines, git_facts)
-    published = [commit for commit, commit_facts in commits.items() if not commit_facts["branch"] and words.select_worst_groups(commit_facts["changes"])]
+    published = [
+        commit
+        for commit, fields in commits.items()
+        if not fields["branch"] and words.select_worst_groups(fields["changes"])
+    ]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -89,8 +94,11 @@ def write_pages(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {name: function for name, function in vars(words).items() if inspect.isfunction(function)}
-    environment.filters.update({name: function for name, function in filters.items() if function.__module__ == words.__name__})
+    functions = inspect.getmembers(words, inspect.isfunction)
+    environment.filters.update(
+        (name, function) for name, function in functions if function.__module__ == words.__name__
+    )
+    environment.filters["count_noun"] = count_noun
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
         facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
@@ -108,8 +116,9 @@ def write_pages(
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
+    """Return the facts on all measured commits, newest first, also within one second."""
     changes = [change for machine in machines.values() for change in machine.changes]
+    changes.sort(key=lambda change: -change["timed"])
     dates = {commit: date for machine in machines.values() for commit, date in machine.history.commit_dates().items()}
     graphs = [machine.history.graph for machine in machines.values()]
     branches = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
@@ -117,8 +126,8 @@ def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[s
         commit: {
             "measured": dates[commit],
             "branch": branches[commit],
-            "changes": sorted((each for each in changes if each["head"] == commit), key=lambda each: -each["timed"]),
-            # With the kernels that fail where nothing is compared.
+            "changes": [change for change in changes if change["head"] == commit],
+            # Machines that measured the commit. Without an ancestor to compare with, its failing kernels are listed.
             "machines": {
                 name: [] if any(machine.history.graph.iter_ancestors(commit)) else list_failing(machine.history, commit)
                 for name, machine in machines.items()

@@ -1,4 +1,4 @@
-"""The project's pages, in `html/watch/`: `kernelwatch site` makes them alone, `asv publish` beside its own."""
+"""The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asv.benchmarks import Benchmarks
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
-from kernelwatch.show.site.changes import changes
+from kernelwatch.show.site.changes import load_changes
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import folders
 from kernelwatch.store.results import History
@@ -20,20 +20,20 @@ from kernelwatch.store.results import History
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: What of this package is copied there.
+#: Folders of this package that are copied into the site.
 _COPIED = ("static", "vendor")
 
-#: Where `make docs` writes the documentation: the site takes it along if it was built.
+#: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
 def write_site(conf: Any, repo: Any) -> Path:
-    """Write all pages anew, and return their folder.
+    """Write all pages, and return their folder.
 
     Parameters
     ----------
     conf : asv.config.Config
-        Says where results are, and where the site is written.
+        The configuration with the folders of results and of the site.
     repo : asv.plugins.git.Git
         The repository whose commits were measured.
 
@@ -45,7 +45,7 @@ def write_site(conf: Any, repo: Any) -> Path:
     conf = copy.copy(conf)
     conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
-    if folder.is_symlink():  # all below it is removed first, and that may be anything
+    if folder.is_symlink():  # removing the old site would remove the link's target
         raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
     shutil.rmtree(folder, ignore_errors=True)
     for name in _COPIED:
@@ -53,10 +53,13 @@ def write_site(conf: Any, repo: Any) -> Path:
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
-    ids = data.number_benchmarks(name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track"))
-    loaded = {name: _load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
-    machines = dict(sorted(loaded.items(), key=lambda named_machine: -named_machine[1].time_count))  # where there are times, a reader looks first
-    histories = [machine.history for machine in machines.values()]
+    ids = data.number_benchmarks(
+        name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track")
+    )
+    loaded = [_load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)]
+    loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
+    histories = [machine.history for machine in loaded]
+    machines = {machine.history.machine: machine for machine in loaded}
     benchmarks = {
         name: {"id": number, **configurations.describe_benchmark(histories[0], name)}
         for name, number in ids.items()
@@ -92,4 +95,4 @@ def describe_column(history: History, repo: Any) -> dict[str, Any]:
 
 
 def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
-    return ShownMachine(history, data.load_values(history, list(benchmarks)), changes(history, repo, ROOT))
+    return ShownMachine(history, data.load_values(history, list(benchmarks)), load_changes(history, repo, ROOT))
