@@ -62,7 +62,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
     "pycuda": _no_pycuda,
     "fleet": _no_dask,
-    "browser": browser.missing,
+    "browser": browser.explain_absence,
     "history": _no_history,
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import data
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
@@ -131,12 +131,12 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
 
     def facts(history: History) -> dict[str, Any]:
-        shown = Shown(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
-        return data._facts(shown, BASE, {TIME: 5, COUNT: 6})
+        shown = ShownMachine(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
+        return data._describe_commit(shown, BASE, {TIME: 5, COUNT: 6})
 
     assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})
     unknown = _store_runs(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
-    assert facts(unknown)["gpus"] == {data.UNKNOWN: [5]}, "it may be another"
+    assert facts(unknown)["gpus"] == {data.UNKNOWN_GPU: [5]}, "it may be another"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
@@ -147,5 +147,5 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
     history = History("gpu", tmp_path)
     places: dict[tuple[str, ...], str] = {("one",): "0", ("two",): "1"}
-    assert data._told(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
-    assert data._told(history, BASE, TIME, places) == {}
+    assert data._list_remarks(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
+    assert data._list_remarks(history, BASE, TIME, places) == {}

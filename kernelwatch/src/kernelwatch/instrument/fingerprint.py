@@ -123,11 +123,11 @@ def hash_conditions(gpu: Mapping[str, object]) -> str:
     return hash_facts(VERSION, facts) if gpu.get("uuid") else ""
 
 
-def hash_job(job: Job, *more: object) -> str:
+def hash_job(job: Job, *further_facts: object) -> str:
     """Return the fingerprint of a job's samples, and of more facts that they depend on."""
     fields = msgspec.structs.asdict(job).items()
     facts = {name: value for name, value in fields if name not in _TEXT_FIELDS and value is not msgspec.UNSET}
-    return hash_facts(facts, *more)
+    return hash_facts(facts, *further_facts)
 
 
 @cache
