@@ -26,7 +26,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 from tests.commits import begin, commit
-from tests.stored import Outcome, changed, samples, write
+from tests.stored import Outcome, change_document, samples, write
 
 FLAGS = "-Xptxas -O3"
 TIMED = {"w": ("64", "256"), "dtype": ("float32", "float64"), "flags": (FLAGS,)}
@@ -167,7 +167,7 @@ def _made(root: Path) -> dict[str, str]:
     for machine, every in stored.items():
         write(root, {made: each for made, each in every.items() if each}, machine, axes=AXES)
     for path in (root / "results").glob("*/????????-*.json"):  # two commits of a moment
-        changed(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
+        change_document(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
     described = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, title in TITLES.items():
         described[name]["pretty_name"] = title

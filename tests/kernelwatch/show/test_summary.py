@@ -33,7 +33,9 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
     )
     skips = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
-    noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in skips]
+    noted = [
+        {"commit": commit_hash, "benchmark": "b", "reason": why, "configurations": n} for commit_hash, why, n in skips
+    ]
     text, head = git.text, [HEAD]
 
     def _text(folder: Path, *words: str, **how: float | None) -> str:
@@ -92,17 +94,17 @@ ABSENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("suite", "said"), ABSENT.values(), ids=ABSENT)
+@pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
 def test_configurations_without_a_value_in_head(
-    suite: dict[str, dict[str, Outcome]], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run in part leaves configurations out; only what the suite has lost is gone."""
     write(
         tmp_path,
         {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
     )
-    (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    assert said in " ".join(report.render_review(review_selection(found, tmp_path)).split())
+    (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
+    assert message in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
 
 
 #: Benchmark -> its value before and after in 20 configurations; what the head of the review says.
