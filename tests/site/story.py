@@ -26,7 +26,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 from tests.commits import begin, commit
-from tests.stored import Outcome, changed, samples, write
+from tests.stored import Outcome, change_document, samples, write
 
 FLAGS = "-Xptxas -O3"
 TIMED = {"w": ("64", "256"), "dtype": ("float32", "float64"), "flags": (FLAGS,)}
@@ -172,7 +172,7 @@ def _make_repository(root: Path) -> dict[str, str]:
         results = {commit_hash: outcomes for commit_hash, outcomes in stored_commits.items() if outcomes}
         write(root, results, machine, axes=AXES)
     for path in (root / "results").glob("*/????????-*.json"):  # pairs of commits with equal dates
-        changed(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
+        change_document(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
     benchmarks = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, title in TITLES.items():
         benchmarks[name]["pretty_name"] = title

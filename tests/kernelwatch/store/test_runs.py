@@ -12,7 +12,7 @@ import pytest
 from kernelwatch.show.site import data
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.results import History
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
 
@@ -64,8 +64,8 @@ ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another driver is told of where it took times, another compiler wherever it made what was measured."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
-    _, found = reviewed(tmp_path, capsys)
-    assert [note for note in found["notes"] if note.startswith("another ")] == notes
+    _, review = review_as_json(tmp_path, capsys)
+    assert [note for note in review["notes"] if note.startswith("another ")] == notes
 
 
 @pytest.mark.parametrize(("head", "notes"), [(32, 1), (64, 0), (None, 0)])
