@@ -74,7 +74,7 @@ def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder: its `said` is what ncu prints, `given` what it was given."""
+    """Make a folder: ncu prints its `said`, and writes its arguments to `given`."""
     script = tmp_path / "ncu"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/given\ncat {tmp_path}/said\n', encoding="utf-8")
     script.chmod(0o755)

@@ -81,15 +81,15 @@ def test_rooms_are_in_order(library: str) -> None:
     """A room imports only rooms before it, also inside functions."""
     modules = _modules(library)
     places = {room: place for place, rooms in enumerate(ROOMS[library]) for room in rooms.split()}
-    ⟪upward⟦⟧violations⟫ = [
+    upward = [
         f"{module} imports {imported}"
         for module, tree in modules.items()
         for imported in _iter_imports(module, tree, modules, late=True)
         if "." in module and "." in imported
-        for ⟪importer⟦⟧room⟫, imported_room in [(module.split(".")[1], imported.split(".")[1])]
-        if ⟪importer⟦⟧room⟫ != imported_room and places[⟪importer⟦⟧room⟫] <= places[imported_room]
+        for importer, imported_room in [(module.split(".")[1], imported.split(".")[1])]
+        if importer != imported_room and places[importer] <= places[imported_room]
     ]
-    assert ⟪upward⟦⟧violations⟫ == []
+    assert upward == []
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -65,7 +65,7 @@ FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
 
 
 def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1, arrivals: int = 1) -> str:
-    """A kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs some code."""
+    """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs some code."""
     return _MODULE.format(body=body, columns=columns, size=size, words=size // 4, group=group, arrivals=arrivals)
 
 
@@ -103,7 +103,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
     def offsets(self) -> Array:
-        """The offset of each coordinate, in order."""
+        """Return the offset of each coordinate, in order."""
         places = np.array([*product(*(range(n) for n in reversed(self.sizes)))]).reshape(prod(self.sizes), -1)
         return np.asarray(places[:, ::-1] @ np.array(self.strides))
 
@@ -158,7 +158,7 @@ def load_descriptors(left: Factor, right: Factor) -> str:
 
 
 def describe_product(rows: int, columns: int, codes: tuple[int, int, int], **fields: int) -> int:
-    """An instruction descriptor; codes of left, right and result, and further fields by their place."""
+    """Make an instruction descriptor of codes of left, right and result, and further fields by their place."""
     left, right, result = codes
     bits = result << 4 | left << 7 | right << 10 | (columns >> 3) << 17 | (rows >> 4) << 24
     return bits | fields.get("negate", 0) << 13 | fields.get("turned", 0) << 15 | fields.get("saturate", 0) << 3

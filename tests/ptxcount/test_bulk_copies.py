@@ -26,7 +26,7 @@ def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> 
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """The sectors of each piece of 128 bytes of shared memory, byte by byte."""
+    """Count the sectors of each piece of 128 bytes of shared memory, byte by byte."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 

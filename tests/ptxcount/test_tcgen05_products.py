@@ -253,6 +253,6 @@ def test_unwritten_factor() -> None:
     ["tcgen05.shift.cta_group::1.down [%d]", "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d], %r7, %no"],
 )
 def test_unsupported(form: str) -> None:
-    """What is not executed says so."""
+    """A product that is not executed is an error."""
     with pytest.raises(UnsupportedInstructionError, match="tcgen05"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))

@@ -59,7 +59,7 @@ SCALED = [
 
 
 def scales_of(codes: Array, scale: str) -> Array:
-    """The numbers of scales."""
+    """Return the numbers of scales."""
     if scale == "ue8m0":
         return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
     return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))

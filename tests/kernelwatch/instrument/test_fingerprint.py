@@ -87,10 +87,10 @@ GPU = {
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
     conditions_hash = fingerprint.hash_conditions(GPU)
-    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == fingerprint_, (
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions_hash, (
         "as it was before it was recorded"
     )
-    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != fingerprint_
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions_hash
     changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != conditions_hash]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""

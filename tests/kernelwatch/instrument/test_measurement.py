@@ -38,12 +38,12 @@ def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
     """A job that sets it has a context of its own, which ends with the next job; others keep theirs."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
-    for how in settings:
-        measured(gpu, LARGE, session, **how)
+    for options in settings:
+        measure_launch(gpu, LARGE, session, **options)
     names = [entry for entry in gpu.log if entry.startswith(("context", "end of context"))]
-    own = f"context 1 that fetches {fetched} bytes"
-    assert set(names) == {own, f"end of {own}"}
-    assert names[-1] == f"end of {own}"
+    context = f"context 1 that fetches {fetched} bytes"
+    assert set(names) == {context, f"end of {context}"}
+    assert names[-1] == f"end of {context}"
 
 
 @pytest.mark.parametrize(

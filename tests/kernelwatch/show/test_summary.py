@@ -95,9 +95,9 @@ ABSENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("suite", "⟪expected⟦⟧message⟫"), ABSENT.values(), ids=ABSENT)
+@pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
 def test_configurations_without_a_value_in_head(
-    suite: dict[str, dict[str, Outcome]], ⟪expected⟦⟧message⟫: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run in part leaves configurations out; only configurations that the suite lost are gone."""
     write(
@@ -105,7 +105,7 @@ def test_configurations_without_a_value_in_head(
         {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
     )
     (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    assert ⟪expected⟦⟧message⟫ in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
+    assert message in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
 
 
 #: Benchmark, its value before and after in 20 configurations, and the head of the review.

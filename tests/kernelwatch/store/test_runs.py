@@ -82,9 +82,9 @@ def test_another_fetch_granularity(
 
     monkeypatch.setitem(globals(), "_run", describe_run)
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
-    _, found = reviewed(tmp_path, capsys)
-    told = f"another fetch granularity of the L2 cache: 64 for base, {head} for head{ANEW}"
-    assert found["notes"].count(told) == notes
+    _, review = review_as_json(tmp_path, capsys)
+    note = f"another fetch granularity of the L2 cache: 64 for base, {head} for head{ANEW}"
+    assert review["notes"].count(note) == notes
 
 
 @pytest.mark.parametrize(

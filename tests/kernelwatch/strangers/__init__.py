@@ -16,7 +16,7 @@ from tests.kernelwatch.strangers import texts
 
 
 class Stranger(NamedTuple):
-    """What is in a repository.
+    """Content of a repository.
 
     Parameters
     ----------
