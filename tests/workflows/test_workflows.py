@@ -1,4 +1,4 @@
-"""What no linter knows of the workflows: what they may write, where they run, and that what they call exists."""
+"""Properties of the workflows that no linter knows: permissions, runners, and calls that exist."""
 
 from __future__ import annotations
 

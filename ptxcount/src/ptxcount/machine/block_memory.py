@@ -106,7 +106,7 @@ class SharedMemory:
 
     @property
     def has_cluster(self) -> bool:
-        """Whether there are other blocks in a cluster."""
+        """True if a cluster has more than one block."""
         return self._cluster > 1
 
     def find_remote(self, address: Value) -> Array:

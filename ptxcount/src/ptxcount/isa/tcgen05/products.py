@@ -50,7 +50,7 @@ class _Form(NamedTuple):
 
 
 class _Issue(NamedTuple):
-    """What a thread asks for: addresses and descriptors, as numbers."""
+    """A thread's request: addresses and descriptors, as numbers."""
 
     result: int
     left: int
