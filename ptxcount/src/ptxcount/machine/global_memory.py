@@ -162,7 +162,7 @@ class ArrayMemory:
         return int(sum(read)), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """How many sectors DRAM gives at least where a miss fetches 64 bytes, or what its instruction says."""
+        """Count the sectors that DRAM gives at least, where a miss fetches 64 bytes or what its instruction says."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
