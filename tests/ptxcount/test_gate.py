@@ -120,21 +120,22 @@ Change = Callable[[Repository], object]
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # lines that move, what rises or falls, what another compiler made, a race
     ([lambda one: one.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
-    ([lambda one: one.kernel(8)], 1, [f"{ROSE}; scale<float>"]),
-    ([lambda one: one.kernel(1)], 0, [f"{FELL}; scale<float>"]),
+    ([lambda one: one.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
+    ([lambda one: one.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
     ([lambda one: one.kernel(1), lambda one: one.run("pin"), lambda one: one.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
     ([lambda one: one.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
-    ([lambda one: one.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale"]),
+    ([lambda one: one.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
     ([lambda one: one.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda one: one.lock('"nvcc": "', '"nvcc": "1'), lambda one: one.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
     ([lambda one: one.kernel(2, (BODY, RACE)), lambda one: one.launch(LAUNCH + OTHER),
       lambda one: one.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
     ([lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin"), lambda one: one.kernel(8)], 1,
-     [f"{ROSE}; scale<float> (launch 1)", "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale<f"]),
+     [f"{ROSE}; scale.cu changed; scale<float> (launch 1)",
+      "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale.cu changed; scale<f"]),
     ([lambda one: one.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
-     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>",
+     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed; scale<float>",
       *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
@@ -148,7 +149,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       lambda one: one.run("pin", "--accept")], 0, []),
     ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
       lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
-    ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1, [f"{ROSE}; doubled"]),
+    ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1,
+     [f"{ROSE}; scale.cu changed"]),
     ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
       lambda one: one.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
     # limits of a launch, and of a line

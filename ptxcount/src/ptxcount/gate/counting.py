@@ -109,11 +109,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     cached = cache.cached_counts(launch, compilation.ptx, lambda: _compute_counts(launch, compilation, entry))
     find_lines = read_source_lines(compilation.files)
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
-    files = [
-        _relative_path(path, launch.folder)
-        for path in compilation.files
-        if path.resolve().is_relative_to(launch.folder)
-    ]
+    files = list_files(launch)
     declaration = _find_declaration(entry, files, launch.folder)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
@@ -138,6 +134,13 @@ def _count_launch(launch: Launch) -> LaunchCounts:
         files,
         (declaration["file"] or launch.file, declaration["line"]),
     )
+
+
+def list_files(launch: Launch) -> list[str]:
+    """List the files of the folder that a launch was compiled from, its source first."""
+    paths = (path.resolve() for path in _compile_once(_find_recipe(launch))[0].files)
+    folder = launch.folder
+    return [*dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder))]
 
 
 def _compute_counts(launch: Launch, compilation: Compilation, entry: str) -> dict[str, Any]:
