@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ..cli.ending import run_command, scratch_folder
 from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
-from ..report.overview import list_kernels
 from ..util.errors import LaunchError
 from . import limits, pins, report
 from .cache import nvcc_release
@@ -61,8 +61,18 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(words: Sequence[str]) -> int:
-    """Run one of the commands; the exit code is 0 (held), 1 (not) or 2 (cannot tell)."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code: 0 (held), 1 (not), 2 (cannot tell), or as `run_command`."""
+    command_words = sys.argv[1:] if words is None else words
+
+    def run_in_scratch_folder() -> int:
+        with scratch_folder("ptxcount-"):
+            return _run_words(command_words)
+
+    return run_command("ptxcount", run_in_scratch_folder, 2)
+
+
+def _run_words(words: Sequence[str]) -> int:
     options = _make_parser().parse_args(attach_flags(words))
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
@@ -246,6 +256,8 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
 
 
 def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
+    from ..report.overview import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
+
     overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
     if not overviews:
         raise LaunchError(f"{file}: no kernels")

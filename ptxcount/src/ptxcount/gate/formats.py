@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
@@ -52,6 +51,8 @@ def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchC
 
 
 def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - which takes as long as a check without it
+
     rules = [
         {"id": code, "name": CODES[code], "shortDescription": {"text": f"{code} {CODES[code].replace('-', ' ')}"}}
         for code in sorted({finding.code for finding in findings})

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..counting.counters import Access, LaunchCounters
+if TYPE_CHECKING:
+    from ..counting.counters import Access, LaunchCounters
 
 #: A line is marked if it moves at least this many times the sectors that its bytes need.
 WASTEFUL = 1.5

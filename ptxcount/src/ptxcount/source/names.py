@@ -6,7 +6,6 @@ import ctypes
 import re
 from functools import lru_cache
 
-from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
 
 
@@ -17,6 +16,8 @@ def find_entry(ptx: str, name: str | None) -> str:
     parameters. None stands for the only one. A name that no kernel has is returned as it is. Raises `LaunchError` if
     several have it, or if none is named and there are several.
     """
+    from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
+
     names = list(parse_cached(ptx).entries)
     if name is None:
         matches = names
