@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.engine import launch
+from ptxcount.gate import compilations
 from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
@@ -58,6 +59,7 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc, "compile_source", _compilation)
     monkeypatch.setattr(launch, "compile_source", _compilation)
     monkeypatch.setattr(ptxas, "assemble", _assembled)
+    monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # which would ask nvcc each time
 
 
 @pytest.fixture(autouse=True)

@@ -305,7 +305,7 @@ def test_init(repository: Repository) -> None:
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is counted twice; what changes is: the PTX, whatever it is made of, launch, arrays, ptxcount, nvcc."""
-    from ptxcount.gate import cache, counting
+    from ptxcount.gate import cache, compute
 
     counted: list[object] = []
     count = launch.count_compiled
@@ -314,7 +314,7 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
         counted.append(args)
         return count(*args, **more)
 
-    monkeypatch.setattr(counting, "count_compiled", counting_count)
+    monkeypatch.setattr(compute, "count_compiled", counting_count)
 
     def changes(change: Callable[[], object]) -> bool:
         counted.clear()

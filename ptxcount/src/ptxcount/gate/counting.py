@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,6 +51,7 @@ _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
     _compile_once.cache_clear()  # files may have changed since the last command of this process
+    _resolve_files.cache_clear()
     compilations.forget_files()
     _compile_all(map(_find_recipe, launches))
     for launch in launches:
@@ -90,8 +90,13 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
         with suppress(Exception):
             _compile_once(recipe)
 
+    pending_recipes = [*dict.fromkeys(recipes)]
+    if len(pending_recipes) < 2:
+        return
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415 - with logging, which one file does without
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        futures = [pool.submit(try_compile, pending_recipe) for pending_recipe in dict.fromkeys(recipes)]
+        futures = [pool.submit(try_compile, recipe) for recipe in pending_recipes]
         try:
             wait(futures)
         except BaseException:  # Ctrl-C, or SIGTERM as SystemExit
@@ -110,7 +115,8 @@ def _count_launch(launch: Launch) -> LaunchCounts:
         return compute_counts(launch, compilation, name)
 
     cached = cache.cached_counts(launch, compilation.ptx, compute_counts)
-    find_lines = read_source_lines(compilation.files)
+    row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
+    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(_find_recipe(launch)))))
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
     files = list_files(launch)
     declaration = _find_declaration(cached["kernel"], files, launch.folder)
@@ -141,9 +147,21 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 def list_files(launch: Launch) -> list[str]:
     """List the files of the folder that a launch was compiled from, its source first."""
-    paths = (path.resolve() for path in _compile_once(_find_recipe(launch))[0].files)
-    folder = launch.folder
-    return [*dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder))]
+    root = f"{launch.folder}/"
+    paths = _resolve_files(_find_recipe(launch))
+    return [path.removeprefix(root) for path in paths if path.startswith(root)]
+
+
+@lru_cache(maxsize=256)
+def _resolve_files(recipe: Recipe) -> list[str]:
+    """Resolve the files that a recipe was compiled from, hundreds in a few folders: each folder once."""
+    resolve_folder = lru_cache(os.path.realpath)
+    paths = []
+    for file in map(str, _compile_once(recipe)[0].files):
+        folder, name = os.path.split(file)
+        path = f"{resolve_folder(folder).rstrip('/')}/{name}"
+        paths.append(os.path.realpath(path) if Path(path).is_symlink() else path)
+    return [*dict.fromkeys(paths)]
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import quote
 
 from .counting import LaunchCounts
 from .diagnostics import CODES, Diagnostic
@@ -69,6 +68,8 @@ def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[Launch
 
 
 def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
+    from urllib.parse import quote  # noqa: PLC0415 - as above
+
     place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,
