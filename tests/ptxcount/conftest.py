@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.engine import launch
+from ptxcount.gate import compilations
 from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
@@ -60,6 +61,7 @@ def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc, "compile_source", _compile_once)
     monkeypatch.setattr(launch, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
+    monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # which would ask nvcc each time
 
 
 @pytest.fixture(autouse=True)

@@ -120,21 +120,22 @@ Change = Callable[[Repository], object]
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # lines that move, what rises or falls, what another compiler made, a race
     ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
-    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale<float>"]),
-    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale<float>"]),
+    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
+    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
-    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale"]),
+    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
-     [f"{ROSE}; scale<float> (launch 1)", "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale<f"]),
+     [f"{ROSE}; scale.cu changed; scale<float> (launch 1)",
+      "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale.cu changed; scale<f"]),
     ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
-     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>",
+     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed; scale<float>",
       *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
@@ -148,7 +149,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       lambda repo: repo.run("pin", "--accept")], 0, []),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
       lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
-    ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1, [f"{ROSE}; doubled"]),
+    ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
+     [f"{ROSE}; scale.cu changed"]),
     ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
       lambda repo: repo.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
     # limits of a launch, and of a line
@@ -303,7 +305,7 @@ def test_init(repository: Repository) -> None:
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch is counted again only after a change: of its PTX, launch, arrays, ptxcount or nvcc."""
-    from ptxcount.gate import cache, counting
+    from ptxcount.gate import cache, compute
 
     counted: list[object] = []
     count = launch.count_compiled
@@ -312,7 +314,7 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
         counted.append(args)
         return count(*args, **options)
 
-    monkeypatch.setattr(counting, "count_compiled", counting_count)
+    monkeypatch.setattr(compute, "count_compiled", counting_count)
 
     def changes(change: Callable[[], object]) -> bool:
         counted.clear()

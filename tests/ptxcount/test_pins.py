@@ -46,7 +46,7 @@ def _stack(number: int) -> dict[str, Any]:
 
 def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
     return LaunchCounts(
-        Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], ["k.cu"], ("k.cu", 1)
+        Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1)
     )
 
 

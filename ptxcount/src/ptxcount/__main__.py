@@ -3,12 +3,16 @@
 import sys
 
 from .cli.ending import interruptible_import
+from .cli.options import is_gate_command
 
 
 def main() -> int:
     """Run the command; its imports take half a second, in which it may be interrupted, too."""
     with interruptible_import("ptxcount"):
-        from .command_line import main as command  # noqa: PLC0415 -- with all of NumPy
+        if is_gate_command(sys.argv[1:]):
+            from .gate.command import main as command  # noqa: PLC0415 -- without NumPy
+        else:
+            from .command_line import main as command  # noqa: PLC0415 -- with all of NumPy
     return command()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from .cli.arguments import make_arguments, make_variables
 from .cli.ending import run_command, scratch_folder
-from .cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
+from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
 from .engine.launch import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
@@ -147,21 +147,17 @@ def _make_report(words: Sequence[str]) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 1 if counting fails; that of the gate; or as `run_command`."""
     command_words = sys.argv[1:] if words is None else words
-    if command_words and command_words[0] in ("init", "pin", "check", "compare"):
-        from .gate.command import main as gate  # noqa: PLC0415 - counting does without
+    if is_gate_command(command_words):
+        from .gate.command import main as run_gate  # noqa: PLC0415 - counting does without
 
-        return run_command("ptxcount", lambda: _in_scratch_folder(gate, command_words), 2)
-    return run_command("ptxcount", lambda: _in_scratch_folder(_run_count, command_words), 1)
-
-
-def _in_scratch_folder(command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
-    with scratch_folder("ptxcount-"):
-        return command(words)
+        return run_gate(command_words)
+    return run_command("ptxcount", lambda: _run_count(command_words), 1)
 
 
 def _run_count(words: Sequence[str]) -> int:
     try:
-        _print_text(_make_report(words))
+        with scratch_folder("ptxcount-"):
+            _print_text(_make_report(words))
     except BrokenPipeError:
         raise
     except (PtxError, OSError) as error:

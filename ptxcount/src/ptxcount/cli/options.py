@@ -9,6 +9,11 @@ from collections.abc import Sequence
 from ..util.errors import Index3, LaunchError
 
 
+def is_gate_command(words: Sequence[str]) -> bool:
+    """Tell if a command line is one of the gate's."""
+    return words[:1] in (["init"], ["pin"], ["check"], ["compare"])
+
+
 def parse_dimensions(text: str) -> Index3:
     """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `LaunchError` for anything else."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
-import numpy as np
 import platformdirs
 
 from ..source.nvcc import find_nvcc
@@ -36,8 +36,9 @@ _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """The types that the cached counts of a launch must have; see `counting`."""
+    """The types that the cached counts of a launch must have; see `compute`."""
 
+    kernel: str
     totals: dict[str, int]
     lines: list[dict[str, Any]]
     machine: list[dict[str, Any]]
@@ -64,7 +65,7 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     counts = compute()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        _remove_unused(folder)
+        remove_unused(folder)
         atomic_write.write(file, json.dumps(counts), is_kept=False)
     return counts
 
@@ -74,7 +75,8 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("ptxcount"), "counts")
 
 
-def _remove_unused(folder: Path) -> None:
+def remove_unused(folder: Path) -> None:
+    """Remove the files of a folder that nothing has used for long."""
     oldest = time.time() - _DAYS * 86400
     for path in folder.iterdir():
         if path.stat().st_mtime < oldest:
@@ -91,20 +93,48 @@ def _bytes_hash(path: Path) -> str:
 
 @cache
 def hash_counter() -> str:
-    """Hash all of ptxcount, and NumPy's version."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256(np.__version__.encode())
-    for path in sorted(package.rglob("*.py")):
+    """Hash all of ptxcount, and NumPy's version: importing NumPy takes longer than all else."""
+    spec = importlib.util.find_spec("numpy")
+    numpy_version = Path(spec.origin).with_name("version.py") if spec and spec.origin else Path()
+    digest = hashlib.sha256()
+    for path in (numpy_version, *sorted(Path(__file__).parents[1].rglob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 @cache
 def nvcc_release() -> str:
-    """Return the release of nvcc, as 13.0.88; empty without nvcc."""
+    """Return the release of nvcc, as 13.0.88; empty without nvcc.
+
+    A program, unlike a script, is asked once: until its file changes.
+    """
     try:
-        process = subprocess.run([str(find_nvcc()), "--version"], capture_output=True, check=False)
+        nvcc = str(find_nvcc())
+        file = cache_folder().with_name("releases") / f"{_hash([nvcc, identify_file(nvcc)])}.txt"
+        if is_program(nvcc) and file.is_file():
+            return file.read_text(encoding="utf-8")
+        process = subprocess.run([nvcc, "--version"], capture_output=True, check=False)
     except (PtxError, OSError):
         return ""
     match = re.search(r"V(\d+(?:\.\d+)+)", process.stdout.decode("utf-8", "replace"))
+    if match:
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            remove_unused(file.parent)
+            atomic_write.write(file, match[1], is_kept=False)
     return match[1] if match else ""
+
+
+def is_program(path: str) -> bool:
+    """Tell a program from a script, which may call anything."""
+    with Path(path).open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def identify_file(path: str) -> list[int] | None:
+    """Identify a file by what changes with it, without reading it: nobody sets back the time of a change."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]

@@ -12,19 +12,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ..cli.ending import run_command, scratch_folder
 from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
-from ..report.overview import list_kernels
 from ..util.errors import LaunchError
 from . import limits, pins, report
 from .cache import nvcc_release
-from .counting import LaunchCounts, iter_counts
+from .counting import LaunchCounts, iter_counts, list_files
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
-from .launches import FILE, read_launches
+from .launches import FILE, Launch, read_launches
 
 #: A command in messages, which works as it is with the folder behind it.
 _PIN = "ptxcount pin"
+#: Codes of findings that name the inputs that changed -> the text if none of them did.
+_CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -59,8 +61,18 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(words: Sequence[str]) -> int:
-    """Run one of the commands; the exit code is 0 (held), 1 (not) or 2 (cannot tell)."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code: 0 (held), 1 (not), 2 (cannot tell), or as `run_command`."""
+    command_words = sys.argv[1:] if words is None else words
+
+    def run_in_scratch_folder() -> int:
+        with scratch_folder("ptxcount-"):
+            return _run_words(command_words)
+
+    return run_command("ptxcount", run_in_scratch_folder, 2)
+
+
+def _run_words(words: Sequence[str]) -> int:
     options = _make_parser().parse_args(attach_flags(words))
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
@@ -101,7 +113,8 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _pin_counts(options: argparse.Namespace) -> int:
-    outcomes = list(iter_counts(read_launches(options.folder)))
+    launches = read_launches(options.folder)
+    outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
         return _report_findings(failures, [], options)
@@ -120,9 +133,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release())
-    _report_findings(
-        [difference if rose else replace(difference, level="note") for difference in differences], [], options
-    )
+    differences = [difference if rose else replace(difference, level="note") for difference in differences]
+    _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
     if rose:
         print(f"{pins.FILE} is as it was: {_PIN} --accept{_format_folder(options)} writes counts that rose, too")
         return 1
@@ -136,7 +148,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
 def _check_counts(options: argparse.Namespace) -> int:
     lock = pins.read_lock(options.folder)
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
-    outcomes = list(iter_counts(read_launches(options.folder)))
+    launches = read_launches(options.folder)
+    outcomes = list(iter_counts(launches))
     findings = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     is_complete = not findings
@@ -158,13 +171,32 @@ def _check_counts(options: argparse.Namespace) -> int:
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
+    reported = _name_causes(reported, launches, launch_counts, lock or pins.Lock())
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
-    elif lock.nvcc not in ("", nvcc_release()) and any(finding.code in ("PC003", "PC004") for finding in reported):
+    elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
     return _report_findings(reported, launch_counts, options)
+
+
+def _name_causes(
+    findings: list[Diagnostic], launches: list[Launch], launch_counts: list[LaunchCounts], lock: pins.Lock
+) -> list[Diagnostic]:
+    """Add the changed inputs to findings on changed counts and wrong kernels, if the lock file has hashes."""
+    launch_of_label = {launch.label: launch for launch in launches}
+    keys = {counts.launch.label: counts.key for counts in launch_counts}
+
+    def name_cause(finding: Diagnostic) -> Diagnostic:
+        if finding.code not in _CAUSED or not lock.files:
+            return finding
+        launch = launch_of_label[finding.launch]
+        changes = lock.list_changes(launch, keys.get(launch.label, launch.name), list_files(launch), nvcc_release())
+        cause = f"{', '.join(changes)} changed" if changes else _CAUSED[finding.code]
+        return replace(finding, message="; ".join(filter(None, [finding.message, cause])))
+
+    return [*map(name_cause, findings)]
 
 
 def _compare_revision(options: argparse.Namespace) -> int:
@@ -224,6 +256,8 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
 
 
 def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
+    from ..report.overview import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
+
     overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
     if not overviews:
         raise LaunchError(f"{file}: no kernels")

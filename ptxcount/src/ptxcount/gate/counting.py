@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..cli.arguments import make_arguments, make_variables
-from ..engine.launch import compilation_of, compile_entry, count_compiled
-from ..report.listing import find_line_text, list_lines, read_source_lines
-from ..source.cpp_types import check_arguments
+from ..report.listing import find_line_text, read_source_lines
 from ..source.declarations import find_declarations
-from ..source.names import cpp_name, find_entry, source_name
-from ..source.nvcc import Compilation, stop_all
+from ..source.names import source_name
+from ..source.nvcc import stop_all
 from ..util.errors import KernelFaultError
-from . import cache
-from .advice import find_advice
+from . import cache, compilations
+from .compilations import Compiled, Recipe
 from .diagnostics import Diagnostic
 from .launches import Launch
-from .machine_code import list_machine_accesses
 
 
 @dataclass(frozen=True)
@@ -56,6 +51,8 @@ _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
     _compile_once.cache_clear()  # files may have changed since the last command of this process
+    _resolve_files.cache_clear()
+    compilations.forget_files()
     _compile_all(map(_find_recipe, launches))
     for launch in launches:
         try:
@@ -69,31 +66,37 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
 
-#: A file, the template's instance or None, nvcc's flags and the architecture.
-_Recipe = tuple[Path, "str | None", str, str]
-
-
 @lru_cache(maxsize=256)
-def _compile_once(recipe: _Recipe) -> tuple[Compilation, str | None]:
-    """Compile what several launches share once; with the mangled name of a template's instance."""
-    file, instance, flags, arch = recipe
-    return compile_entry(*recipe) if instance else (compilation_of(file, flags, arch), None)
+def _compile_once(recipe: Recipe) -> Compiled:
+    """Compile what several launches share once, if the cache does not have it."""
+
+    def compile_recipe(recipe: Recipe) -> Compiled:
+        from .compute import compile_recipe  # noqa: PLC0415 - with all of NumPy, which the cache does without
+
+        return compile_recipe(recipe)
+
+    return compilations.load_or_compile(recipe, compile_recipe)
 
 
-def _find_recipe(launch: Launch) -> _Recipe:
+def _find_recipe(launch: Launch) -> Recipe:
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
     return launch.folder / launch.file, instance, launch.flags, launch.arch
 
 
-def _compile_all(recipes: Iterable[_Recipe]) -> None:
+def _compile_all(recipes: Iterable[Recipe]) -> None:
     """Compile side by side; what fails does so again, and says why, when it is counted."""
 
-    def try_compile(recipe: _Recipe) -> None:
+    def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
             _compile_once(recipe)
 
+    pending_recipes = [*dict.fromkeys(recipes)]
+    if len(pending_recipes) < 2:
+        return
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415 - with logging, which one file does without
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        futures = [pool.submit(try_compile, pending_recipe) for pending_recipe in dict.fromkeys(recipes)]
+        futures = [pool.submit(try_compile, recipe) for recipe in pending_recipes]
         try:
             wait(futures)
         except BaseException:  # Ctrl-C, or SIGTERM as SystemExit
@@ -105,16 +108,18 @@ def _compile_all(recipes: Iterable[_Recipe]) -> None:
 def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, at the lines of today's source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
-    entry = name or find_entry(compilation.ptx, launch.kernel)
-    cached = cache.cached_counts(launch, compilation.ptx, lambda: _compute_counts(launch, compilation, entry))
-    find_lines = read_source_lines(compilation.files)
+
+    def compute_counts() -> dict[str, Any]:
+        from .compute import compute_counts  # noqa: PLC0415 - with all of NumPy, which the cache does without
+
+        return compute_counts(launch, compilation, name)
+
+    cached = cache.cached_counts(launch, compilation.ptx, compute_counts)
+    row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
+    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(_find_recipe(launch)))))
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
-    files = [
-        _relative_path(path, launch.folder)
-        for path in compilation.files
-        if path.resolve().is_relative_to(launch.folder)
-    ]
-    declaration = _find_declaration(entry, files, launch.folder)
+    files = list_files(launch)
+    declaration = _find_declaration(cached["kernel"], files, launch.folder)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
 
@@ -131,7 +136,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
     return LaunchCounts(
         launch,
-        f"{launch.file}: {cpp_name(entry)} <<<{extents}>>> ({words})",
+        f"{launch.file}: {cached['kernel']} <<<{extents}>>> ({words})",
         cached["totals"] | {f"{each['space']}_{each['kind']}_bytes": each["bytes"] for each in cached["machine"]},
         [row | {"file": place(row["file"], None)[0]} for row in rows],
         warnings,
@@ -140,41 +145,32 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     )
 
 
-def _compute_counts(launch: Launch, compilation: Compilation, entry: str) -> dict[str, Any]:
-    """Compute the counts that the cache keeps: all that follows from the PTX, with files named as there."""
-    checked_arguments = check_arguments(
-        make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
-    )
-    counters = count_compiled(
-        compilation.ptx,
-        entry,
-        launch.grid,
-        launch.block,
-        checked_arguments,
-        flags=launch.flags,
-        arch=launch.arch,
-        dynamic_shared=launch.dynamic_shared,
-        variables=make_variables(launch.variables, launch.folder),
-        cluster=launch.cluster,
-    )
-    faults = [finding for finding in counters.findings if finding.code != "printf"]
-    return {
-        "totals": counters.totals(),
-        "lines": list_lines(counters),
-        "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
-        "warnings": [
-            *find_advice(counters, checked_arguments, launch.arguments),
-            *(("PC006", finding.message, [(finding.source.file, finding.source.line)]) for finding in faults),
-        ],
-    }
+def list_files(launch: Launch) -> list[str]:
+    """List the files of the folder that a launch was compiled from, its source first."""
+    root = f"{launch.folder}/"
+    paths = _resolve_files(_find_recipe(launch))
+    return [path.removeprefix(root) for path in paths if path.startswith(root)]
 
 
-def _find_declaration(entry: str, files: list[str], root: Path) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def _resolve_files(recipe: Recipe) -> list[str]:
+    """Resolve the files that a recipe was compiled from, hundreds in a few folders: each folder once."""
+    resolve_folder = lru_cache(os.path.realpath)
+    paths = []
+    for file in map(str, _compile_once(recipe)[0].files):
+        folder, name = os.path.split(file)
+        path = f"{resolve_folder(folder).rstrip('/')}/{name}"
+        paths.append(os.path.realpath(path) if Path(path).is_symlink() else path)
+    return [*dict.fromkeys(paths)]
+
+
+def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
     """Find the line that declares a kernel; the first of its file if none is found."""
+    name = source_name(kernel)
     for file in files:
         text = (root / file).read_text(encoding="utf-8", errors="replace")
         for declaration in find_declarations(text):
-            if declaration.name == source_name(entry):
+            if declaration.name == name:
                 return {"file": file, "line": declaration.line, "text": text.splitlines()[declaration.line - 1].strip()}
     return {"file": files[0] if files else "", "line": 1, "text": ""}
 

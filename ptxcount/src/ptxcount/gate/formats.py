@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
-from urllib.parse import quote
 
 from .counting import LaunchCounts
 from .diagnostics import CODES, Diagnostic
@@ -52,6 +50,8 @@ def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchC
 
 
 def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - which takes as long as a check without it
+
     rules = [
         {"id": code, "name": CODES[code], "shortDescription": {"text": f"{code} {CODES[code].replace('-', ' ')}"}}
         for code in sorted({finding.code for finding in findings})
@@ -68,6 +68,8 @@ def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[Launch
 
 
 def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
+    from urllib.parse import quote  # noqa: PLC0415 - as above
+
     place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,

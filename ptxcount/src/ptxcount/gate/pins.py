@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,8 @@ from ..util.git_environment import make_environment
 from ..util.regular_files import require_regular
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
+from .inputs import describe_settings, hash_files
+from .launches import Launch
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
@@ -30,6 +32,8 @@ PINNED = {
 }  # fmt: skip
 #: Spaces of which only ptxas knows.
 MACHINE = {"stack", "spill"}
+#: Changed files that a finding names at most.
+_MAX_NAMED = 2
 #: By line, then by count.
 Lines = dict[str, dict[str, int]]
 
@@ -51,10 +55,15 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock file: the release of the nvcc that counts were made with, and the counts of each launch."""
+    """A lock file: the release of the nvcc that counts were made with, and the counts of each launch.
+
+    ``files`` are the hashes of the project's files, ``settings`` what the keys of launches lack; older locks have none.
+    """
 
     nvcc: str = ""
     launches: dict[str, Lines] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
         """Find the counts of a launch by its name, or else by its description."""
@@ -64,6 +73,19 @@ class Lock:
         """List the pinned launches that the table no longer has, in one short line each."""
         current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
+
+    def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
+        """List the inputs that changed since: a few of the files by name, the compiler, the settings of the launch."""
+        hashes = hash_files(launch.folder, files)
+        changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
+        more_count = len(changed_files) - _MAX_NAMED
+        is_other = key in self.launches and self.settings.get(key, "") != describe_settings(launch)
+        return [
+            *changed_files[:_MAX_NAMED],
+            *[f"{more_count} more files"] * (more_count > 0),
+            *["nvcc"] * (self.nvcc not in ("", nvcc_release)),
+            *["the settings of the launch"] * is_other,
+        ]
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
@@ -87,15 +109,24 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
 
 
 def write_lock(folder: Path, launch_counts: Iterable[LaunchCounts], nvcc_release: str) -> None:
-    """Write the lock file: JSON with a line for each source line."""
-    parts = []
+    """Write the lock file: JSON with a line for each source line, each file and the settings of each named launch."""
+    launches: list[str] = []
+    files: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for counts in launch_counts:
         rows = ",\n".join(
             f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pin_lines(counts.lines)[0].items()
         )
-        parts.append(f" {json.dumps(counts.key)}: {{\n{rows}\n }}")
-    text = f'{{\n"nvcc": {json.dumps(nvcc_release)},\n"launches": {{\n' + ",\n".join(parts) + "\n}\n}\n"
-    atomic_write.write(folder / FILE, text)
+        launches.append(f" {json.dumps(counts.key)}: {{\n{rows}\n }}")
+        files |= hash_files(counts.launch.folder, counts.files)
+        settings[counts.key] = describe_settings(counts.launch)
+    parts = {"launches": launches, "files": _format_texts(files), "settings": _format_texts(settings)}
+    objects = [f'"{name}": {{\n' + ",\n".join(rows) + "\n}" for name, rows in parts.items() if rows]
+    atomic_write.write(folder / FILE, ",\n".join([f'{{\n"nvcc": {json.dumps(nvcc_release)}', *objects]) + "\n}\n")
+
+
+def _format_texts(texts: Mapping[str, str]) -> list[str]:
+    return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
 class _Document(msgspec.Struct):
@@ -103,6 +134,8 @@ class _Document(msgspec.Struct):
 
     nvcc: str
     launches: dict[str, Lines]
+    files: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
 
 def read_lock(folder: Path) -> Lock | None:
@@ -121,7 +154,7 @@ def _parse_lock(text: bytes, name: str) -> Lock:
         document = msgspec.json.decode(text, type=_Document)
     except (ValueError, RecursionError) as error:
         raise LockError(f"{name}: {error}; run ptxcount pin, which writes it anew") from None
-    return Lock(document.nvcc, document.launches)
+    return Lock(**msgspec.structs.asdict(document))
 
 
 def read_lock_at(revision: str) -> Lock:

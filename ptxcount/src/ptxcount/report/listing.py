@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..counting.counters import Access, LaunchCounters
+if TYPE_CHECKING:
+    from ..counting.counters import Access, LaunchCounters
 
 #: A line is marked if it moves at least this many times the sectors that its bytes need.
 WASTEFUL = 1.5
@@ -239,6 +239,8 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
 
 def format_page(text: str) -> str:
     """Format a listing, with its title in the first line, as a self-contained HTML page; ``>>`` lines are red."""
+    from html import escape  # noqa: PLC0415 - with all entities of HTML
+
     title = escape(text.partition("\n")[0])
     body = re.sub(r"(?m)^&gt;&gt;.*", r"<mark>\g<0></mark>", escape(text))
     style = ":root { color-scheme: light dark } pre { font: 13px/1.35 monospace } mark { background: #f977 }"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
+
+if TYPE_CHECKING:
+    import ctypes
 
 
 def find_entry(ptx: str, name: str | None) -> str:
@@ -17,6 +19,8 @@ def find_entry(ptx: str, name: str | None) -> str:
     parameters. None stands for the only one. A name that no kernel has is returned as it is. Raises `LaunchError` if
     several have it, or if none is named and there are several.
     """
+    from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
+
     names = list(parse_cached(ptx).entries)
     if name is None:
         matches = names
@@ -53,9 +57,10 @@ def source_name(mangled: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
     """Return a name as C++ spells it, by the C++ library that NumPy loads; the mangled name without that."""
-    library = _load_library()
-    if library is None or not mangled.startswith("_Z"):
+    if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
+    import ctypes  # noqa: PLC0415 - as in _load_library
+
     status = ctypes.c_int()
     demangled_bytes = library.__cxa_demangle(mangled.encode(), None, None, ctypes.byref(status))
     text = ctypes.string_at(demangled_bytes).decode("utf-8", "replace") if demangled_bytes else mangled
@@ -65,6 +70,8 @@ def demangle(mangled: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load_library() -> ctypes.CDLL | None:
+    import ctypes  # noqa: PLC0415 - a check of cached counts does without
+
     try:
         library = ctypes.CDLL("libstdc++.so.6")
         library.__cxa_demangle.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]

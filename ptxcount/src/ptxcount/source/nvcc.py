@@ -92,7 +92,7 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
-        return Compilation(ptx, [source, *(file for file in _read_rule(rule) if file != path)])
+        return Compilation(ptx, [source, *(file for file in read_rule(rule) if file != path)])
 
 
 def _refuse_release() -> None:
@@ -112,7 +112,7 @@ def _make_inclusion(source: Path) -> bytes:
     return b'#include "%s"\n' % path
 
 
-def _read_rule(rule: Path) -> list[Path]:
+def read_rule(rule: Path) -> list[Path]:
     """Read the files that a rule of make names, whatever ``#line`` calls them."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))

@@ -1,0 +1,167 @@
+"""Compilations that were made before: they hold while nvcc would read the same files by the same options.
+
+As in ccache's direct mode no compiler is started. An entry has the hash of each file that was read, and the names of
+the files that would have been read if they were there: a header that comes first on the path later is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..source.nvcc import Compilation, find_nvcc
+from ..source.sources import is_ptx
+from ..util import atomic_write
+from ..util.errors import PtxError
+from .cache import cache_folder, hash_counter, identify_file, remove_unused
+from .inclusions import Candidates, Layout, find_folders, find_names, iter_present, list_candidates, query_layout
+
+#: A file, the template's instance or None, nvcc's flags and the architecture.
+Recipe = tuple[Path, "str | None", str, str]
+#: PTX with the files that were read, and the mangled name of a template's instance.
+Compiled = tuple[Compilation, "str | None"]
+#: Variables that nvcc, the host's compiler or the system's loader reads.
+_VARIABLES = re.compile(
+    r"(LC_|LD_|GCC|NVCC|NVVM|CUDA|CICC|CONDA).*|.*(PATH|ROOT)|LANG|LANGUAGE|SOURCE_DATE_EPOCH|\w+_DEPENDENCIES"
+)
+
+
+class _Entry(msgspec.Struct):
+    """A compilation in the cache."""
+
+    layout: Layout
+    #: Names of headers by the hash of the text that has them.
+    names: dict[str, list[str]]
+    candidates: Candidates
+    #: Hashes of the compilers, and of the files that were read or would have been.
+    tools_state: str
+    files_state: str
+    ptx: str
+    #: Files that were read, the source first.
+    files: list[str]
+    name: str | None
+
+
+def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
+    """Return the compilation of a recipe from the cache if it holds, or make and store it. Raises as the function.
+
+    It is stored if all that it depends on was the same before and after.
+    """
+    file = _find_entry_file(recipe)
+    if file is None:
+        return compile_recipe(recipe)
+    entry = None
+    with suppress(OSError, ValueError, RecursionError):
+        entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
+        os.utime(file)
+        if entry.tools_state != _hash_tools(entry.layout):
+            entry = None
+        elif entry.files_state == _hash_files(entry.layout, entry.candidates, _hash_file_once):
+            return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
+    snapshot = _take_snapshot(recipe, entry)
+    compilation, name = compile_recipe(recipe)
+    with suppress(OSError, ValueError):
+        file.unlink(missing_ok=True)
+        if snapshot is not None and snapshot.holds_for(compilation):
+            files = [*map(str, compilation.files)]
+            entry = _Entry(**snapshot._asdict(), ptx=compilation.ptx, files=files, name=name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            remove_unused(file.parent)
+            atomic_write.write(file, msgspec.json.encode(entry), is_kept=False)
+    return compilation, name
+
+
+def _find_entry_file(recipe: Recipe) -> Path | None:
+    """Find the file of a recipe's entry, named by all that does not lie in files; None for PTX, or without nvcc."""
+    source, instance, flags, arch = recipe
+    try:
+        if is_ptx(source):
+            return None
+        nvcc = str(find_nvcc())
+    except (OSError, PtxError):
+        return None
+    variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
+    facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
+    return cache_folder().with_name("compilations") / f"{_hash(facts)[:32]}.json"
+
+
+class _Snapshot(NamedTuple):
+    """All that a compilation depends on, as it is before."""
+
+    layout: Layout
+    names: dict[str, list[str]]
+    candidates: Candidates
+    tools_state: str
+    files_state: str
+
+    def holds_for(self, compilation: Compilation) -> bool:
+        """Tell if the compilation read these files, and all is as it was."""
+        return (
+            {*map(str, compilation.files)} == {*self.layout.files}
+            and self.tools_state == _hash_tools(self.layout)
+            and self.files_state == _hash_files(self.layout, self.candidates, _hash_file)
+        )
+
+
+def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
+    """Take a snapshot of all that a recipe's compilation depends on; None if that cannot be listed.
+
+    The files are those of its last entry; if it reads others now, there is no entry the next time.
+    """
+    source, _, flags, arch = recipe
+    with suppress(OSError, PtxError, ValueError, KeyError):
+        layout = query_layout(source, flags, arch) if entry is None else entry.layout
+        if layout is None:
+            return None
+        places = find_folders(layout.files, layout.folders)
+        names: dict[str, list[str]] = {}
+        names_of_file = {}
+        for file in layout.files:
+            content, is_system = Path(file).read_bytes(), places[file][0] in layout.system_folders
+            key = hashlib.sha256(content).hexdigest() + " of the compilers'" * is_system
+            found = entry.names[key] if entry and key in entry.names else find_names(content, is_system=is_system)
+            if found is None:
+                return None
+            names_of_file[file] = names[key] = found
+        candidates = list_candidates(layout, names_of_file, flags)
+        state = _hash_files(layout, candidates, _hash_file)
+        return _Snapshot(layout, names, candidates, _hash_tools(layout), state)
+    return None
+
+
+def _hash_files(layout: Layout, candidates: Candidates, hash_file: Callable[[str], str]) -> str:
+    """Hash the content of the files, and which of the candidates are there."""
+    return _hash([[hash_file(file) for file in layout.files], [*iter_present(candidates)]])
+
+
+def _hash_tools(layout: Layout) -> str:
+    """Hash which compilers are called, by the times of their files."""
+    program = shutil.which(layout.host_compiler) or ""
+    return _hash([program, *map(identify_file, (*layout.tools, program))])
+
+
+def _hash(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _hash_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+#: The same for files that several sources include.
+_hash_file_once = lru_cache(maxsize=1 << 16)(_hash_file)
+
+
+def forget_files() -> None:
+    """Read files again that may have changed since."""
+    _hash_file_once.cache_clear()

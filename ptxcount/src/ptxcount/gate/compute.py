@@ -1,0 +1,56 @@
+"""Compilations and counts of launches, computed with all of NumPy where the cache has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..cli.arguments import make_arguments, make_variables
+from ..engine.launch import compilation_of, compile_entry, count_compiled
+from ..report.listing import list_lines
+from ..source.cpp_types import check_arguments
+from ..source.names import cpp_name, find_entry
+from ..source.nvcc import Compilation
+from .advice import find_advice
+from .compilations import Compiled, Recipe
+from .launches import Launch
+from .machine_code import list_machine_accesses
+
+
+def compile_recipe(recipe: Recipe) -> Compiled:
+    """Compile a source; with the mangled name of a template's instance. Raises as `compile_entry`."""
+    file, instance, flags, arch = recipe
+    return compile_entry(file, instance, flags, arch) if instance else (compilation_of(file, flags, arch), None)
+
+
+def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
+    """Compute the counts that the cache keeps: all that follows from the PTX, with files named as there.
+
+    ``name`` is the mangled name of a template's instance. Raises as `ptxcount.count`.
+    """
+    entry = name or find_entry(compilation.ptx, launch.kernel)
+    checked_arguments = check_arguments(
+        make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
+    )
+    counters = count_compiled(
+        compilation.ptx,
+        entry,
+        launch.grid,
+        launch.block,
+        checked_arguments,
+        flags=launch.flags,
+        arch=launch.arch,
+        dynamic_shared=launch.dynamic_shared,
+        variables=make_variables(launch.variables, launch.folder),
+        cluster=launch.cluster,
+    )
+    faults = [finding for finding in counters.findings if finding.code != "printf"]
+    return {
+        "kernel": cpp_name(entry),
+        "totals": counters.totals(),
+        "lines": list_lines(counters),
+        "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
+        "warnings": [
+            *find_advice(counters, checked_arguments, launch.arguments),
+            *(("PC006", finding.message, [(finding.source.file, finding.source.line)]) for finding in faults),
+        ],
+    }

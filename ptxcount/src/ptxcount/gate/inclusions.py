@@ -1,0 +1,179 @@
+"""Files that nvcc reads for a source, and files that it would read if they were there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..source.nvcc import find_nvcc, read_rule, run_nvcc, split_flags
+from .cache import is_program
+
+#: Options that make the PTX depend on what is in no list here: files of options, this machine's chips, plug-ins.
+_UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|pch|dryrun|clean")
+#: Variables with such options.
+_FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+#: Variables that gcc takes folders of includes from.
+_PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+_SEARCH = re.compile(r'^#include "\.\.\." search starts here:\n(.*?)^End of search list\.', re.DOTALL | re.MULTILINE)
+_IGNORED = re.compile(r'^ignoring (?:nonexistent|duplicate) directory "(.*)"$', re.MULTILINE)
+_SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
+_PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
+_COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
+_BUILT_IN = "Using built-in specs."
+#: Rests of lines that may belong to a directive; apart, as these patterns are found fastest.
+_DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
+_SPLICE = re.compile(rb"\\[ \t]*\r?\n")
+#: Texts in quotes or angle brackets, also those that overlap.
+_NAME = re.compile(rb'["<](?=([^"<>\n]{1,255})[">])')
+#: Names of headers that only a preprocessor knows, and the time of day.
+_COMPUTED = re.compile(
+    rb"""(?:\#|%:)(?:\s|/\*.*?\*/)*(?:include(?:_next)?|import|embed)\b\s*+(?!["<])
+    | (?<!ifdef\ )(?<!ifndef\ )(?<!defined)(?<!defined\ )(?<!defined\()\b__has_(?:include|embed)\w*+\s*+(?!\(\s*["<])
+    | \?\?[=/] | \b__(?:TIME|DATE|TIMESTAMP)__\b""",
+    re.VERBOSE,
+)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """The places that nvcc reads a source from."""
+
+    #: Files that were read.
+    files: list[str]
+    #: Folders that are searched for headers, also those that are not there.
+    folders: list[str]
+    #: Those of them that belong to the compilers.
+    system_folders: list[str]
+    #: The host's compiler as nvcc calls it.
+    host_compiler: str
+    #: The compilers' own programs and files.
+    tools: list[str]
+
+
+def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
+    """Ask nvcc for the places that it reads a source from; None where they cannot be listed.
+
+    Raises as `run_nvcc`, `find_nvcc` and `split_flags`.
+    """
+    words = [*split_flags(flags), arch, *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    if any(map(_UNTRACKED.search, words)):
+        return None
+    nvcc = find_nvcc()
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        rule = Path(folder, "made-rule")
+        command = [str(nvcc), "-M", "-x", "cu", "-arch", arch, *split_flags(flags), str(source), "-o", str(rule)]
+        process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v"])
+        files = [str(file) for file in read_rule(rule)]
+    messages = process.stderr.decode("utf-8", "surrogateescape")
+    settings = dict(_SETTING.findall(messages))
+    calls = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
+    compilers, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
+    is_plain = messages.count(_BUILT_IN) == len(compilers) == len(preprocessors) == len(calls) > 0
+    here = Path(os.path.realpath(nvcc)).parent
+    if process.returncode or not files or not is_plain or len({*calls}) > 1 or settings.get("_HERE_") is None:
+        return None
+    if not here.samefile(settings["_HERE_"]):  # a program that calls another nvcc
+        return None
+    programs = [shutil.which(name) or "" for name in {*calls, *compilers}]
+    if not all(map(is_program, [str(nvcc), *programs])):
+        return None
+    folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
+    folders = [*dict.fromkeys([*folders, *_IGNORED.findall(messages)])]
+    own = [settings["CICC_PATH"] + "/cicc", f"{here}/nvcc.profile", settings["NVVMIR_LIBRARY_DIR"] + "/libdevice.10.bc"]
+    tools = sorted({os.path.realpath(path) for path in (nvcc, *own, *programs, *preprocessors)})
+    return Layout(files, folders, _list_system_folders(folders, words), calls[0], tools)
+
+
+def _list_system_folders(folders: Iterable[str], words: Iterable[str]) -> list[str]:
+    """List the folders that neither an option nor a variable names."""
+    texts = [*words, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
+    named = tuple(word for text in texts for word in re.split(r"[\s:=,\"']+", text))
+    return [folder for folder in folders if Path(folder).is_absolute() and not any(w.endswith(folder) for w in named)]
+
+
+def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
+    """Find the names of headers in a file; more than those rather than less. None if they are computed.
+
+    The compilers' own headers compute some, from texts of theirs.
+    """
+    spliced = _SPLICE.sub(b"", content)
+    if not is_system and _COMPUTED.search(spliced):
+        return None
+    lines = b"\n".join(line for directive in _DIRECTIVES for line in directive.findall(spliced))
+    names = {*_NAME.findall(lines)}
+    return sorted(os.fsdecode(name).strip() for name in names)
+
+
+def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Find the innermost of some folders that each file is below, and its path from there; empty if there is none.
+
+    gcc lists files of system folders by other paths than the folders.
+    """
+    real_folders = {os.path.realpath(folder): folder for folder in folders}
+    places = {}
+    for file in files:
+        path = os.path.realpath(file)
+        above = next((str(parent) for parent in Path(path).parents if str(parent) in real_folders), None)
+        places[file] = ("", "") if above is None else (real_folders[above], os.path.relpath(path, above))
+    return places
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """Files that are read if they are there: names by the subfolder of each folder, and names by their folder."""
+
+    folders: list[str]
+    searched: dict[str, list[str]]
+    beside: dict[str, list[str]]
+
+
+def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
+    """List the files that these names of headers may stand for; nvcc's options may name some, too."""
+    words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
+    beside: dict[str, set[str]] = defaultdict(set)
+    places = find_folders(names_of_file, layout.folders)
+    for file, names in names_of_file.items():
+        searched |= {*names, *filter(None, places[file][1:])}
+        for subfolder, local_names in _group_names(names).items():
+            beside[_join(str(Path(file).parent), subfolder)] |= {*local_names}
+    # A header that an option names is looked for in the current folder first.
+    return Candidates([*layout.folders, ""], _group_names(searched), {key: sorted(beside[key]) for key in beside})
+
+
+def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names):
+        folder, base = os.path.split(name)
+        groups[folder].append(base)
+    return groups
+
+
+def iter_present(candidates: Candidates) -> Iterator[str]:
+    """Yield the candidates that are files."""
+    for folder in candidates.folders:
+        for subfolder, names in candidates.searched.items():
+            yield from _find_files(_join(folder, subfolder), names)
+    for folder, names in candidates.beside.items():
+        yield from _find_files(folder, names)
+
+
+def _join(folder: str, name: str) -> str:
+    """Join paths as `Path` does, in a tenth of its time: these are thousands."""
+    return name if name.startswith("/") or not folder else f"{folder}/{name}"
+
+
+def _find_files(folder: str, names: Iterable[str]) -> list[str]:
+    wanted = {*names}
+    try:
+        with os.scandir(folder or ".") as entries:
+            present = sorted(entry.name for entry in entries if entry.name in wanted and entry.is_file())
+    except OSError:
+        return []
+    return [_join(folder, name) for name in present]

@@ -1,0 +1,26 @@
+"""Inputs of counts: the hashes of the project's files, and the settings of a launch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..source.nvcc import ARCH
+from .launches import Launch
+
+
+def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """Hash files of a folder, whatever their line ends are: git may change these."""
+    return {file: _hash_text((folder / file).read_bytes()) for file in sorted({*files})}
+
+
+def _hash_text(content: bytes) -> str:
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()[:16]
+
+
+def describe_settings(launch: Launch) -> str:
+    """Describe the settings of a launch that its key in the lock file lacks: all of a name's, else the architecture."""
+    extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
+    words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
+    return " ".join([*words * bool(launch.name), f"-arch={launch.arch}" * (launch.arch != ARCH)]).strip()

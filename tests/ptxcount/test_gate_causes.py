@@ -1,0 +1,104 @@
+"""`check` names the inputs that changed since `pin`: headers, the source, the compiler, the settings of a launch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from ptxcount.gate import inputs
+from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+
+__all__ = ["repository"]
+#: Headers, of which the kernel reads all but the last.
+HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
+#: These flags keep the compilation out of the tests' own memory.
+FLAGS = 'flags = "-I include"\n'
+NAMED = f'{LAUNCH}{FLAGS}name = "one"\n'
+NONE = "no file of the project changed, only the count"
+
+
+@pytest.fixture
+def headers(repository: Repository) -> Repository:
+    """Return a pinned repository whose kernel reads three headers."""
+    (repository.folder / "include").mkdir()
+    for header in HEADERS:
+        (repository.folder / header).write_text(f"#pragma once  // {header}\n")
+    (repository.folder / HEADERS[0]).write_text("#define TILE 2\n")
+    lines = "".join(f"#include <{header.partition('/')[2]}>\n" for header in HEADERS[:3])
+    repository.kernel(2, ("namespace phys", f"{lines}namespace phys"), ("* STRIDE]", "* TILE]"))
+    repository.launch(LAUNCH + FLAGS)
+    assert repository.run("pin")[0] == 0
+    return repository
+
+
+def _header(number: int, text: str) -> Callable[[Repository], object]:
+    return lambda repository: (repository.folder / HEADERS[number]).write_text(text)
+
+
+def _source(text: str) -> Callable[[Repository], object]:
+    def prepend(repository: Repository) -> None:
+        source = repository.folder / "scale.cu"
+        source.write_text(text + source.read_text())
+
+    return prepend
+
+
+def _drop_files(repository: Repository) -> None:
+    """Make the lock file one that an older release wrote."""
+    lock = repository.folder / "ptxcount.lock"
+    document = json.loads(lock.read_text())
+    del document["files"]
+    lock.write_text(json.dumps(document))
+
+
+#: Changes, and the code and the end of the message of the first finding.
+CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
+    ([_header(0, "#define TILE 8\n")], "PC003", "from 256 to 1024; include/tile.cuh changed"),
+    ([_header(0, "#define TILE 1\n")], "PC004", "ptxcount pin holds it there; include/tile.cuh changed"),
+    ([_header(0, "#define TILE 99\n")], "PC006", "of 32768 bytes; include/tile.cuh changed"),
+    ([_header(0, "#define TILE 8\n"), _header(3, "#define UNUSED\n")], "PC003", "1024; include/tile.cuh changed"),
+    ([_header(n, f"#define TILE 8{' ' * n}\n") for n in range(2)], "PC003",
+     "1024; include/tile.cuh, include/more.cuh changed"),
+    ([*(_header(n, f"#define TILE 8{' ' * n}\n") for n in range(3)), _source("// changed\n")], "PC003",
+     "1024; scale.cu, include/tile.cuh, 2 more files changed"),
+    ([_header(1, f"#pragma once  // {HEADERS[1]}\r\n"), _header(0, "#define TILE 8\r\n")], "PC003",
+     "1024; include/tile.cuh changed"),
+    ([lambda one: one.lock("load sectors\": 256", "load sectors\": 128")], "PC003", f"from 128 to 256; {NONE}"),
+    ([lambda one: one.lock("13.0.88", "12.4.99"), lambda one: one.lock("load sectors\": 256", "load sectors\": 128")],
+     "PC003", "from 128 to 256; nvcc changed"),
+    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
+      lambda one: one.launch(NAMED.replace("int32:1024", "int32:512"))], "PC004",
+     "there; the settings of the launch changed"),
+    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
+      lambda one: one.launch(f'{NAMED}arch = "sm_80"\n'), _header(0, "#define TILE 4\n")],
+     "PC003", "; include/tile.cuh, the settings of the launch changed"),
+    ([lambda one: one.launch(NAMED), _header(0, "#define TILE 8\n")], "PC003",
+     "1024; include/tile.cuh changed"),  # a name that is new: the settings before are not known
+    ([_drop_files, _header(0, "#define TILE 8\n")], "PC003", "sectors rose from 256 to 1024"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "code", "end"), CAUSES)
+def test_causes(changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository) -> None:
+    """The finding's message ends with what changed; an older lock file says today's counts alone."""
+    for change in changes:
+        change(headers)
+    line = next(line for line in headers.run("check")[1] if f" {code} " in line)
+    assert line.rpartition("; ")[0].endswith(end), line
+
+
+def test_pin_names_causes(headers: Repository) -> None:
+    """`pin` says it of the changes that it writes, and later finds none."""
+    _header(0, "#define TILE 1\n")(headers)
+    assert "; include/tile.cuh changed; " in headers.run("pin")[1][0]
+    assert headers.run("check") == (0, [])
+
+
+def test_files_in_the_lock(headers: Repository) -> None:
+    """Each file of the project that was compiled has one line, whatever order they are read in; no other file has."""
+    document = json.loads((headers.folder / "ptxcount.lock").read_text())
+    assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
+    assert document["files"] == inputs.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
+    assert "settings" not in document

@@ -1,0 +1,257 @@
+"""Compilations in the cache hold while nvcc would read the same: against nvcc itself, and change by change."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ptxcount.gate import compilations, compute, inclusions
+from ptxcount.source.nvcc import find_nvcc
+
+SOURCE = """\
+#include <value.h>
+#include "near.h"
+#if __has_include(<later.h>)
+#include <later.h>
+#endif
+#ifndef LATER
+#define LATER 0
+#endif
+__global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
+"""
+FLAGS = "-Ifirst -Isecond -I."
+#: Files, by name.
+FILES = {
+    "k.cu": SOURCE,
+    "second/value.h": '#pragma once\n#include "inner.h"\n#define VALUE INNER\n',
+    "second/inner.h": "#define INNER 1\n",
+    "second/near.h": "#define NEAR 1\n",
+    "unused/value.h": "#define VALUE 9\n",
+}
+
+
+class Project:
+    """A folder with a source and headers, and how often it was compiled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.flags, self.compiled = folder, FLAGS, 0
+        for name, text in FILES.items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, and its folder."""
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text)
+
+    def compile(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> str:
+        """Compile the source, or take it from the cache; return the PTX."""
+
+        def count_compilation(recipe: compilations.Recipe) -> compilations.Compiled:
+            self.compiled += 1
+            return (compile_recipe or compute.compile_recipe)(recipe)
+
+        compilations.forget_files()
+        recipe = (self.folder / "k.cu", None, self.flags, "sm_90")
+        return compilations.load_or_compile(recipe, count_compilation)[0].ptx
+
+    def is_compiled(self) -> bool:
+        """Tell if it is compiled now."""
+        before = self.compiled
+        self.compile()
+        return self.compiled > before
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project that the cache has, in the current folder."""
+    monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
+    project = Project(tmp_path / "project")
+    monkeypatch.chdir(project.folder)
+    return project
+
+
+def _write(name: str, text: str) -> Callable[[Project], None]:
+    return lambda project: project.write(name, text)
+
+
+def _edit_unseen(project: Project) -> None:
+    """Edit a header to one of the same size and time."""
+    header = project.folder / "second" / "inner.h"
+    status = header.stat()
+    header.write_text("#define INNER 2\n")
+    os.utime(header, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _flags(flags: str) -> Callable[[Project], None]:
+    return lambda project: setattr(project, "flags", flags)
+
+
+def _link(name: str, target: str) -> Callable[[Project], None]:
+    def link(project: Project) -> None:
+        (project.folder / name).unlink(missing_ok=True)
+        (project.folder / name).symlink_to(project.folder / target)
+
+    return link
+
+
+def _nothing(project: Project) -> None:
+    """Change nothing."""
+
+
+#: Preparations, a change behind them, and whether it is noticed.
+CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], bool]] = {
+    "nothing": (_nothing, _nothing, False),
+    "the same text": (_nothing, _write("second/inner.h", FILES["second/inner.h"]), False),
+    "a header that nothing includes": (_nothing, _write("second/other.h", ""), False),
+    "the source": (_nothing, _write("k.cu", SOURCE + "\n"), True),
+    "a header of the same size and time": (_nothing, _edit_unseen, True),
+    "a header in a folder that comes first": (
+        _write("first/any.h", ""), _write("first/value.h", "#define VALUE 3\n"), True
+    ),
+    "a header in a folder that was not there": (_nothing, _write("first/value.h", "#define VALUE 3\n"), True),
+    "a header beside the source": (_nothing, _write("near.h", "#define NEAR 3\n"), True),
+    "a header that is asked for": (_nothing, _write("second/later.h", "#define LATER 3\n"), True),
+    "a header that is gone": (
+        _write("first/value.h", "#define VALUE 3\n"), lambda one: (one.folder / "first/value.h").unlink(), True
+    ),
+    "a header below a folder that was not there": (
+        _write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True
+    ),
+    "a header beside another": (
+        _write("second/inner.h", '#if __has_include("more.h")\n#include "more.h"\n#endif\n#define INNER 1\n'),
+        _write("second/more.h", "#define LATER 4\n"), True,
+    ),
+    "a directive in two lines": (
+        _write("k.cu", SOURCE.replace("#include <later.h>", "#inc\\\nlude <later.h>").replace("<later.h>)", '"l.h")')),
+        _write("l.h", ""), True,
+    ),
+    "a header behind a comment": (
+        _write("k.cu", '/* " */ # /* " */ include /* " */ "near.h"\n' + SOURCE), _write("near.h", "#define NEAR 3\n"), True
+    ),
+    "the target of a link": (
+        _link("second/inner.h", "unused/value.h"), _write("unused/value.h", "#define INNER 4\n"), True
+    ),
+    "a link that had no target": (_link("second/later.h", "gone.h"), _write("gone.h", "#define LATER 4\n"), True),
+    "a folder that becomes a file": (
+        lambda one: (one.folder / "second/later.h").mkdir(),
+        lambda one: ((one.folder / "second/later.h").rmdir(), one.write("second/later.h", ""))[1], True,
+    ),
+    "a header of the toolkit": (_nothing, _write("first/crt/host_config.h", "#error first\n"), True),
+    "options": (_nothing, _flags(FLAGS + " -DMORE"), True),
+    "a header that an option includes": (
+        lambda one: (one.write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")(one))[1],
+        _write("pre.h", "#define LATER 5\n"), True,
+    ),
+    "a header that a macro names": (_write("k.cu", "#define NAME <later.h>\n#if __has_include(NAME)\n#endif\n" + SOURCE),
+                                    _nothing, True),
+    "the time of day": (_write("k.cu", SOURCE + "// __TIME__\n"), _nothing, True),
+    "options in a file": (
+        lambda one: (one.write("options", "-DMORE"), _flags(FLAGS + " -optf options")(one))[1], _nothing, True
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes(name: str, project: Project) -> None:
+    """What changes the PTX, or may, is compiled again; what does not is not, and no compiler is started for that."""
+    prepare, change, is_noticed = CHANGES[name]
+    prepare(project)
+    project.compile()
+    change(project)
+    before = project.compiled
+    try:
+        project.compile()
+    except Exception as error:  # noqa: BLE001 - an error of nvcc is noticed as well
+        assert "#error first" in str(error) or "host_config" in str(error)
+    assert (project.compiled > before) == is_noticed
+
+
+@pytest.mark.parametrize("variable", ["CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "PATH"])
+def test_variables(variable: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that nvcc or gcc reads are a part of the key."""
+    project.compile()
+    gcc = shutil.which("gcc")
+    values = {"CPATH": "unused", "NVCC_CCBIN": f"{gcc}", "PATH": f"{os.environ['PATH']}:/nowhere"}
+    monkeypatch.setenv(variable, values.get(variable, "-DMORE"))
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    monkeypatch.setenv("PTXCOUNT_UNRELATED", "1")
+    assert not project.is_compiled()
+
+
+@pytest.fixture
+def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with an nvcc of its own, which is called."""
+    toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
+    (own / "bin").mkdir(parents=True)
+    for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:
+        if path.name != "bin":
+            link = own / path.relative_to(toolkit)
+            shutil.copy2(path, link) if path.name.startswith("nvcc") else link.symlink_to(path)
+    monkeypatch.setenv("NVCC", str(own / "bin" / "nvcc"))
+    (tmp_path / "path").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
+    return own / "bin"
+
+
+def test_compilers(own_nvcc: Path, project: Project) -> None:
+    """Another nvcc, other settings of it, and another host compiler are noticed; a script in place of one is asked."""
+    project.compile()
+    assert not project.is_compiled()
+    program = (own_nvcc / "nvcc").read_bytes()
+    (own_nvcc / "nvcc").write_bytes(program)
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    with (own_nvcc / "nvcc.profile").open("a") as profile:
+        profile.write("\nINCLUDES += -DPROFILE\n")
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    gcc = own_nvcc.parents[1] / "path" / "gcc"
+    gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    gcc.chmod(0o755)
+    assert project.is_compiled()
+    assert project.is_compiled()
+    gcc.unlink()
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    script = own_nvcc / "nvcc"
+    script.rename(own_nvcc / "real-nvcc")
+    script.write_text(f'#!/bin/sh\nexec {find_nvcc().parent / "real-nvcc"} "$@"\n')
+    script.chmod(0o755)
+    assert project.is_compiled()
+    assert project.is_compiled()
+
+
+def test_change_while_nvcc_runs(project: Project) -> None:
+    """A compilation during which a file changed is not stored."""
+
+    def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:
+        compiled = compute.compile_recipe(recipe)
+        project.write("second/inner.h", "#define INNER 5\n")
+        return compiled
+
+    project.compile(edit_meanwhile)
+    assert project.is_compiled()
+    assert not project.is_compiled()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_changes(seed: int, project: Project) -> None:
+    """Whatever happens to the files, the PTX is what nvcc makes of them now."""
+    draw = random.Random(seed)
+    names = ("value.h", "near.h", "later.h", "inner.h")
+    for step in range(10):
+        header = project.folder / draw.choice(("first", "second", ".")) / draw.choice(names)
+        if header.exists() and draw.random() < 0.3 and header.parent.name != "second":
+            header.unlink()
+        else:
+            macros = {"value.h": "VALUE", "near.h": "NEAR", "later.h": "LATER", "inner.h": "INNER"}
+            project.write(str(header.relative_to(project.folder)), f"#define {macros[header.name]} {step}\n")
+        recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
+        fresh = compute.compile_recipe(recipe)[0]
+        assert project.compile() == fresh.ptx
