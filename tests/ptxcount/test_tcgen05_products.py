@@ -256,3 +256,29 @@ def test_unsupported(form: str) -> None:
     """What is not executed says so."""
     with pytest.raises(UnsupportedInstructionError, match="tcgen05"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
+
+
+@pytest.mark.parametrize("negate", range(4))
+def test_signs(negate: int) -> None:
+    """The descriptor negates either factor, or both."""
+    a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
+    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
+    shape = describe_product(128, 32, (0, 0, 1), negate=negate)
+    out = run_product(left, right, make_code(left, right, "f16", shape, columns=32), 32)
+    sign = (-1) ** negate.bit_count()
+    np.testing.assert_array_equal(decode(out, "f32"), sign * (a.astype(np.float64) @ b.astype(np.float64).T))
+
+
+@pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
+def test_saturation(saturate: int, expected: int) -> None:
+    """Sums of integers wrap around, or stay at the greatest."""
+    factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
+    names = ", ".join(["%m0"] * 8)
+    before = (
+        f"mov.u32 %m0, {2**31 - 1};\nadd.u32 %r5, %d, %quarter;\n"
+        f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r5], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
+    )
+    shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
+    code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
+    out = run_product(factor, factor, code, 8)
+    assert (out.view(np.int32) == expected).all()
