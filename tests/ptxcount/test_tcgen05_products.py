@@ -282,3 +282,14 @@ def test_saturation(saturate: int, expected: int) -> None:
     code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)
     assert (out.view(np.int32) == expected).all()
+
+
+def test_store_without_wait() -> None:
+    """A product that adds to what was stored needs ``wait::st`` before."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)
+    with pytest.raises(
+        TensorMemoryError, match=r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
+    ):
+        run_product(factor, factor, code, 64)
