@@ -202,12 +202,14 @@ def test_narrow_types() -> None:
         np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
 
 
-def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> None:
+def _run_changed(descriptor: int, shape: int | None = None) -> None:
+    """Run a product with bits of the left descriptor flipped; check its result."""
     a = make_factor(128, 16, "f16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
     left = left._replace(descriptor=left.descriptor ^ descriptor)
     code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
-    run_product(left, right, code, 64, **options)
+    out = run_product(left, right, code, 64)
+    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ a[:64].astype(np.float64).T)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,8 @@ def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> Non
     [
         (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
         (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
-        (1 << 49, None, TensorMemoryError, "base offset"),
+        (1 << 49 | 2 << 61, None, TensorMemoryError, "base offset"),
+        (1 << 52, None, TensorMemoryError, "absolute stride"),
         (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "types 7, 0 and 1"),
         (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
         (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
@@ -225,7 +228,12 @@ def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> Non
 def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
     """An undefined descriptor is a fault that says which bits."""
     with pytest.raises(error, match=text):
-        _wrong(descriptor, shape)
+        _run_changed(descriptor, shape)
+
+
+def test_base_without_swizzle() -> None:
+    """Triton states the base offset of factors without a swizzle, where it changes nothing."""
+    _run_changed(4 << 49)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
