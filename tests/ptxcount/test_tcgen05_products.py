@@ -202,12 +202,14 @@ def test_narrow_types() -> None:
         np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
 
 
-def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> None:
+def _run_changed(descriptor: int, shape: int | None = None) -> None:
+    """Run a product with bits of the left descriptor flipped; check its result."""
     a = make_factor(128, 16, "f16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
     left = left._replace(descriptor=left.descriptor ^ descriptor)
     code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
-    run_product(left, right, code, 64, **options)
+    out = run_product(left, right, code, 64)
+    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ a[:64].astype(np.float64).T)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,8 @@ def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> Non
     [
         (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
         (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
-        (1 << 49, None, TensorMemoryError, "base offset"),
+        (1 << 49 | 2 << 61, None, TensorMemoryError, "base offset"),
+        (1 << 52, None, TensorMemoryError, "absolute stride"),
         (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "types 7, 0 and 1"),
         (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
         (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
@@ -225,7 +228,12 @@ def _wrong(descriptor: int = 0, shape: int | None = None, **options: Any) -> Non
 def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
     """An undefined descriptor is a fault that says which bits."""
     with pytest.raises(error, match=text):
-        _wrong(descriptor, shape)
+        _run_changed(descriptor, shape)
+
+
+def test_base_without_swizzle() -> None:
+    """Triton states the base offset of factors without a swizzle, where it changes nothing."""
+    _run_changed(4 << 49)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
@@ -256,3 +264,40 @@ def test_unsupported(form: str) -> None:
     """A product that is not executed is an error."""
     with pytest.raises(UnsupportedInstructionError, match="tcgen05"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
+
+
+@pytest.mark.parametrize("negate", range(4))
+def test_signs(negate: int) -> None:
+    """The descriptor negates either factor, or both."""
+    a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
+    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
+    shape = describe_product(128, 32, (0, 0, 1), negate=negate)
+    out = run_product(left, right, make_code(left, right, "f16", shape, columns=32), 32)
+    sign = (-1) ** negate.bit_count()
+    np.testing.assert_array_equal(decode(out, "f32"), sign * (a.astype(np.float64) @ b.astype(np.float64).T))
+
+
+@pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
+def test_saturation(saturate: int, expected: int) -> None:
+    """Sums of integers wrap around, or stay at the greatest."""
+    factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
+    names = ", ".join(["%m0"] * 8)
+    before = (
+        f"mov.u32 %m0, {2**31 - 1};\nadd.u32 %r5, %d, %quarter;\n"
+        f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r5], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
+    )
+    shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
+    code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
+    out = run_product(factor, factor, code, 8)
+    assert (out.view(np.int32) == expected).all()
+
+
+def test_store_without_wait() -> None:
+    """A product that adds to what was stored needs ``wait::st`` before."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)
+    with pytest.raises(
+        TensorMemoryError, match=r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
+    ):
+        run_product(factor, factor, code, 64)

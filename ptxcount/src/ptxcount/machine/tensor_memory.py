@@ -121,7 +121,7 @@ class TensorMemory:
         unwritten = ~self._written[rows, lanes, columns]
         if unwritten.any():
             self._report_first(UninitializedTensorReadError, unwritten, rows, lanes, columns, "{}", report)
-            self._written[np.broadcast_arrays(rows, lanes, columns, unwritten)[:3]] = True
+            self._written[tuple(np.broadcast_arrays(rows, lanes, columns))] = True
         return self._data[rows, lanes, columns]
 
     def store(
@@ -164,8 +164,7 @@ class TensorMemory:
         outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
         text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
         self._report_first(OutOfBoundsError, outside, rows, lanes, columns, text, report)
-        text = "{}, which is not allocated"
-        self._fail(self._owners[rows, columns] == _FREE, rows, lanes, columns, text.removeprefix("{}, "), report)
+        self._fail(self._owners[rows, columns] == _FREE, rows, lanes, columns, "which is not allocated", report)
 
     def _fail(self, is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report) -> None:
         self._report_first(TensorMemoryError, is_wrong, rows, lanes, columns, "{}, " + text, report)

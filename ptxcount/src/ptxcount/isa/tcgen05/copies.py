@@ -30,12 +30,12 @@ class _Copy(NamedTuple):
 
 _WHOLE = ((0,), (32,), (64,), (96,))
 #: By shape and multicast.
-_COPIES: dict[tuple[str, ...], _Copy] = {
-    ("128x256b",): _Copy(128, 32, _WHOLE),
-    ("128x128b",): _Copy(128, 16, _WHOLE),
-    ("64x128b", "warpx2::02_13"): _Copy(64, 16, ((0, 64), (32, 96))),
-    ("64x128b", "warpx2::01_23"): _Copy(64, 16, ((0, 32), (64, 96))),
-    ("32x128b", "warpx4"): _Copy(32, 16, ((0, 32, 64, 96),)),
+_COPIES: dict[frozenset[str], _Copy] = {
+    frozenset({"128x256b"}): _Copy(128, 32, _WHOLE),
+    frozenset({"128x128b"}): _Copy(128, 16, _WHOLE),
+    frozenset({"64x128b", "warpx2::02_13"}): _Copy(64, 16, ((0, 64), (32, 96))),
+    frozenset({"64x128b", "warpx2::01_23"}): _Copy(64, 16, ((0, 32), (64, 96))),
+    frozenset({"32x128b", "warpx4"}): _Copy(32, 16, ((0, 32, 64, 96),)),
 }
 
 
@@ -44,7 +44,7 @@ def _bind_copy(instruction: Instruction) -> Step | None:
     """``tcgen05.cp.cta_group.shape{.multicast} [address], descriptor``; without ``.4x256b`` and decompression."""
     if instruction.modifiers[0] != "cp":
         return None
-    copy = _COPIES.get(tuple(name for name in instruction.modifiers[1:] if name not in GROUPS))
+    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS))
     if copy is None:
         raise unsupported(instruction)
     expect_count(instruction, 2)

@@ -114,6 +114,6 @@ def decode_shared(bits: int) -> Descriptor | str:
         return f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed"
     if pattern is None:
         return f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}"
-    if bits >> 49 & 15:
-        return f"the descriptor {bits:#x} has a base offset or an absolute stride, which is not supported"
+    if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle no pattern begins anywhere
+        return f"the descriptor {bits:#x} has a base offset or an absolute stride, which ptxcount does not support"
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

@@ -129,7 +129,6 @@ class _Product:
         if form.is_stationary and any(mask >> _MASK_BIT & 1 for mask in issue.rest):
             raise unsupported(chunk.instruction, "a mask of columns is not supported")
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
-
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
@@ -155,29 +154,19 @@ class _Product:
         if form.scales:
             left, right = self._scale_factors(blocks, left, right)
         sums = shape.signs[0] * shape.signs[1] * (left @ right)
-        lane, column = split_address(self._issue.result)
-        places = (
-            blocks[:, None, None, None],
-            (lane + self._path.find_lanes())[None, :, :, None],
-            column + np.arange(sums.shape[3])[None, None, None, :],
-        )
+        base, column = split_address(self._issue.result)
+        lanes, columns = base + self._path.find_lanes(), column + np.arange(sums.shape[3])
         tensor = self._chunk.tensor
         if self._issue.accumulates:
+            places = blocks[:, None, None, None], lanes[:, :, None], columns
             old = tensor.load(*places, self._report, is_product=True)
             sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
         words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
-        lanes = self._path.find_lanes()
-        updated = ~self._find_kept_lanes(member)[lane + lanes]
-        for part in range(self._path.parts):
-            selected = np.flatnonzero(updated[part])
-            tensor.store(
-                blocks[:, None, None],
-                lane + lanes[part, selected][None, :, None],
-                places[2][:, 0],
-                words[:, part, selected],
-                self._report,
-                is_product=True,
-            )
+        kept = self._find_kept_lanes(member)
+        for part, part_lanes in enumerate(lanes):
+            updated = np.flatnonzero(~kept[part_lanes])
+            places = blocks[:, None, None], part_lanes[updated, None], columns
+            tensor.store(*places, words[:, part, updated], self._report, is_product=True)
 
     def _find_kept_lanes(self, member: int) -> Array:
         """Return the mask of lanes that stay as they are, by the bits of the block's words."""
