@@ -1,4 +1,4 @@
-"""What outputs must hold. A number is measured anew where this module changes: the rows are in another."""
+"""Expected outputs of the kernels. A change of this module makes all its numbers be measured again."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from kernelwatch.kernel import Array
 
 
 def offset_copy(output: Array, input: Array, offset: int) -> Array:
-    """Elements offset .. offset + size - 1 are copied, those before keep their values."""
+    """Copy elements offset .. offset + size - 1; the elements before keep their values."""
     output[offset:] = input[offset:]
     return output
 
 
 def stride_copy(output: Array, input: Array, stride: int) -> Array:
-    """Elements 0, stride, 2 stride, ... (size of them) are copied, those between keep their values."""
+    """Copy size elements 0, stride, 2 stride, ...; the elements between keep their values."""
     output[::stride] = input[::stride]
     return output
 
 
 def transpose(input: Array) -> Array:
-    """A row-major rows x columns matrix becomes a row-major columns x rows one."""
+    """Turn a row-major rows x columns matrix into a row-major columns x rows one."""
     return input.T
 
 
 def add(a: Array, b: Array) -> Array:
-    """The sum of two vectors."""
+    """Add two vectors."""
     return a + b
 
 
 def matrix_product(m: Array, n: Array) -> Array:
-    """Both matrices are row-major."""
+    """Multiply two row-major matrices."""
     return m @ n
 
 
 def transposed_product(m: Array, n: Array) -> Array:
-    """The second matrix is stored by columns: in memory lies its transpose."""
+    """Multiply a row-major matrix by one stored by columns: memory holds its transpose."""
     return m @ n.T
 
 
 def row_sum(input: Array) -> Array:
-    """The sum of each row."""
+    """Sum each row."""
     return np.asarray(input.sum(axis=1, dtype=np.float64).astype(input.dtype))
 
 
 def gather(input: Array, index: Array) -> Array:
-    """Elements by their indices."""
+    """Read elements by their indices."""
     return input[index]
 
 
 def histogram(counts: Array, values: Array, bins: int) -> Array:
-    """How often each value occurs, added to the counts."""
+    """Add the number of occurrences of each value to the counts."""
     return counts + np.bincount(values, minlength=bins).astype(np.uint32)

@@ -295,10 +295,10 @@ class FakeGpu:
                 node.execute()
         return (0,)
 
-    def new_context(self) -> Any:
+    def new_context(self, l2_fetch_bytes: int = 0) -> Any:
         """In the place of another context."""
         self.contexts += 1
-        name = f"context {self.contexts}"
+        name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
         return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
 
     @contextmanager

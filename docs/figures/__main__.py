@@ -8,7 +8,7 @@ from kernelwatch.store.results import History
 from ptxcount.util import atomic_write
 
 history = History(tables.MACHINE, ROOT)
-found = tables.Measured(history)
+results = tables.ResultTables(history)
 for page, lines in tables.PAGES.items():
-    atomic_write.write(page, tables.rewritten(page.read_text(encoding="utf-8"), lines(found)))
-picture.draw(history, ROOT / "docs" / "bandwidth.svg")
+    atomic_write.write(page, tables.replace_between_markers(page.read_text(encoding="utf-8"), lines(results)))
+picture.draw_picture(history, ROOT / "docs" / "bandwidth.svg")

@@ -17,13 +17,13 @@ from ptxcount.util import atomic_write
 DTYPE = "float32"
 
 
-def facts(run: dict[str, Any]) -> str:
+def describe_conditions(run: dict[str, Any]) -> str:
     """By what a run measured, and when, for a reader."""
     nvcc = run["nvcc"].rpartition("V")[2]
     return f"{run['gpu']}, driver {run['before']['driver']}, nvcc {nvcc}, {run['started'][:10]}"
 
 
-def data(history: History) -> dict[str, Any]:
+def collect_rates(history: History) -> dict[str, Any]:
     """Return what the picture shows: GB/s of each sweep by its first axis, and the peak.
 
     Raises
@@ -31,24 +31,24 @@ def data(history: History) -> dict[str, Any]:
     LookupError
         There are no times of this machine.
     """
-    swept = dict(_sweeps())
+    swept = dict(_iter_sweeps())
     first = next(iter(swept))
     results = history.find_newest(first)
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
     run = history.find_last_run(results, first)
     return {
-        "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
+        "facts": f"{describe_conditions(run)}, commit {results.commit_hash[:8]}",
         "peak": round(run["peak_bytes_per_second"] / 1e9),
         "rates": {
             sweep.title: rates
             for name, sweep in swept.items()
-            if (rates := _rates(history, results, name, sweep))  # none where the commit lacks the kernels
+            if (rates := _find_rates(history, results, name, sweep))  # none where the commit lacks the kernels
         },
     }
 
 
-def _sweeps() -> Iterator[tuple[str, Sweep]]:
+def _iter_sweeps() -> Iterator[tuple[str, Sweep]]:
     """Yield the timed benchmarks from DRAM, back to back, whose first axis is the kernel or an argument of it.
 
     Not of what computes, which may have another ceiling.
@@ -62,9 +62,11 @@ def _sweeps() -> Iterator[tuple[str, Sweep]]:
             yield name, sweep
 
 
-def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) -> dict[str, float]:
-    axis, *others = sweep.axes
-    fixed = {other: str(value) for other, value in sweep.summary_point().items() if other in others}
+def _find_rates(history: History, results: Document, benchmark: str, sweep: Sweep) -> dict[str, float]:
+    axis, *remaining_axes = sweep.axes
+    fixed = {
+        other_axis: str(value) for other_axis, value in sweep.summary_point().items() if other_axis in remaining_axes
+    }
     return {
         point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.iter_points(results, benchmark)
@@ -73,16 +75,16 @@ def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) ->
     }
 
 
-def draw(history: History, path: Path) -> None:
+def draw_picture(history: History, path: Path) -> None:
     """Draw the picture as SVG; its description holds the data that it shows."""
     import matplotlib as mpl  # noqa: PLC0415 -- slow to import, and only this needs it
 
     mpl.use("svg")
     from matplotlib import pyplot  # noqa: PLC0415
 
-    shown = data(history)
+    shown = collect_rates(history)
     mpl.rcParams.update({"svg.hashsalt": "coalescing-watch", "svg.fonttype": "none", "font.size": 9})
-    swept = {sweep.title: sweep for _, sweep in _sweeps() if sweep.title in shown["rates"]}
+    swept = {sweep.title: sweep for _, sweep in _iter_sweeps() if sweep.title in shown["rates"]}
     figure, places = pyplot.subplots(1, len(swept), figsize=(3.7 * len(swept), 3.4), layout="constrained")
     for axes, (title, sweep) in zip(places, swept.items(), strict=True):
         rates, axis = shown["rates"][title], next(iter(sweep.axes))

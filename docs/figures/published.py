@@ -1,4 +1,4 @@
-"""What others published of the same launches on GPUs of their own, to stand beside what is measured here."""
+"""Times that others published of the same launches on their own GPUs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from benchmarks import sweeps
 from docs.figures import published
-from docs.figures.picture import DTYPE, facts
+from docs.figures.picture import DTYPE, describe_conditions
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
 from kernelwatch.store.results import History
@@ -27,12 +27,12 @@ LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
 Params = Mapping[str, str | int]
 
 #: The plain copy that others are compared with.
-COPIED: Params = {"rows x columns": sweeps.LARGEST, "dtype": DTYPE}
+COPY_PARAMS: Params = {"rows x columns": sweeps.LARGEST, "dtype": DTYPE}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the tables: a benchmark's configuration, what it launches, and its time in seconds."""
+    """A row of the tables: a benchmark's configuration, its launch, and its time in seconds."""
 
     benchmark: str
     params: Params = field(hash=False)
@@ -41,12 +41,12 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The kernel, or what is copied."""
+        """The kernel's name, or the copy's."""
         return f"`{self.params.get('copy', self.launch.kernel)}`"
 
 
-class Measured:
-    """What the tables show: the newest results of a machine that have the plain copy.
+class ResultTables:
+    """The newest results of a machine that have the plain copy.
 
     Raises
     ------
@@ -63,52 +63,53 @@ class Measured:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
         self._results, self.run = results, history.find_last_run(results, self.copy)
         self.peak = float(self.run["peak_bytes_per_second"])
-        seconds = self.value(self.copy, COPIED)
+        seconds = self.find_value(self.copy, COPY_PARAMS)
         if seconds is None:
             commit = results.commit_hash[:8]
             raise LookupError(f"the plain copy of {sweeps.LARGEST} was not measured on {commit}; run: make bench")
         self.copied = seconds
-        #: All that moves as many elements as the largest matrix has, copies first.
+        #: The kernels that move as many elements as the largest matrix has.
         self.rows = [
             Row(name, params, launch, seconds)
-            for name, sweep in _timed()
-            if _is_of_largest(sweep)
+            for name, sweep in _iter_timed()
+            if _has_largest_size(sweep)
             for params in sweep.points()
             if params.get("rows x columns", sweeps.LARGEST) == sweeps.LARGEST
             and (launch := sweep.launch(params)).dtype == DTYPE
             and launch.flags in LEVELS
-            and (seconds := self.value(name, params)) is not None  # not what is newer than the commit
+            and (seconds := self.find_value(name, params)) is not None  # absent: newer than the commit
         ]
 
-    def value(self, benchmark: str, params: Params) -> float | None:
-        """What is stored of a configuration."""
+    def find_value(self, benchmark: str, params: Params) -> float | None:
+        """Return the stored value of a configuration."""
         return self._history.find_value(self._results, benchmark, {axis: str(value) for axis, value in params.items()})
 
-    def times(self, name: str) -> dict[tuple[str, str], tuple[float, float]]:
-        """Seconds and useful bytes a second of what the sweep of a name measured, by kernel and dtype."""
-        benchmark, sweep = next(each for each in _timed() if each[1].name == name)
+    def find_times(self, name: str) -> dict[tuple[str, str], tuple[float, float]]:
+        """Return seconds and useful bytes per second of a sweep, by kernel and dtype."""
+        benchmark, sweep = next(pair for pair in _iter_timed() if pair[1].name == name)
         return {
-            (str(params["kernel"]), str(params["dtype"])): (seconds, _useful(benchmark, params) / seconds)
+            (str(params["kernel"]), str(params["dtype"])): (seconds, _find_useful_bytes(benchmark, params) / seconds)
             for params in sweep.points()
-            if (seconds := self.value(benchmark, params)) is not None
+            if (seconds := self.find_value(benchmark, params)) is not None
         }
 
-    def cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
-        """A time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
-        copies = 1.0 if benchmark == self.copy else self.value(registry.control_benchmark(benchmark), params)
-        rate = _useful(benchmark, params) / seconds
+    def format_cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
+        """Return a time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
+        copies = 1.0 if benchmark == self.copy else self.find_value(registry.control_benchmark(benchmark), params)
+        rate = _find_useful_bytes(benchmark, params) / seconds
         share = f"{100 * rate / self.peak:.1f}"
         return [f"{seconds * 1e3:.3f}", f"{rate / 1e9:.0f}", share, "" if copies is None else f"{copies:.2f}"]
 
     @property
     def facts(self) -> str:
-        """What was measured, on what, and when."""
+        """The measured size, the GPU and the day."""
         size = sweeps.LARGEST.replace("x", " x ")
-        told = f"{size} {DTYPE} elements, {facts(self.run)}, commit {self._results.commit_hash[:8]}."
-        return f"{told} Theoretical peak {self.peak / 1e9:.0f} GB/s."
+        commit = self._results.commit_hash[:8]
+        conditions = f"{size} {DTYPE} elements, {describe_conditions(self.run)}, commit {commit}."
+        return f"{conditions} Theoretical peak {self.peak / 1e9:.0f} GB/s."
 
 
-def _timed() -> Iterator[tuple[str, Sweep]]:
+def _iter_timed() -> Iterator[tuple[str, Sweep]]:
     return (
         (name, sweep)
         for name, (kind, sweep) in sorted(registry.current_suite().benchmarks.items())
@@ -116,19 +117,19 @@ def _timed() -> Iterator[tuple[str, Sweep]]:
     )
 
 
-def _is_of_largest(sweep: Sweep) -> bool:
+def _has_largest_size(sweep: Sweep) -> bool:
     largest = sweeps.LARGEST in sweep.axes.get("rows x columns", ()) and "kernel" in sweep.axes
     return largest or sweep.fixed.get("size") == sweeps.LARGEST_ELEMENTS
 
 
-def _useful(benchmark: str, params: Params) -> int:
+def _find_useful_bytes(benchmark: str, params: Params) -> int:
     return registry.find_useful_bytes(benchmark, params) or 0
 
 
-def whole(found: Measured) -> Iterator[str]:
+def render_page(results: ResultTables) -> Iterator[str]:
     """Yield the tables of the page of results."""
-    _, rate, *_ = found.cells(found.copy, COPIED, found.copied)
-    yield found.facts
+    _, rate, *_ = results.format_cells(results.copy, COPY_PARAMS, results.copied)
+    yield results.facts
     yield (
         f"The plain copy moves 16 bytes a thread and reaches {rate} GB/s. "
         "The other copies move one element a thread. "
@@ -136,40 +137,40 @@ def whole(found: Measured) -> Iterator[str]:
         "The two are timed in turns.\n"
     )
     body = []
-    for row in sorted(found.rows, key=lambda row: LEVELS.index(row.launch.flags)):
-        printed = _elsewhere(row.launch)
-        cells = found.cells(row.benchmark, row.params, row.seconds)
+    for row in sorted(results.rows, key=lambda row: LEVELS.index(row.launch.flags)):
+        printed = _find_published(row.launch)
+        cells = results.format_cells(row.benchmark, row.params, row.seconds)
         body.append([row.label, f"`{row.launch.flags}`", *cells, "" if printed is None else f"{printed:.3f}"])
     headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", f"{published.GPU}, ms"]
-    yield _table(headers, body, texts=2) + "\n"
-    gpu = found.run["gpu"].removeprefix("NVIDIA ")
-    yield from _lecture(found, gpu)
-    yield from _article(found, gpu)
+    yield _format_table(headers, body, texts=2) + "\n"
+    gpu = results.run["gpu"].removeprefix("NVIDIA ")
+    yield from _render_lecture(results, gpu)
+    yield from _render_article(results, gpu)
 
 
-def _elsewhere(launch: Launch) -> float | None:
+def _find_published(launch: Launch) -> float | None:
     return published.MILLISECONDS.get((launch.kernel, launch.flags))
 
 
-def _lecture(found: Measured, gpu: str) -> Iterator[str]:
-    times = {kernel: each for (kernel, _), each in found.times("LectureTranspose").items()}
+def _render_lecture(results: ResultTables, gpu: str) -> Iterator[str]:
+    times = {kernel: time for (kernel, _), time in results.find_times("LectureTranspose").items()}
     body = []
     for kernel in dict.fromkeys([*published.LECTURE, *times]):
         step, ms, share = published.LECTURE.get(kernel, ("", "", ""))
         seconds, rate = times.get(kernel, (None, 0.0))
-        here = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / found.peak:.1f}"]
-        body.append([step, f"`{kernel}`", ms, share, *here])
+        cells = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / results.peak:.1f}"]
+        body.append([step, f"`{kernel}`", ms, share, *cells])
     yield (
         'The transposes of H. H. B. Sorensen\'s lecture "CUDA Performance Tuning: Memory Optimization", step by step, '
         "at 2880 x 2880 float64. "
         '"DRAM, %" is the useful bandwidth as a share of each GPU\'s peak. '
         "The suite times the first step at 256 x 256 only.\n"
     )
-    yield _table(["step", "kernel", "lecture, ms", "DRAM, %", f"{gpu}, ms", "DRAM, %"], body, texts=2) + "\n"
+    yield _format_table(["step", "kernel", "lecture, ms", "DRAM, %", f"{gpu}, ms", "DRAM, %"], body, texts=2) + "\n"
 
 
-def _article(found: Measured, gpu: str) -> Iterator[str]:
-    times = found.times("Add")
+def _render_article(results: ResultTables, gpu: str) -> Iterator[str]:
+    times = results.find_times("Add")
     dtypes = dict.fromkeys(dtype for _, dtype in times)
     body = [
         [f"`{kernel}`", f"{micro:g}", *(f"{times[kernel, dtype][0] * 1e6:.1f}" for dtype in dtypes)]
@@ -179,30 +180,30 @@ def _article(found: Measured, gpu: str) -> Iterator[str]:
         'Sums of two vectors from the article "Coalesced Memory Access in CUDA for High-Performance Computing", in µs. '
         "Here each vector has 2^26 elements. The article does not say on which GPU and at which size it measured.\n"
     )
-    yield _table(["kernel", "article", *(f"{gpu}, {dtype}" for dtype in dtypes)], body) + "\n"
+    yield _format_table(["kernel", "article", *(f"{gpu}, {dtype}" for dtype in dtypes)], body) + "\n"
 
 
 #: The pages that show results, and the lines between their markers.
-PAGES: dict[Path, Callable[[Measured], Iterator[str]]] = {
-    ROOT / "docs" / "results.md": whole,
+PAGES: dict[Path, Callable[[ResultTables], Iterator[str]]] = {
+    ROOT / "docs" / "results.md": render_page,
 }
 
 
-def _table(headers: list[str], body: list[list[str]], texts: int = 1) -> str:
+def _format_table(headers: list[str], body: list[list[str]], texts: int = 1) -> str:
     align = (*["left"] * texts, *["right"] * (len(headers) - texts))
     return str(tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align))
 
 
-def rewritten(text: str, lines: Iterable[str]) -> str:
-    """`text` with what stands between the two markers replaced.
+def replace_between_markers(text: str, lines: Iterable[str]) -> str:
+    """Return `text` with other lines between the two markers.
 
     Raises
     ------
     LookupError
         The markers are not there, once each and in order.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    head, begin, remainder = text.partition(BEGIN)
+    _, end, tail = remainder.partition(END)
     if not (begin and end):
         raise LookupError(f"the text lacks the markers {BEGIN!r} and {END!r}")
-    return before + "\n".join([BEGIN, "", *lines, END]) + after
+    return head + "\n".join([BEGIN, "", *lines, END]) + tail

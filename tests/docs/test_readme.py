@@ -23,8 +23,8 @@ def history() -> History:
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
 def test_tables_are_fresh(page: Path, history: History) -> None:
     """Nobody edits a table by hand, or forgets to make it anew."""
-    text, lines = page.read_text(encoding="utf-8"), tables.PAGES[page](tables.Measured(history))
-    assert tables.rewritten(text, lines) == text, f"{page.name} is stale; run: make readme"
+    text, lines = page.read_text(encoding="utf-8"), tables.PAGES[page](tables.ResultTables(history))
+    assert tables.replace_between_markers(text, lines) == text, f"{page.name} is stale; run: make readme"
 
 
 def test_picture_is_fresh(history: History) -> None:
@@ -32,20 +32,22 @@ def test_picture_is_fresh(history: History) -> None:
     text = (ROOT / "docs" / "bandwidth.svg").read_text(encoding="utf-8")
     match = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
     assert match is not None
-    assert json.loads(html.unescape(match[1])) == picture.data(history), "the picture is stale; run: make readme"
+    assert json.loads(html.unescape(match[1])) == picture.collect_rates(history), (
+        "the picture is stale; run: make readme"
+    )
 
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
 def test_markers_are_needed(text: str) -> None:
     """A page without its markers is refused, not overwritten."""
     with pytest.raises(LookupError, match="lacks the markers"):
-        tables.rewritten(text, ["new"])
+        tables.replace_between_markers(text, ["new"])
 
 
 def test_text_around_the_table_stays() -> None:
     """Only what stands between the markers is replaced."""
     text = f"before {tables.BEGIN} old {tables.END} after"
-    assert tables.rewritten(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
+    assert tables.replace_between_markers(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
 
 
 def test_unknown_machine() -> None:

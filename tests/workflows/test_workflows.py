@@ -38,7 +38,7 @@ _OWN_CODE = re.compile(r"\bmake\b|kernelwatch (?!-)|\basv\b|pip install")
 
 
 def load(name: str) -> Any:
-    """A workflow; YAML takes its key `on` for a truth value."""
+    """Load a workflow; YAML takes its key `on` for a truth value."""
     document = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
     document["on"] = document.pop(True)
     return document

@@ -34,6 +34,7 @@ CHANGES: dict[str, Any] = {
     "oracle": served.job(entry="other"),
     "in_l2": True,
     "isolated": True,
+    "l2_fetch_bytes": 32,
     "samples": 3,
     "most": 30,
 }
@@ -86,6 +87,10 @@ GPU = {
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
     fingerprint_ = fingerprint.hash_conditions(GPU)
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == fingerprint_, (
+        "as it was before it was recorded"
+    )
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != fingerprint_
     changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != fingerprint_]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""

@@ -33,6 +33,19 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     assert outcome_.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
 
 
+@pytest.mark.parametrize("fetched", [32, 128])
+def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
+    """A job that sets it has a context of its own, which ends with the next job; others keep theirs."""
+    session = Session()
+    settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
+    for how in settings:
+        measured(gpu, LARGE, session, **how)
+    names = [entry for entry in gpu.log if entry.startswith(("context", "end of context"))]
+    own = f"context 1 that fetches {fetched} bytes"
+    assert set(names) == {own, f"end of {own}"}
+    assert names[-1] == f"end of {own}"
+
+
 @pytest.mark.parametrize(
     ("throttled", "scatter", "sample_count", "reasons"),
     [

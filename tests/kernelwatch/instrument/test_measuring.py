@@ -243,8 +243,8 @@ def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     line._send_lock.acquire()
     server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
     assert (exits, process_end.poll(0.01)) == ([1], False)
-    threading.Timer(0.1, line._send_lock.release).start()
     begin = time.monotonic()
+    threading.Timer(0.1, line._send_lock.release).start()
     line.send(Restart())
     assert time.monotonic() - begin >= 0.1
     assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
@@ -273,7 +273,8 @@ FALLS_OFF = """\
             raise NotImplementedError("no usable CUDA device: GPU is lost")
         return served.Session(act)
 
-    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, l2_bytes=lambda: 1)
+    facts = dict(l2_bytes=lambda: 1, get_l2_fetch_bytes=lambda: 64)
+    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, **facts)
     class Server(server.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))
@@ -306,7 +307,7 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for _ in range(2):
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
                 _request_outcome(address, job())
-    assert facts == {"l2_bytes": 1, "others_on_gpu": 0}, "of the first"
+    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "of the first"
     assert client.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
 

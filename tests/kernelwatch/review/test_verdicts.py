@@ -85,6 +85,11 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "fewer wavefronts than ptxas makes": ([make_number("merged_wavefronts", 10), make_number("wavefronts", 9)], FAST),
     "wavefronts as ptxas makes them": ([make_number("wavefronts", 9), make_number("merged_wavefronts", 11)], SLOW),
     "the first of these, for fewer sectors": ([LOADED, make_number("merged_wavefronts", 8704, base=0)], NOTED),
+    "sectors of another block's shared memory": ([LOADED, make_number("cluster_sectors", 32, base=4)], SLOW),
+    "the first of these sectors, for fewer of global memory": (
+        [LOADED, make_number("cluster_sectors", 4, base=0)], NOTED,
+    ),
+    "requests beside these sectors": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
     "addresses of constant memory": ([LOADED, FEW_READS, SCATTERED], SLOW),
     "the first uniform constants, for fewer sectors": ([LOADED, READS, SCATTERED], NOTED),
     "the first uniform constants, for as many": ([READS, SCATTERED], SLOW),

@@ -68,6 +68,25 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
     assert [note for note in found["notes"] if note.startswith("another ")] == notes
 
 
+@pytest.mark.parametrize(("head", "notes"), [(32, 1), (64, 0), (None, 0)])
+def test_another_fetch_granularity(
+    head: int | None, notes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It halves or doubles what strided reads bring from DRAM."""
+    plain_run = _run
+    granularities = {FIRST: 64, LATER: head}
+
+    def describe_run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
+        line = plain_run(day, commits, uuid)
+        return {**line, "before": {**line["before"], "l2_fetch_bytes": granularities.get(day)}}
+
+    monkeypatch.setitem(globals(), "_run", describe_run)
+    _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
+    _, found = reviewed(tmp_path, capsys)
+    told = f"another fetch granularity of the L2 cache: 64 for base, {head} for head{ANEW}"
+    assert found["notes"].count(told) == notes
+
+
 @pytest.mark.parametrize(
     ("runs", "driver"),
     [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 
 from kernelwatch.review.acknowledged import accept_row
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_rows
+from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
 from kernelwatch.review.notes import list_notes
@@ -84,6 +85,8 @@ def compare_commits(
     which evidence decides.
     """
     pairs, unpaired = pairing
+    times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
+    thresholds = replace(thresholds, controls=find_controls(base, head, times, describe))
     selected = [pair for pair in pairs if names is None or pair.name in names]
     rows = judge_pairs(base, head, selected, thresholds, describe)
     if len(selected) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
@@ -101,7 +104,6 @@ def compare_commits(
                 *(configuration for outcome, configuration in unlaunchable if outcome is verdict),
             ],
         }
-    times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
     peaks = (side.peak for side in (head, base))
     return Review(
         **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
@@ -112,7 +114,7 @@ def compare_commits(
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
-        notes=[*list_notes(sides, base, head, times), *changes.problems],
+        notes=[*list_notes(sides, base, head, times, thresholds), *changes.problems],
         changes=changes,
         arch=arch,
     )

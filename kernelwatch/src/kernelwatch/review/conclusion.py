@@ -28,6 +28,9 @@ _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in metrics) for me
 #: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
 _MERGED = "merged wavefronts"
 
+#: The numbers of other blocks' shared memory.
+_OF_CLUSTERS = ("cluster sectors", "cluster requests")
+
 #: The number of constant memory that decides.
 _ADDRESSES = "constant addresses"
 
@@ -99,9 +102,10 @@ def _decide_without_times(
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
         ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: row.metric == "requests" and any(base != head for base, head in moved),
+        ReasonKind.SECTORS: (row.metric == "requests" and any(base != head for base, head in moved))
+        or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        ReasonKind.FIRST_SHARED: row.metric in ("wavefronts", _MERGED) and not row.base and fewer_moved,
+        ReasonKind.FIRST_SHARED: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and not row.base and fewer_moved,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
         ReasonKind.FIRST_UNIFORM: row.metric == _ADDRESSES
         and not row.base

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelwatch.review.controls import MAX_COPIES
 from kernelwatch.review.pairing import Pair, is_one_measurement
 from kernelwatch.review.sides import ReviewSides
+from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import NOT_AGAIN
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.noise import ANOTHER_GPU, LONG
 
-#: Facts of a run that explain a change by themselves, and asv's types of the benchmarks that they matter for.
-_FACTS = {"GPU": ("time",), "driver": ("time",), "compiler": ("time", "track")}
+#: Facts of a run that explain a change by themselves: their fields, and asv's types of benchmarks that they matter for.
+_FACTS = {
+    "GPU": ("gpu", ("time",)),
+    "driver": ("driver", ("time",)),
+    "fetch granularity of the L2 cache": ("l2_fetch_bytes", ("time",)),
+    "compiler": ("compiler", ("time", "track")),
+}
 
 
 def list_notes(
-    sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements, times: Sequence[Pair]
+    sides: ReviewSides,
+    base: CommitMeasurements,
+    head: CommitMeasurements,
+    times: Sequence[Pair],
+    thresholds: Thresholds,
 ) -> Iterator[str]:
     """Yield the notes, a sentence each."""
     if base.commit == head.commit and not sides.is_of_compilers:
@@ -26,8 +37,16 @@ def list_notes(
     if multi_gpu:
         count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
         yield (
-            f"not one GPU, but several of the kind, measured {count}: no threshold is below {ANOTHER_GPU * 100:g} %; "
+            f"not one GPU, but several of the kind, measured {count}: no threshold is below "
+            f"{thresholds.between_gpus * 100:g} %; "
             f"to judge smaller changes measure both on one GPU: {command}"
+        )
+    if multi_gpu and thresholds.controls:
+        number, largest = thresholds.controls
+        yield (
+            f"{number} controls (equal machine code, from {LONG * 1e6:g} µs on, at most {MAX_COPIES:g} copies) differ "
+            f"by up to {largest * 100:.2g} %; times like theirs are the same up to {thresholds.between_gpus * 100:.3g} "
+            f"%, others up to {ANOTHER_GPU * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
@@ -35,12 +54,12 @@ def list_notes(
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
     """Yield the facts that differ; each benchmark has those of its run: later ones may have measured others."""
-    for fact, types in _FACTS.items():
+    for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue
         benchmarks = (name for name, measured in head.benchmarks.items() if measured.type in types)
         pairs = ([side.benchmarks[name] for side in (base, head)] for name in benchmarks)
         runs = ((old.run, new.run) for old, new in pairs if not (old.absence or new.absence))
-        for old, new in dict.fromkeys((getattr(old, fact.lower()), getattr(new, fact.lower())) for old, new in runs):
+        for old, new in dict.fromkeys((getattr(old, field), getattr(new, field)) for old, new in runs):
             if old != new and None not in (old, new):
                 yield f"another {fact}: {old} for base, {new} for head"

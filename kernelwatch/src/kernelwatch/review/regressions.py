@@ -109,7 +109,7 @@ def fold_reviews(
 
 
 def _extend_stretch(stretches: dict[Key, tuple[list[str], float]], key: Key, ends: tuple[str, str], row: Row) -> None:
-    """Add neighbours to the commits, and the last time, since the review told a change or another GPU measured."""
+    """Add neighbours to the commits, and the last time, since the last change or the last GPU without controls."""
     # A time that was taken over says nothing new.
     if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
         return

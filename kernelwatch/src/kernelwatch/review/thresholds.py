@@ -7,13 +7,14 @@ documentation, "How we determine if a change is significant").
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kernelwatch.review.controls import Controls, is_comparable
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
+from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, LONG
 
 #: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
 MAX_PAIRS, MIN_CHANGES = 30, 100
@@ -36,11 +37,24 @@ class Thresholds:
     """The thresholds of a machine: relative changes up to which times are SAME, by the seconds from which they hold."""
 
     changes: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
+    #: Times of equal machine code that two GPUs took, if they are enough.
+    controls: Controls | None = None
 
-    def select(self, seconds: float, gpus: Collection[str | None] = ()) -> float:
-        """Return the threshold of a time of base, measured by some GPUs."""
-        if len(gpus) > 1:
+    def select(self, pair: Pair) -> float:
+        """Return the threshold of a pair of times."""
+        if len(pair.gpus) > 1:
+            return self.between_gpus if is_comparable(pair) else ANOTHER_GPU
+        return self._select_class(pair.base.value or 0.0)
+
+    @property
+    def between_gpus(self) -> float:
+        """The threshold of times that two GPUs took and that controls bound."""
+        if self.controls is None:
             return ANOTHER_GPU
+        default = dict(DEFAULTS)[LONG]
+        return min(ANOTHER_GPU, max(default, _round_up(SAFETY * self.controls.largest)))
+
+    def _select_class(self, seconds: float) -> float:
         return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]
 
     def __str__(self) -> str:
@@ -62,8 +76,11 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
 def _narrow_class(changes: list[float]) -> float:
     if len(changes) < MIN_CHANGES:
         return math.inf
-    most = sorted(changes)[math.ceil(SHARE * len(changes)) - 1]
-    return max(1, math.ceil(SAFETY * most / STEP)) * STEP
+    return _round_up(SAFETY * sorted(changes)[math.ceil(SHARE * len(changes)) - 1])
+
+
+def _round_up(change: float) -> float:
+    return max(1, math.ceil(change / STEP)) * STEP
 
 
 def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Iterator[Change]:

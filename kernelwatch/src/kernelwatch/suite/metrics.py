@@ -40,6 +40,7 @@ def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
 #: Spaces of PTX whose sectors lie in global memory.
 _GLOBAL = ("global", "texture", "surface", "bulk")
 _CONSTANT = ("constant",)
+_CLUSTER = ("cluster",)
 
 
 def _sum_accesses(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
@@ -85,6 +86,12 @@ TOTALS = {
     "requests": Metric("requests", "requests to global memory", _sum_accesses("requests")),
     "local_sectors": Metric("sectors", "sectors of local memory", _sum_accesses("sectors", spaces=("local",))),
     "local_requests": Metric("requests", "requests to local memory", _sum_accesses("requests", spaces=("local",))),
+    "cluster_sectors": Metric(
+        "sectors", "sectors of other blocks' shared memory", _sum_accesses("sectors", spaces=_CLUSTER), True
+    ),
+    "cluster_requests": Metric(
+        "requests", "requests to other blocks' shared memory", _sum_accesses("requests", spaces=_CLUSTER), True
+    ),
     "constant_addresses": Metric(
         "addresses",
         "different addresses of constant memory a request, summed",

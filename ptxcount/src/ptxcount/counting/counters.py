@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
+    "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
 
 
@@ -60,13 +62,15 @@ class Access:
     source : Source
         The instruction.
     space, kind : str
-        ``global``, ``shared``, ``local``, ``constant``, ``texture``, ``surface``, or ``bulk`` for the global half of
-        bulk copies; ``load``, ``store``, ``atomic``, or ``copy``: the shared half of ``cp.async``, which no total has.
+        ``global``, ``shared``, ``cluster`` for the shared memory of another block, ``local``, ``constant``,
+        ``texture``, ``surface``, or ``bulk`` for the global half of bulk copies; ``load``, ``store``, ``atomic``, or
+        ``copy``: the shared half of ``cp.async``, which no total has.
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
-        As Nsight Compute counts them (of atomics see `caveat`); sectors for global and local memory, wavefronts for
-        shared memory, requests for all. An array in PTX's local memory may still become registers.
+        As Nsight Compute counts them (of atomics see `caveat`); wavefronts for shared memory, sectors for global and
+        local memory and that of another block, requests for all. An array in PTX's local memory may still become
+        registers.
     lines : int
         For global memory: the 128-byte lines of each request, summed over the requests.
     conflict_free : int
@@ -84,6 +88,8 @@ class Access:
     polls : int
         Of loads: the further requests that read a place again until another thread writes it. How many there are
         depends on the order in which blocks run here; no other number has them.
+    shifted_sectors : list of int
+        Of bulk copies: the sectors if the shared memory lay 0, 16, 32 ... 112 bytes further on.
     samples : list of Sample
         The addresses of some warps, in its first executions.
     whole : bool
@@ -106,6 +112,7 @@ class Access:
     ideal_lines: int = 0
     polls: int = 0
     addresses: int = 0
+    shifted_sectors: list[int] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -174,6 +181,10 @@ class Access:
         self.useful_bytes += useful_bytes
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
+    def add_shifted(self, sectors: list[int]) -> None:
+        """Count the sectors of a bulk copy by how far on its shared memory might lie."""
+        self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
+
 
 @dataclass
 class Amounts:
@@ -220,6 +231,9 @@ class LaunchCounters:
     distinct_sectors : tuple of int or None
         The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
         to fetch and to write each at least once, in DRAM where no cache holds it.
+    fetched_sectors : int or None
+        The sectors that these reads bring from DRAM at least where a miss of the L2 cache fetches 64 bytes, which is
+        the default of ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
     merged : dict of str to tuple
         By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
         (`merging`), where that may be.
@@ -234,6 +248,7 @@ class LaunchCounters:
     findings: list[Finding] = field(default_factory=list)
     arrays: list[tuple[int, int, str]] = field(default_factory=list)
     distinct_sectors: tuple[int, int] | None = None
+    fetched_sectors: int | None = None
     merged: dict[str, tuple[int, int]] = field(default_factory=dict)
     stack_frame: int | None = None
 
@@ -258,7 +273,8 @@ class LaunchCounters:
             ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
             Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
             ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``;
-            of constant memory ``constant_requests`` and ``constant_addresses``.
+            of constant memory ``constant_requests`` and ``constant_addresses``; of the shared memory of other blocks
+            those of ``cluster_load``, ``cluster_store`` and ``cluster_atomic``, and their ``ideal_sectors``.
         """
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
@@ -312,6 +328,7 @@ class LaunchCounters:
 _TOTALS = (
     ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
     ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),
+    ("cluster", "cluster_", ("requests", "sectors", "ideal_sectors", "useful_bytes")),
     *(
         (space, f"{space}_", ("requests", "sectors", "useful_bytes"))
         for space in ("local", "texture", "surface", "bulk")

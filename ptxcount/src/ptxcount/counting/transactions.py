@@ -76,6 +76,46 @@ def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Arra
     ]
 
 
+def count_piece_sectors(
+    places: Array,
+    offsets: Array,
+    shift: int = 0,
+    *,
+    inside: Array | None = None,
+    is_store: bool = False,
+    is_multicast: bool = False,
+) -> int:
+    """Count the sectors of a bulk copy, which the chip cuts where its shared address is a multiple of 128 bytes.
+
+    Each piece takes the sectors that it touches: so it is on H100s and H200s in 456 bulk copies and 280 tiles (Nsight
+    Compute 2025.3.1, 2026-11). Zeros that a load puts beyond a tensor count as the sectors of shared memory that they
+    fill; a store drops such elements. A multicast is cut at multiples of 128 of the global address, too; its pieces
+    take at least two sectors, those of zeros three (an H200, 103 launches, docs/evidence/memory.md).
+
+    Parameters
+    ----------
+    places, offsets : ndarray of int
+        The address in global memory of each part of a sector that moves, and its address in shared memory; 2-D where
+        rows of a tile are cut each by itself.
+    shift : int
+        The bytes by which the shared address would be greater.
+    inside : ndarray of bool, optional
+        The parts within the tensor; all unless given.
+    is_store : bool
+        Whether the copy goes to global memory.
+    is_multicast : bool
+        Whether the copy has a mask of blocks; the result is that of one destination.
+    """
+    rows = np.broadcast_to(np.arange(len(places))[:, None] if places.ndim > 1 else 0, places.shape)
+    offsets, within = offsets + shift, np.full(places.shape, True) if inside is None else inside
+    lines = np.where(within, places // LINE if is_multicast else 0, -1)
+    sectors = np.where(within, places // SECTOR, -1 - offsets // SECTOR)
+    keys = np.stack([rows, offsets // LINE, lines, sectors])
+    keys = np.unique(keys[:, within] if is_store else keys.reshape(4, -1), axis=1)
+    parts, counts = np.unique(keys[:3], axis=1, return_counts=True)
+    return int((np.maximum(counts, np.where(parts[2] < 0, 3, 2)) if is_multicast else counts).sum())
+
+
 def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count the sectors of local memory: for each word, those of eight lanes lie together; as of `count_sectors`.
 

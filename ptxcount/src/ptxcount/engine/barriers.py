@@ -121,6 +121,8 @@ class BarrierQueue:
         resumed = self._remove(arrivals, others, released)
         self._chunk.shared.reset_races(released)
         self._chunk.order_blocks(released)
+        if key[0] == _CLUSTER:
+            self._chunk.shared.order_blocks(released)
         self._chunk.context.progress.note_progress()
         return resumed
 

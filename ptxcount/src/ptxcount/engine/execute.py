@@ -79,6 +79,7 @@ def execute_kernel(
     counters.arrays = [*context.memory.arrays(), *context.constants.arrays(), *_iter_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
+        counters.fetched_sectors = context.memory.fetched_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
 

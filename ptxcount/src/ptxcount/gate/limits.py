@@ -23,7 +23,10 @@ _NAMES = {
 #: Counts of a request.
 _OF_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
 #: Counts that a launch without such accesses lacks, and that a limit may name.
-_PERHAPS = ("constant_requests", "constant_addresses")
+_PERHAPS = (
+    "constant_requests", "constant_addresses",
+    *(f"cluster_{kind}_{name}" for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
+)  # fmt: skip
 
 
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:

@@ -24,8 +24,9 @@ FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
 #: Pinned counts of an access, by its space. The stack frame and spills are ptxas's.
 PINNED = {
-    "global": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS, "surface": _SECTORS,
-    "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",), "spill": ("bytes",),
+    "global": _SECTORS, "cluster": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS,
+    "surface": _SECTORS, "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",),
+    "spill": ("bytes",),
 }  # fmt: skip
 #: Spaces of which only ptxas knows.
 MACHINE = {"stack", "spill"}

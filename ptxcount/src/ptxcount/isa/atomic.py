@@ -65,6 +65,7 @@ def _atomic(instruction: Instruction) -> Step:
                     chunk.spins += 1
                 elif names[0] in ("cas", "exch"):
                     chunk.has_written, chunk.spins = True, 0
+        chunk.shared.order_blocks(chunk.active)
         if width * count == 2:
             words = dense(place).astype(np.int64) & -WORD
             chunk.record(where, "load", WORD, words)

@@ -45,25 +45,25 @@ def _extreme_of_three(instruction: Instruction) -> Step | None:
 
 
 @op("redux.sync.(min|max)(.abs)?(.NaN)?.f32", "f32 = f32 u32")
-def _reduced_floats(
+def _reduce_floats(
     name: str, absolute: str | None, nan: str | None, chunk: Chunk, values: Array, masks: Array
 ) -> list[Array]:
-    """A number wins over NaN unless ``.NaN``; idle lanes count for nothing."""
+    """Reduce over lanes: a number wins over NaN unless ``.NaN``; idle lanes are neutral."""
     choose = _EXTREMES[name + "NaN" * bool(nan)]
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
     def reduce_lanes(lanes: Array, active: Array) -> list[Array]:
-        left = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
-        while left.shape[2] > 1:
-            left = choose(left[:, :, ::2].copy(), left[:, :, 1::2].copy())
-        return [np.where(np.isnan(left), _CANONICAL_NAN, left)]
+        partial = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
+        while partial.shape[2] > 1:
+            partial = choose(partial[:, :, ::2].copy(), partial[:, :, 1::2].copy())
+        return [np.where(np.isnan(partial), _CANONICAL_NAN, partial)]
 
     return compute_by_mask(chunk, values, masks, reduce_lanes)
 
 
 @op("(add|sub|mul)(?:.(rn|rz|rm|rp))?(.ftz)?.f32x2", "b64 = b64 b64")
 @op("(fma).(rn|rz|rm|rp)(.ftz)?.f32x2", "b64 = b64 b64 b64")
-def _on_pairs(name: str, rounding: str | None, ftz: str | None, chunk: Chunk, *words: Array) -> list[Array]:
+def _compute_pairs(name: str, rounding: str | None, ftz: str | None, chunk: Chunk, *words: Array) -> list[Array]:
     compute = OPERATIONS[name].nearest if rounding in (None, "rn") else make_directed(name, str(rounding))
     pairs = [np.ascontiguousarray(word)[..., None].view(np.float32) for word in words]
     result = compute(*map(flush, pairs)) if ftz else compute(*pairs)
@@ -72,25 +72,27 @@ def _on_pairs(name: str, rounding: str | None, ftz: str | None, chunk: Chunk, *w
 
 @op("(add|sub)(?:.(rn|rz|rm|rp))?(.sat)?.f32.(f16|bf16)", "f32 = $4 f32")
 @op("(fma).(rn|rz|rm|rp)(.sat)?.f32.(f16|bf16)", "f32 = $4 $4 f32")
-def _mixed(name: str, rounding: str | None, sat: str | None, kind: str, chunk: Chunk, *values: Array) -> list[Array]:
-    """Halves are widened, which is exact."""
+def _compute_mixed(
+    name: str, rounding: str | None, sat: str | None, kind: str, chunk: Chunk, *values: Array
+) -> list[Array]:
+    """Widen the halves, which is exact, and compute in float32."""
     widen: Any = bfloat.decode_bits if kind == "bf16" else lambda halves: halves.astype(np.float32)
     compute = OPERATIONS[name].nearest if rounding in (None, "rn") else make_directed(name, str(rounding))
     result = compute(*map(widen, values[:-1]), values[-1])
     return [clamp01(result) if sat else result]
 
 
-def _halves(word: Array, kind: str) -> list[Array]:
-    """The two numbers of a 32-bit word as float64, the upper one first."""
+def _split_halves(word: Array, kind: str) -> list[Array]:
+    """Return the two numbers of a 32-bit word as float64, the upper one first."""
     halves = [(word >> np.uint32(shift)).astype(np.uint16) for shift in (16, 0)]
     return [
         (bfloat.decode_bits(half) if kind[0] == "b" else half.view(np.float16)).astype(np.float64) for half in halves
     ]
 
 
-def _scales(scale: tuple[Array, ...]) -> list[Any]:
-    """The factors of two numbers, the upper one first; 1 without an operand."""
-    return [decode_scale((each >> shift) & 0xFF) for each in scale for shift in (8, 0)] or [1.0, 1.0]
+def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
+    """Return the factors of two numbers, the upper one first; 1 without an operand."""
+    return [decode_scale((factor >> shift) & 0xFF) for factor in scale for shift in (8, 0)] or [1.0, 1.0]
 
 
 @op("cvt.rn.satfinite(.relu)?.(e2m1x2).(f32)", "b8 = f32 f32")
@@ -98,23 +100,25 @@ def _scales(scale: tuple[Array, ...]) -> list[Any]:
 @op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2|s2f6x2).(f32)", "b16 = f32 f32")
 @op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2).(f16x2)", "b16 = b32")
 @op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)", "b16 = b32")
-def _to_narrow(relu: str | None, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
-    return _narrowed(relu, target, list(values) if source == "f32" else _halves(values[0], source), ())
+def _convert_to_narrow(relu: str | None, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
+    return _encode_narrow(relu, target, list(values) if source == "f32" else _split_halves(values[0], source), ())
 
 
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).f32", "b16 = f32 f32 b16")
-def _to_scaled(relu: str | None, target: str, chunk: Chunk, high: Array, low: Array, scale: Array) -> list[Array]:
-    return _narrowed(relu, target, [high, low], (scale,))
+def _convert_to_scaled(
+    relu: str | None, target: str, chunk: Chunk, high: Array, low: Array, scale: Array
+) -> list[Array]:
+    return _encode_narrow(relu, target, [high, low], (scale,))
 
 
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).bf16x2", "b16 = b32 b16")
-def _halves_to_scaled(relu: str | None, target: str, chunk: Chunk, word: Array, scale: Array) -> list[Array]:
-    return _narrowed(relu, target, _halves(word, "bf16x2"), (scale,))
+def _convert_halves_to_scaled(relu: str | None, target: str, chunk: Chunk, word: Array, scale: Array) -> list[Array]:
+    return _encode_narrow(relu, target, _split_halves(word, "bf16x2"), (scale,))
 
 
-def _narrowed(relu: str | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
+def _encode_narrow(relu: str | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
     bits, _, encode = FORMATS[target]
-    scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _scales(scale), strict=True)]
+    scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _decode_scales(scale), strict=True)]
     high, low = (encode(positive(number) if relu else number) for number in scaled)
     word = low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(bits))
     return [word.astype(np.uint8 if bits == 4 else np.uint16)]
@@ -122,8 +126,8 @@ def _narrowed(relu: str | None, target: str, numbers: list[Array], scale: tuple[
 
 @op("cvt.rn(.relu)?.(f16)x2.(e2m1x2)", "b32 = b8")
 @op("cvt.rn(.relu)?.(f16)x2.(e2m3x2|e3m2x2)", "b32 = b16")
-def _to_halves(relu: str | None, half: str, source: str, chunk: Chunk, word: Array) -> list[Array]:
-    high, low = (positive(number) if relu else number for number in _decoded(source, word))
+def _convert_to_halves(relu: str | None, half: str, source: str, chunk: Chunk, word: Array) -> list[Array]:
+    high, low = (positive(number) if relu else number for number in _decode_narrow(source, word))
     bits = [number.astype(np.float16).view(np.uint16).astype(np.uint32) for number in (high, low)]
     return [bits[1] | (bits[0] << np.uint32(16))]
 
@@ -132,10 +136,12 @@ def _to_halves(relu: str | None, half: str, source: str, chunk: Chunk, word: Arr
 @op("cvt.rn(.satfinite)?(.relu)?(?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)", "b32 = b8 b16?")
 @op(f"cvt.rn(.relu)?(.satfinite)?(?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})", "b32 = b16 b16?")
 @op(f"cvt.rn(.satfinite)?(.relu)?(?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})", "b32 = b16 b16?")
-def _to_scaled_halves(
+def _convert_to_scaled_halves(
     first: str | None, second: str | None, source: str, chunk: Chunk, word: Array, *scale: Array
 ) -> list[Array]:
-    numbers = [number * factor for number, factor in zip(_decoded(source, word), _scales(scale), strict=True)]
+    numbers = [
+        number * factor for number, factor in zip(_decode_narrow(source, word), _decode_scales(scale), strict=True)
+    ]
     if ".relu" in (first, second):
         numbers = [positive(number) for number in numbers]
     words = [bfloat.encode_bits(number) for number in numbers]
@@ -144,21 +150,21 @@ def _to_scaled_halves(
     return [words[1].astype(np.uint32) | (words[0].astype(np.uint32) << np.uint32(16))]
 
 
-def _decoded(source: str, word: Array) -> list[Array]:
-    """The two numbers of a word, the upper one first."""
+def _decode_narrow(source: str, word: Array) -> list[Array]:
+    """Return the two numbers of a word, the upper one first."""
     bits, decode, _ = FORMATS[source]
     return [decode((word >> shift) & (2**bits - 1)) for shift in (bits, 0)]
 
 
 @op("cvt.(rz|rp)(.satfinite)?.ue8m0x2.f32", "b16 = f32 f32")
 @op("cvt.(rz|rp)(.satfinite)?.ue8m0x2.bf16x2", "b16 = b32")
-def _to_powers(rounding: str, saturate: str | None, chunk: Chunk, *values: Array) -> list[Array]:
-    numbers = list(values) if len(values) == 2 else _halves(values[0], "bf16x2")
+def _convert_to_powers(rounding: str, saturate: str | None, chunk: Chunk, *values: Array) -> list[Array]:
+    numbers = list(values) if len(values) == 2 else _split_halves(values[0], "bf16x2")
     high, low = (encode_scale(number, rounding, saturate=bool(saturate)).astype(np.uint16) for number in numbers)
     return [low | (high << np.uint16(8))]
 
 
 @op("cvt.rn.bf16x2.ue8m0x2", "b32 = b16")
-def _from_powers(chunk: Chunk, word: Array) -> list[Array]:
-    high, low = (bfloat.encode_bits(factor).astype(np.uint32) for factor in _scales((word,)))
+def _convert_from_powers(chunk: Chunk, word: Array) -> list[Array]:
+    high, low = (bfloat.encode_bits(factor).astype(np.uint32) for factor in _decode_scales((word,)))
     return [low | (high << np.uint32(16))]

@@ -64,7 +64,7 @@ def _bind_barrier(instruction: Instruction) -> Step | None:
 
 #: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
 _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
-    "popc": lambda on, arrived: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
+    "popc": lambda barrier, arrived: np.count_nonzero(barrier, axis=1, keepdims=True).astype(np.uint32),
     "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
     "or": lambda on, arrived: np.asarray(on.any(axis=1, keepdims=True)),
 }

@@ -10,7 +10,7 @@ from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
-from .spaces import HINTS, decode_access, make_access
+from .spaces import HINTS, decode_access, fetch_options, make_access
 
 #: Spaces that are only read.
 _READ = ("constant", "parameter")
@@ -25,6 +25,7 @@ def _load(instruction: Instruction) -> Step:
     source = instruction.operands[1]
     # An address that the machine code knows is an operand of another instruction, and no request.
     indexed = isinstance(source, Address) and isinstance(source.base, Register)
+    fetch = fetch_options(instruction)
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
@@ -34,7 +35,10 @@ def _load(instruction: Instruction) -> Step:
         if polls:
             chunk.spins += 1
             chunk.order_blocks(chunk.active)
-        values = chunk.memory(where).load(place, kind.size, count, chunk.active, chunk.make_reporter(plain=not polls))
+            chunk.shared.order_blocks(chunk.active)
+        options = fetch if where == "global" else {}
+        report = chunk.make_reporter(plain=not polls)
+        values = chunk.memory(where).load(place, kind.size, count, chunk.active, report, **options)
         if indexed or where not in _READ:
             chunk.record_load(where, kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
@@ -94,6 +98,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
     read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
     read_count = reader(instruction, byte_count[0], TYPES["u32"]) if byte_count else None
     instruction.units.add(4)
+    fetch = fetch_options(instruction)
 
     def step(chunk: Chunk) -> None:
         shared, place, active = read_to(chunk), read_from(chunk), chunk.active
@@ -105,7 +110,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
             chunk.active = active & (copied_bytes == width)
         values = [np.zeros((1, 1), np.uint32)] * count
         if chunk.active.any():
-            values = chunk.context.memory.load(place, 4, count, chunk.active, report)
+            values = chunk.context.memory.load(place, 4, count, chunk.active, report, **fetch)
             values = [np.where(chunk.active, value, 0).astype(np.uint32) for value in values]
             chunk.record("global", "load", int(width), place)
         chunk.active = active

@@ -10,13 +10,25 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
+from .cluster_races import ClusterRaces
 from .global_memory import Report
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
-#: Position of a block's rank in an address of its cluster's shared memory, plus one: 0 is the own block.
-RANK_BITS = 24
-_WITHIN = (1 << RANK_BITS) - 1
+#: Position of a block's rank in an address of its cluster's shared memory, where CUTLASS clears the lowest bit of it,
+#: and the bit that says that there is a rank: an address without one is the own block's.
+RANK_BITS, _RANKED = 24, 30
+_WITHIN, _MAX_RANK = (1 << RANK_BITS) - 1, (1 << (_RANKED - RANK_BITS)) - 1
+
+
+def find_rank(addresses: Array) -> Array:
+    """Find the ranks in addresses of shared memory, signed integers of 64 bits; -1 for the own block."""
+    return np.where(addresses >> _RANKED & 1, addresses >> RANK_BITS & _MAX_RANK, -1)
+
+
+def make_ranked(offsets: Array, ranks: Array) -> Array:
+    """Make the addresses of offsets in the shared memory of blocks of the cluster."""
+    return np.asarray(offsets & _WITHIN | ranks << RANK_BITS | 1 << _RANKED)
 
 
 class SharedMemory:
@@ -41,6 +53,10 @@ class SharedMemory:
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
         self.races = RaceDetector(self._stride // unit, clocks)
+        #: The order between blocks of a cluster; None where there is one block, or nobody asks.
+        self.cluster_races: ClusterRaces | None = None
+        if cluster > 1 and races != "off":
+            self.cluster_races = ClusterRaces(blocks, self._stride // unit)
         self._reserved = 0
 
     def select(self, rows: Array) -> SharedMemory:
@@ -49,6 +65,7 @@ class SharedMemory:
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
         part.races, part._reserved = self.races.select(rows), self._reserved
+        part.cluster_races = self.cluster_races.select(rows) if self.cluster_races else None
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
@@ -87,14 +104,30 @@ class SharedMemory:
         self._written[:, : count // self._unit] = True
         self._reserved = count
 
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there are other blocks in a cluster."""
+        return self._cluster > 1
+
+    def find_remote(self, address: Value) -> Array:
+        """Find the addresses that lie in another block of the cluster; broadcastable to (blocks, threads)."""
+        rank = find_rank(dense(address).astype(np.int64))
+        own = np.arange(self._shape[0])[:, None] % self._cluster
+        return np.asarray((rank >= 0) & (rank != own))
+
+    def strip_rank(self, address: Value) -> Array:
+        """Return the offsets of addresses within shared memory; one row if those of all blocks are alike."""
+        offsets = dense(address).astype(np.int64) & _WITHIN
+        return offsets[:1] if (offsets == offsets[:1]).all() else offsets
+
     def find_first_block(self, row: int) -> int:
         """Return the block of rank 0 in the cluster of a block."""
         return row // self._cluster * self._cluster
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
         """Return the block whose shared memory an address of a block lies in, and the offset there."""
-        rank = address >> RANK_BITS
-        return self.find_first_block(row) + rank - 1 if rank else row, address & _WITHIN
+        rank = int(find_rank(np.array(address)))
+        return row if rank < 0 else self.find_first_block(row) + rank, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
@@ -110,6 +143,17 @@ class SharedMemory:
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
 
+    def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
+        """Return the elements of ``width`` bytes at some offsets of a block: a matrix that no thread loads."""
+        first = int(places.min())
+        content = self.view_bytes(row, first, int(places.max()) + width - first, report, is_written=None)
+        unwritten = ~self._written[row, places // self._unit]
+        if unwritten.any():
+            place = int(places[unwritten].min())
+            report(UninitializedReadError, (row, 0), f"matrix element at shared address {place}", place)
+        index = (places - first)[..., None] + np.arange(width)
+        return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
+
     def reset_races(self, waiting: Array) -> None:
         """Forget accesses of the blocks with threads in a mask (1 or blocks, 1 or threads): a barrier orders them."""
         blocks = waiting.any(axis=1)
@@ -118,6 +162,12 @@ class SharedMemory:
         else:
             self.track_blocks()
             self.races.reset_blocks(np.flatnonzero(blocks))
+
+    def order_blocks(self, threads: Array) -> None:
+        """Put the blocks with threads in a mask (1 or blocks, 1 or threads) behind what others of a cluster did."""
+        if self.cluster_races is not None:
+            rows = threads.any(axis=1)
+            self.cluster_races.order(None if rows.all() else np.flatnonzero(rows))
 
     def order_lanes(self, warps: Array, mask: int) -> None:
         """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
@@ -145,8 +195,11 @@ class SharedMemory:
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
-        distant = self._cluster > 1 and bool((row > _WITHIN).any())
-        is_uniform = active.size == 1 and row.shape[0] == 1 and not is_exact and not distant
+        distant = self._cluster > 1 and bool((self.find_remote(address) & active).any())
+        if self._cluster > 1 and not distant:
+            row = self.strip_rank(address)
+        is_uniform = active.size == 1 and row.shape[0] == 1 and not (is_exact or distant)
+        is_uniform = is_uniform and self.cluster_races is None
         if is_uniform:
             offsets = spread(row, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
@@ -156,8 +209,8 @@ class SharedMemory:
             self.track_blocks()
         position, owners = None if is_uniform else (rows, threads), rows
         if distant:
-            rank, offsets = offsets >> RANK_BITS, offsets & _WITHIN
-            owners = np.where(rank > 0, rows // self._cluster * self._cluster + rank - 1, rows)
+            rank, offsets = find_rank(offsets), offsets & _WITHIN
+            owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
         def fail(error: Any, access: int, text: str, *other_source: Source) -> None:
             report(
@@ -198,9 +251,15 @@ class SharedMemory:
         elif not (is_written := written[flat]).all():
             fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
             written[flat] = True
-        unwatched = distant or self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
-        if not unwatched:
-            race = self.races.record_access(kind, owners, threads, units, getattr(report, "source", Source(0)), stored)
+        unwatched = self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
+        source = getattr(report, "source", Source(0))
+        if not unwatched and self.cluster_races is not None:
+            race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
+            if race is not None:
+                text = f", also touched by block {race[1] % self._cluster} of the cluster since they were ordered last"
+                fail(SharedRaceError, race[0], description + text, race[2])
+        if not (unwatched or distant):
+            race = self.races.record_access(kind, owners, threads, units, source, stored)
             if race is not None:
                 text = f", also touched by thread number {race[1]} of the block since the last barrier"
                 fail(SharedRaceError, race[0], description + text, race[2])

@@ -31,6 +31,8 @@ FIRST_CONSTANT = 1 << 50
 #: Parameters lie below 2**32, as compilers hold their addresses in 32 bits; within their window no other memory does.
 FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
+#: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
+FETCHES = (2, 4)
 #: Some of a list: a mask, or all.
 Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
@@ -46,7 +48,7 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
-    #: Sectors that were read, and written; empty unless they are counted.
+    #: Sectors by fetch size, as bits of `FETCHES`, and whether each was written; empty unless they are counted.
     read: Array | None = None
     written: Array | None = None
     #: History of accesses, if races are looked for.
@@ -63,8 +65,10 @@ class Region:
         """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
-    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
+    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool, fetch: int = 2) -> None:
         """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
+
+        A read that misses the L2 cache fetches so many sectors at once.
 
         Of neighbours, known by their address, one a sector and the last will do.
         """
@@ -72,7 +76,17 @@ class Region:
         if flags is not None:
             if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
-            flags[index >> (SECTOR // size).bit_length() - 1] = True
+            flags[index >> (SECTOR // size).bit_length() - 1] |= 1 << FETCHES.index(fetch)
+
+    def count_fetched(self) -> int:
+        """Count the sectors that its reads fetch, if none of them misses twice."""
+        if self.read is None:
+            return 0
+        flags = np.pad(self.read, (0, -self.read.size % FETCHES[-1]))
+        fetched = np.zeros(flags.size, bool)
+        for bit, sectors in enumerate(FETCHES):
+            fetched |= (flags >> bit & 1).reshape(-1, sectors).any(axis=1).repeat(sectors)
+        return int(np.count_nonzero(fetched))
 
 
 class Part(NamedTuple):
@@ -131,7 +145,7 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
-        read, written = (np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2))
+        read, written = (np.zeros(-(-array.nbytes // SECTOR), np.uint8) if self._distinct else None for _ in range(2))
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
         self._regions.append(region)
         self._next = (region.end + self._guard + ALIGNMENT) // ALIGNMENT * ALIGNMENT
@@ -147,12 +161,19 @@ class ArrayMemory:
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return int(sum(read)), int(sum(written))
 
-    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+    def fetched_sectors(self) -> int:
+        """How many sectors DRAM gives at least where a miss fetches 64 bytes, or what its instruction says."""
+        return sum(region.count_fetched() for region in self._regions)
+
+    def load(
+        self, address: Value, size: int, count: int, active: Array, report: Report, *, fetch: int = 2
+    ) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
 
-        Gives unsigned integers, one array for each element. Faults go to ``report``.
+        A miss of the L2 cache fetches so many sectors. Gives unsigned integers, one array for each element. Faults go
+        to ``report``.
         """
-        shape, parts = self._resolve(address, size, count, active, report)
+        shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for part in parts:
             self._check_race(part, size, count, shape, report)
@@ -246,7 +267,7 @@ class ArrayMemory:
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
-        written: bool = False,
+        written: bool = False, fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[Part]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
         low, high, width = *_find_bounds(address), size * count
@@ -274,7 +295,7 @@ class ArrayMemory:
                 byte = int(index.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            region.touch(index, size, address if places_of_part is None else None, written=written)
+            region.touch(index, size, address if places_of_part is None else None, written=written, fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:

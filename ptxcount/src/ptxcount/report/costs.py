@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..counting.counters import Access, LaunchCounters
-from .listing import FindLines, find_line_text
+from .listing import FindLines, advise_shift, find_line_text
 from .patterns import find_array_name, find_pattern
 from .picture import Picture, draw_access
 
@@ -67,7 +67,7 @@ class Cost(NamedTuple):
         text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
         # Addresses of local memory are places in each thread's own.
         pattern = find_pattern(self.worst) if self.worst.space != "local" else None
-        return text + (f"; {pattern.description}" if pattern else "")
+        return text + (f"; {pattern.description}" if pattern else "") + advise_shift(self.worst)
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:

@@ -33,6 +33,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
     ("global", "", "sectors", "ideal", "ideal_sectors", _format_ratio),
     ("global", "", "lines", "ideal", "ideal_lines", _format_ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
+    ("cluster", "cluster_", "sectors", "ideal", "ideal_sectors", _format_ratio),
     *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
       for each in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
@@ -76,6 +77,7 @@ def format_table(counters: LaunchCounters) -> str:
         read, written = counters.distinct_sectors
         rows += [
             f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            *_describe_fetches(counters),
             "",
         ]
     if counters.polls:
@@ -84,6 +86,13 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
+
+
+def _describe_fetches(counters: LaunchCounters) -> list[str]:
+    """Describe the fetches of more than the sectors that are read, where there are any."""
+    read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
+    text = f"at least {fetched} sectors come from DRAM for them, as a miss of the L2 cache fetches 64 bytes or more"
+    return [text] if fetched > read else []
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
@@ -106,6 +115,7 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
     extras |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
     if counters.distinct_sectors is not None:
         extras["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
+        extras["fetched_sectors"] = counters.fetched_sectors
     return json.dumps({**counters.totals(), **extras, "lines": list_lines(counters, find_lines)}, indent=2)
 
 
@@ -138,8 +148,21 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 
 def is_wasteful(access: Access) -> bool:
     """Tell if an access has bank conflicts, far more sectors than its bytes fill, or many constant addresses."""
-    far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
+    far_more = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
+
+
+def advise_shift(access: Access) -> str:
+    """Say by how far the shared memory of a bulk copy should move so that fewer sectors do; nothing where none would.
+
+    The chip cuts a copy at multiples of 128 of its shared address.
+    """
+    fewest = min(access.shifted_sectors, default=access.sectors)
+    if fewest >= access.sectors:
+        return ""
+    place = access.shifted_sectors.index(fewest)
+    fewer, now = (_format_ratio(count, access.requests) for count in (fewest, access.sectors))
+    return f"; move the tile by {16 * place} bytes in shared memory: {fewer} for {now}"
 
 
 def describe_cost(access: Access) -> str:
@@ -157,8 +180,12 @@ def _describe_counts(access: Access) -> str:
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_format_ratio(count, access.requests) for count in counts)
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
+    if access.space == "cluster":
+        sectors, fewest = (_format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
+        return f"{access.kind} in another block's shared memory: {sectors} sectors a request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
-        return f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
+        text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
+        return f"{text}{advise_shift(access)}"
     if access.space == "local":
         return f"{access.kind}: local memory, {_format_ratio(access.sectors, access.requests)} sectors a request"
     if access.space == "constant":

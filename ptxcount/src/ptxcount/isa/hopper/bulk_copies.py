@@ -1,8 +1,9 @@
 """Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors, and ``st.async``.
 
-They are done at once here, each by the thread that asks for it (PTX ISA, "Data Movement: Non-tensor copies", "Tensor
-copies"). Global memory is counted by copies and their sectors; shared memory is not, as no load or store of the kernel
-reaches it.
+They are done at once here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp that ask for
+the same store get one, those that ask for the same load or reduction one each: so it is on an H200 (driver 580.159.04,
+nvcc 13.0.88, 2026-11), whose machine code loops over different operands or over lanes. Global memory is counted by
+copies and their sectors; shared memory is not, as no load or store of the kernel reaches it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ...counting.transactions import SECTOR
+from ...counting.transactions import LINE, count_piece_sectors
 from ...lanes.symbolic_values import dense
-from ...lanes.warps import Array, spread
+from ...lanes.warps import LANES, Array, spread
 from ...machine.argument_layout import BoundDescriptor
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ...util.errors import LaunchError, MisalignedError
+from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
@@ -30,7 +31,7 @@ from .tensor_maps import TensorMap
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
-          "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+          "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
 
 
 def _read_signed(read: Reader) -> Reader:
@@ -69,15 +70,18 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         readers["barrier"] = address(instruction, remaining.pop(0), "shared")
     if "multicast::cluster" in names:
         readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+    is_merged = spaces[0] == "global" and not reduces
     reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
     def step(chunk: Chunk) -> None:
         active_threads = np.nonzero(spread(chunk.active, chunk.shape))
         columns = {name: dense(read(chunk)).astype(np.int64) for name, read in readers.items()}
         columns = {name: spread(column, chunk.shape)[active_threads] for name, column in columns.items()}
-        for index, (row, thread) in enumerate(zip(*(axis.tolist() for axis in active_threads), strict=True)):
+        places = _find_first_threads(active_threads, columns) if is_merged else range(len(active_threads[0]))
+        for index in places:
+            row, thread = (int(axis[index]) for axis in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            copy = _BulkCopy(chunk, (row, thread), numbers, reduction)
+            copy = _BulkCopy(chunk, (row, thread), numbers, reduction, is_store=spaces[0] == "global")
             start = [numbers[name] for name in coordinates] if is_tensor else None
             if spaces[0] == "global":
                 copy.store_global(numbers["to"], numbers["from"], start)
@@ -87,6 +91,12 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
                 copy.store_shared(copy.load_shared(numbers["from"]))
 
     return step
+
+
+def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
+    """Find the first thread of each store: lanes of a warp with equal operands ask for one."""
+    keys = np.stack([threads[0], threads[1] // LANES, *columns.values()], axis=1)
+    return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
 
 
 def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
@@ -111,9 +121,11 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
 class _BulkCopy:
     """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
 
-    def __init__(self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any) -> None:
+    def __init__(
+        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
+    ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
-        self._row, self._numbers = thread[0], numbers
+        self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
         report = chunk.make_reporter()
 
@@ -124,6 +136,11 @@ class _BulkCopy:
         size = numbers.get("size", 0)
         if size % 16:
             report_for_thread(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
+        self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
+        alignment = 16 if "size" in numbers else 128
+        if self._shared % alignment:
+            text = f"shared address {self._shared}: no multiple of {alignment}"
+            report_for_thread(MisalignedError, (0, 0), text, self._shared)
 
     def _find_tensor(self, place: int) -> BoundDescriptor:
         chunk = self._chunk
@@ -143,16 +160,40 @@ class _BulkCopy:
         bound = self._find_tensor(place)
         if len(start) != bound.descriptor.array.ndim:
             raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.descriptor.array.shape}")
-        places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
         width = bound.descriptor.array.dtype.itemsize
+        if start[0] * width % 16:
+            text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
+            self._report(MisalignedError, (0, 0), text, bound.base)
+        if self._is_store and min(start) < 0:
+            text = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+            self._report(OutOfBoundsError, (0, 0), text, bound.base)
+        places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
+        self._columns = bound.descriptor.box[-1]  # type: ignore[attr-defined]
         return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
 
     def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
-        addresses = places[spread(inside, places.shape)]
-        sector_count = len(np.unique(addresses // SECTOR))
-        self._chunk.find_counters("bulk", kind, 16).add(1, sector_count, addresses.size * width)
+        offsets = self._shared + width * np.arange(places.size).reshape(places.shape)
+        access = self._chunk.find_counters("bulk", kind, 16)
+        is_multicast = "ranks" in self._numbers
+        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
+        if "size" in self._numbers:
+            sectors = [
+                blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
+                for shift in range(0, LINE, 16)
+            ]
+            access.add(1, sectors[0], places.size * width)
+            access.add_shifted(sectors)
+            return
+        parts = (places, offsets, spread(inside, places.shape))
+        rows, row_offsets, within = (np.asarray(part).reshape(-1, self._columns) for part in parts)
+        count = count_piece_sectors(
+            rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
+        )
+        access.add(1, blocks * count, int(within.sum()) * width)
 
     def _read_global(self, places: Array, inside: Array, width: int) -> Array:
+        if not inside.any():
+            return np.zeros(places.size * width, np.uint8)
         unit = min(width, 4)
         parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
@@ -181,7 +222,20 @@ class _BulkCopy:
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
-                complete_bytes(self._chunk, row if "ranks" in numbers else owner, owner_offset, len(data), self._report)
+                complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
+
+    def _find_signalled(self, row: int, owner: int) -> int:
+        """Return the block whose barrier learns of bytes in a block; ``owner`` has the one that the copy names.
+
+        A multicast tells each destination's; with ``.cta_group::2``, in the pair of blocks the one that is even or odd
+        as the owner is (PTX ISA, ``cp.async.bulk.tensor``).
+        """
+        if "ranks" not in self._numbers:
+            return owner
+        if "cta_group::2" not in self._chunk.instruction.modifiers:
+            return row
+        first = self._chunk.shared.find_first_block(row)
+        return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
@@ -195,7 +249,8 @@ class _BulkCopy:
         unit = min(width, 4)
         parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, -1)
         values = [parts[..., k] for k in range(parts.shape[-1])]
-        self._chunk.context.memory.store(places, unit, values, inside, self._report)
+        if inside.any():
+            self._chunk.context.memory.store(places, unit, values, inside, self._report)
         self._record_access("store", places, inside, width)
 
     def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
@@ -217,7 +272,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
         place = read(chunk)
         parts = [value.view(f"u{kind.size}") for value in values]
         chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
-        chunk.record("shared", "store", width, place)
+        chunk.record("shared", "store", width, place, remote_kind="atomic")  # by their rule, on the chip
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 

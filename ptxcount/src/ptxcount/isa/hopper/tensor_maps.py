@@ -43,6 +43,9 @@ class TensorMap(ArrayDescriptor):
             self.swizzle and self.array.dtype.itemsize * self.box[-1] > self.swizzle
         ):
             raise LaunchError(f"box {self.box}: a row takes a multiple of 16 bytes, and no more than a swizzle")
+        pitch = self.array.dtype.itemsize * self.array.shape[-1]
+        if self.array.ndim > 1 and pitch % 16:
+            raise LaunchError(f"an array of {self.array.shape}: rows of {pitch} bytes, a multiple of 16 is needed")
 
     def elements(self, start: Sequence[int]) -> tuple[Array, Array]:
         """Return the places of a box that begins at coordinates, x first, and a mask of those in the array."""

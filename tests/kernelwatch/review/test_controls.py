@@ -1,0 +1,170 @@
+"""Two GPUs of a kind: equal machine code says by how much other times may differ."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.controls import MIN_CONTROLS, find_controls, is_comparable, is_control
+from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
+from kernelwatch.review.sides import ReviewSide, ReviewSides
+from kernelwatch.review.thresholds import Thresholds
+from kernelwatch.review.verdict import compute_ratio, relative_change
+from kernelwatch.store.cubins import CubinHashes
+from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
+from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.points import Point
+from kernelwatch.store.results import History
+from kernelwatch.store.source_changes import SourceChanges
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow.load_review import describe_configuration, review_selection
+from kernelwatch.workflow.select_results import select_commits
+from tests.stored import BASE, HEAD, TIME, samples
+
+#: The kernel whose machine code changed; all others are controls.
+CHANGED = "changed"
+
+
+def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
+    """Return the facts of a suite whose kernels are the cases."""
+    return ConfigurationFacts(params["case"], code_name=params["case"])
+
+
+def make_commit(commit: str, gpu: str | None, factor: float, control: float, count: int, **facts: Any) -> Any:
+    """Return a commit: a changed kernel of 1 ms times a factor, and controls of 1 ms times another."""
+    kernels = {CHANGED: factor, **{f"copy{place}": control for place in range(count)}}
+    defaults = {"copies": 1.0, "gpus": frozenset([gpu])}
+    points: dict[tuple[tuple[str, str], ...], Point] = {
+        (("case", kernel),): Point(
+            {"case": kernel}, 1e-3 * ratio, tuple(samples(1e-3 * ratio)),
+            **{**defaults, **(facts if kernel == CHANGED else {})},
+        )
+        for kernel, ratio in kernels.items()
+    }  # fmt: skip
+    cubins = CubinHashes(Path("nowhere", "gpu"))
+    cubins._cubin_hashes[commit, ""] = {kernel: commit if kernel == CHANGED else "same" for kernel in kernels}
+    cubins.archs = [""]
+    run = RunFacts((commit,), gpu, driver="1")
+    benchmarks = {TIME: BenchmarkMeasurements("time", "seconds", "", points, (run,))}
+    return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, cubins)
+
+
+def review(base: CommitMeasurements, head: CommitMeasurements) -> Review:
+    """Return the review of two commits."""
+    sides = ReviewSides(
+        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), place="gpu"
+    )
+    pairing = pair_configurations(base, head, describe)
+    return compare_commits(sides, base, head, pairing, describe, thresholds=Thresholds(), changes=SourceChanges())
+
+
+#: Head's ratio of the changed kernel and of the controls, number of controls, other facts; verdict and threshold.
+TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
+    "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
+    "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
+    "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),
+    "controls differ by more than GPUs of the kind": (1.075, 1.06, 40, {}, "SAME", ANOTHER_GPU),
+    "enough controls": (1.03, 1.001, MIN_CONTROLS, {}, "SLOWER", 0.01),
+    "too few controls": (1.03, 1.001, MIN_CONTROLS - 1, {}, "SAME", ANOTHER_GPU),
+    "no copy": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", ANOTHER_GPU),
+    "unknown copies": (1.03, 1.001, 40, {"copies": None}, "SAME", ANOTHER_GPU),
+    "an unknown GPU": (1.03, 1.001, 40, {"gpus": frozenset(["A", None])}, "SAME", ANOTHER_GPU),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "control", "count", "facts", "verdict", "threshold"), TWO_GPUS.values(), ids=TWO_GPUS
+)
+def test_controls_decide(
+    changed: float, control: float, count: int, facts: dict[str, Any], verdict: str, threshold: float
+) -> None:
+    """Twice the largest difference of equal machine code is the threshold, at most that of GPUs of a kind."""
+    base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
+    outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts))
+    (row,) = (row for row in outcome.rows if row.kernel == CHANGED)
+    assert row.judgement.verdict.value == verdict
+    assert row.judgement.threshold == pytest.approx(threshold)
+    assert outcome.exit_code == (verdict == "SLOWER")
+    assert [note.startswith(f"{count} controls") for note in outcome.notes] == [False] + [True] * (
+        count >= MIN_CONTROLS
+    )
+
+
+def test_one_gpu_needs_no_controls() -> None:
+    """Thresholds of one GPU stay those of its history."""
+    outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40))
+    assert {row.judgement.threshold for row in outcome.rows} == {0.01}
+    assert outcome.notes == []
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_is_no_control(side: int) -> None:
+    """Throttled times and numbers taken over are no controls; nor are launches from L2."""
+    base, head = make_commit(BASE, "A", 1.0, 1.0, 1), make_commit(HEAD, "B", 1.0, 1.0, 1)
+    pairs = pair_configurations(base, head, describe).pairs
+    (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
+    assert is_control(base, head, pair, describe)
+    points: list[Point] = [pair.base, pair.head]
+    points[side] = replace(points[side], throttled="heat")
+    assert not is_control(base, head, Pair(pair.benchmark, *points), describe)
+    assert not is_control(base, head, pair._replace(head=replace(pair.head, origin=BASE)), describe)
+    from_l2 = ConfigurationFacts("copy0", "copy0", conditions=("from L2",))
+    assert not is_control(base, head, pair, lambda *_: from_l2)
+    points[side] = replace((pair.base, pair.head)[side], value=19e-6)
+    assert not is_comparable(Pair(pair.benchmark, *points))
+
+
+def test_stored_transposes_that_became_slower() -> None:
+    """Two H200s measured transposes that became 3 % slower, beside copies that agree to 0.15 %."""
+    (selection,) = select_commits("98a96e0", "993f78c4", "nvidia-h200", ROOT)
+    outcome = review_selection(selection, ROOT)
+    slower = [row.kernel for row in outcome.rows if row.judgement.verdict.value == "SLOWER"]
+    assert outcome.exit_code == 1
+    assert {*slower} == {"transpose_write_coalesced", "transpose_read_write_coalesced"}
+    assert outcome.thresholds.controls is not None
+    number, largest = outcome.thresholds.controls
+    assert number == 42
+    assert largest == pytest.approx(0.0015, abs=1e-4)
+
+
+def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
+    """Yield any two stored commits of a machine with the times that controls bound."""
+    history = History(machine, ROOT)
+    commits = [
+        load_commit(history, commit, environment, ("time",))
+        for commit in history.graph.line
+        for environment in history.list_environments(commit)
+        if "TOOLKIT" not in str(environment)
+    ]
+    for base, head in itertools.combinations(commits, 2):
+        shared = base.benchmarks.keys() & head.benchmarks.keys()
+        old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
+        pairs = pair_configurations(old, new, describe_configuration).pairs
+        timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED and is_comparable(pair)]
+        yield base, head, [pair for pair in timed if is_control(base, head, pair, describe_configuration)]
+
+
+@pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
+def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, least: int) -> None:
+    """Each kernel in turn is taken for changed, and judged by the equal machine code of the others."""
+    beyond, thresholds = [], []
+    for base, head, pairs in iter_stored_pairs(machine):
+        for kernel in {describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}:
+            kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
+            others = [pair for pair in pairs if kernels[id(pair)] != kernel]
+            limits = Thresholds(controls=find_controls(base, head, others, describe_configuration))
+            for pair in pairs:
+                if kernels[id(pair)] == kernel:
+                    change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
+                    thresholds.append(limits.select(pair))
+                    beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
+    assert beyond == []
+    assert len(thresholds) > least
+    assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "half of the times of 20 µs and more"

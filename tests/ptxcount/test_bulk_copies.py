@@ -1,0 +1,178 @@
+"""Bulk copies and tiles: pieces of 128 bytes of shared memory, copies of a warp, conditions; and advice about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.report.listing import describe_cost
+from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from tests.ptxcount import sources, transfers
+from tests.ptxcount.snippets import module
+
+TILE = ".shared .align 1024 .b8 s[40000]; .shared .align 8 .b64 b;"
+_PLACES = "ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, {to}; mov.u32 %r1, s; add.u32 %r1, %r1, {tile};"
+STORE = _PLACES + "{lanes} cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], {size};"
+
+
+def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> ptxcount.LaunchCounters:
+    """Copy bytes of shared memory from a place of it to one of an array."""
+    text = module(STORE.format(size=size, to=to, tile=tile, lanes=lanes), 1, TILE)
+    return execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(1 << 16, np.uint8)], unwritten="off")
+
+
+def _pieces(size: int, to: int, tile: int) -> int:
+    """The sectors of each piece of 128 bytes of shared memory, byte by byte."""
+    return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
+
+
+@pytest.mark.parametrize("size", [16, 112, 128, 1024])
+def test_pieces(size: int) -> None:
+    """A copy is cut where its shared address is a multiple of 128."""
+    for to in range(0, 128, 16):
+        for tile in range(0, 128, 16):
+            assert _store(size, to, tile).totals()["bulk_store_sectors"] == _pieces(size, to, tile)
+
+
+#: The place in the array and in shared memory of a copy of 1,024 bytes, its sectors, and the advice.
+ADVICE = [
+    (16, 0, 40, "; move the tile by 16 bytes in shared memory: 33.00 for 40.00"),
+    (16, 16, 33, ""),
+    (0, 0, 32, ""),
+    (0, 16, 40, "; move the tile by 16 bytes in shared memory: 32.00 for 40.00"),
+]
+
+
+@pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
+def test_advice(to: int, tile: int, sectors: int, advice: str) -> None:
+    """By how far the tile should move; nothing where it lies well."""
+    (access,) = _store(1024, to, tile).accesses
+    assert access.sectors == sectors
+    assert describe_cost(access) == f"bulk store: {sectors}.00 sectors a request{advice}"
+
+
+#: What each lane of two warps adds to its operands, and the copies that they make.
+LANES = {
+    "": 2,
+    "and.b32 %r2, %r0, 1; mul.wide.u32 %rd2, %r2, 1024; add.u64 %rd1, %rd1, %rd2;": 4,
+    "mul.wide.u32 %rd2, %r0, 1024; add.u64 %rd1, %rd1, %rd2;": 64,
+    "and.b32 %r2, %r0, 3; mad.lo.u32 %r1, %r2, 128, %r1;": 8,
+    "setp.eq.u32 %p1, %r0, 5; @%p1": 1,
+}
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_copies_of_a_warp(lanes: str) -> None:
+    """Lanes whose operands are the same ask for one copy."""
+    totals = _store(1024, 0, 0, lanes, threads=64).totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
+
+
+def test_reductions_of_a_warp() -> None:
+    """Each lane adds, also where all add the same to one place."""
+    reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
+    out = np.zeros(1 << 10, np.uint32)
+    text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
+    totals = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off").totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
+
+
+@pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
+def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
+    """Each of 32 lanes loads, so that the bytes of 32 copies come and no more."""
+    load = f"""
+    ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
+    @%p1 mbarrier.init.shared.b64 [b], 1;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], {1024 * copies};
+    bar.sync 0;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];
+    mbarrier.test_wait.parity.shared.b64 %p2, [b], 0; selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd1], %r4;
+    """
+    out = np.zeros(256, np.uint32)
+    execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    assert out[0] == phase
+
+
+#: Launches of ``transfers.py`` -> sectors that an H200 read (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+READ_SECTORS = {
+    **{
+        f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
+        for (start, to), sectors in {
+            (0, 0): 32, (16, 0): 48, (32, 0): 40, (48, 0): 40, (0, 16): 48, (16, 16): 34, (32, 16): 49, (48, 16): 42,
+        }.items()
+        for mask, blocks in {1: 1, 3: 2, 15: 4}.items()
+    },
+    "multicast_load (16, 0, 64, 5)": 6, "multicast_load (16, 32, 96, 7)": 12, "multicast_load (96, 48, 512, 6)": 42,
+    "tile_load u4 (64, 100) (8, 64) 0 60 60": 68, "tile_load u4 (64, 68) (16, 36) 0 -4 -2": 99,
+    "multicast_tile u4 (64, 68) (16, 32) 128 4 3 14": 240, "multicast_tile u2 (64, 72) (32, 8) 0 24 1 3": 128,
+    "multicast_tile u8 (64, 34) (16, 6) 0 2 1 1": 44, "multicast_tile u4 (64, 100) (8, 64) 0 60 60 14": 213,
+    "multicast_tile u4 (64, 68) (16, 36) 0 -4 -2 3": 280, "multicast_tile u4 (64, 64) (4, 32) 0 -16 0 1": 20,
+    "multicast_tile u4 (64, 64) (4, 32) 0 -20 0 1": 20, "multicast_tile u4 (64, 64) (4, 64) 0 36 0 14": 132,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ_SECTORS)
+def test_multicasts_and_clipped_tiles(name: str) -> None:
+    """Each destination of a multicast reads by itself; zeros beyond a tensor count, too."""
+    (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
+    assert launch.execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
+
+
+#: Bytes, the place in the array and in shared memory, and what is wrong.
+CROOKED = [
+    (24, 0, 0, "24 bytes: no multiple of 16"),
+    (32, 0, 8, "shared address 8: no multiple of 16"),
+    (32, 8, 0, "is not a multiple of 16"),
+]
+
+
+@pytest.mark.parametrize(("size", "to", "tile", "message"), CROOKED)
+def test_crooked_copies(size: int, to: int, tile: int, message: str) -> None:
+    """Addresses and sizes are multiples of 16 bytes (PTX ISA, ``cp.async.bulk``)."""
+    with pytest.raises(MisalignedError, match=message):
+        _store(size, to, tile)
+
+
+def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
+    maps = [ptxcount.TensorMap(each, (32, 32)) for each in (array, array.copy(), array.copy())]
+    arguments: list[Any] = [*maps, np.zeros((32, 32), np.float32), np.int32(x), np.int32(y)]
+    return execute_kernel(sources.ptx("clusters"), "boxes", (1, 1, 1), (128, 1, 1), arguments)
+
+
+@pytest.mark.parametrize("x", [1, 2, 3, 5, 7, -1])
+def test_first_coordinate(x: int) -> None:
+    """An H200 ends the kernel where a tile begins at no multiple of 16 bytes: "illegal instruction"."""
+    message = rf"a tile whose first coordinate is {x}, {4 * x} bytes: no multiple of 16"
+    with pytest.raises(MisalignedError, match=message) as raised:
+        _boxes(x, 0, np.zeros((64, 64), np.float32))
+    assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
+
+
+@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
+def test_tiles(columns: int, x: int, y: int) -> None:
+    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor, by sectors of shared memory."""
+    totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
+    places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
+    inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
+    # A row of the box takes 128 bytes of shared memory: it is one piece.
+    sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
+    zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
+    assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
+
+
+@pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
+def test_stores_before_a_tensor(x: int, y: int) -> None:
+    """A tile is loaded from there; stored, it ends the kernel on an H200 (CUDA guide, "Writing")."""
+    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+        _boxes(x, y, np.zeros((64, 64), np.float32))
+
+
+def test_pitch() -> None:
+    """Rows of a tensor are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
+    with pytest.raises(LaunchError, match=r"rows of 260 bytes, a multiple of 16 is needed"):
+        ptxcount.TensorMap(np.zeros((64, 65), np.float32), (8, 32))

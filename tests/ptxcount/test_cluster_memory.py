@@ -1,0 +1,118 @@
+"""Shared memory of other blocks of a cluster: its requests and sectors, races, limits."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.report.listing import describe_cost, format_json, format_table
+from tests.ptxcount.snippets import module
+
+LANES = np.arange(32)
+_RANDOM = np.random.default_rng(4)
+_TO = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; ld.global.u32 %r1, [%rd1]; mov.u32 %q8, s;"
+_MAPA = "{to} mov.u32 %r2, %cluster_ctarank; mad.lo.u32 %r1, %r1, {width}, %q8; mapa.shared::cluster.u32 %r3, %r1, 1;"
+_SHARED = ".reg .b32 %q<9>; .shared .align 128 .b8 s[32768]; .shared .align 8 .b64 b;"
+_VECTOR = {4: ("u32", "%q1"), 8: ("v2.u32", "{%q1, %q2}"), 16: ("v4.u32", "{%q1, %q2, %q3, %q4}")}
+#: The word that each lane takes, in units of its width.
+PATTERNS = {
+    "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 3,
+    "pairs": LANES // 2, "modulo 8": LANES % 8, "random": _RANDOM.integers(0, 1024, 32),
+}  # fmt: skip
+#: The kind of an access, the bytes of a lane, and the instruction.
+ACCESSES = {
+    **{f"ld {n}": ("load", n, f"ld.shared::cluster.{kind} {data}, [%r3];") for n, (kind, data) in _VECTOR.items()},
+    **{f"st {n}": ("store", n, f"st.shared::cluster.{kind} [%r3], {data};") for n, (kind, data) in _VECTOR.items()},
+    "atom": ("atomic", 4, "atom.shared::cluster.add.u32 %q1, [%r3], %r0;"),
+    "red": ("atomic", 4, "red.shared::cluster.add.u32 [%r3], %r0;"),
+    "st.async": ("atomic", 4, "mapa.shared::cluster.u32 %q5, b, 1; st.async.shared::cluster.mbarrier::complete_tx::"
+                              "bytes.u32 [%r3], %r0, [%q5];"),
+}  # fmt: skip
+
+
+def _run(body: str, arrays: list[Any], *, threads: int = 32, **options: Any) -> ptxcount.LaunchCounters:
+    text = module(body, len(arrays), _SHARED)
+    return execute_kernel(text, "snippet", (2, 1, 1), (threads, 1, 1), arrays, cluster=(2, 1, 1), **options)
+
+
+def _count_sectors(kind: str, places: Any, width: int) -> int:
+    """Sectors by the rule of global memory: of atomics the lanes of each sector's fullest address."""
+    if kind != "atomic":
+        return len({place // 32 for place in places})
+    most: dict[int, int] = {}
+    for place in places:
+        most[place // 32] = max(most.get(place // 32, 0), sum(1 for other in places if other == place))
+    return sum(most.values())
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("access", ACCESSES)
+def test_sectors(access: str, pattern: str) -> None:
+    """Requests and sectors are those of global memory; the block's own wavefronts have none of them."""
+    kind, width, code = ACCESSES[access]
+    index = PATTERNS[pattern].astype(np.int32)
+    body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
+    counters = _run(body, [index], unwritten="off", races="off")
+    totals = counters.totals()
+    expected = _count_sectors(kind, (index * width).tolist(), width)
+    assert (totals[f"cluster_{kind}_requests"], totals[f"cluster_{kind}_sectors"]) == (1, expected)
+    assert not any(totals[f"shared_{kind}_{name}"] for kind in ptxcount.counting.counters.KINDS
+                   for name in ("requests", "wavefronts"))  # fmt: skip
+    assert "cluster" in format_table(counters)
+
+
+def test_own_block() -> None:
+    """Lanes that reach their own block through the cluster's addresses take wavefronts of it; others take sectors."""
+    body = f"{_TO} and.b32 %r4, %r0, 1; mapa.shared::cluster.u32 %r3, %q8, %r4; ld.shared::cluster.u32 %r5, [%r3];"
+    counters = _run(body, [np.zeros(32, np.int32)], unwritten="off")
+    totals = counters.totals()
+    assert (totals["shared_load_requests"], totals["cluster_load_requests"], totals["cluster_load_sectors"]) == (2,) * 3
+
+
+def test_listing() -> None:
+    """The listing names the memory, and marks what is scattered in it."""
+    kind, width, code = ACCESSES["ld 4"]
+    body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
+    counters = _run(body, [(8 * LANES).astype(np.int32)], unwritten="off")
+    (access,) = [access for access in counters.accesses if access.space == "cluster"]
+    schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(json.loads(format_json(counters)), schema)
+    assert describe_cost(access) == f"{kind} in another block's shared memory: 32.00 sectors a request, ideal 4.00"
+
+
+_MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+_OTHER = "mov.u32 %q8, s; mov.u32 %r2, %cluster_ctarank; xor.b32 %r4, %r2, 1; mapa.shared::cluster.u32 %r3, %q8, %r4;"
+_OWN, _FAR = "st.shared.u32 [s], %r2;", "ld.shared::cluster.u32 %r5, [%r3];"
+_FROM_FIRST = "setp.ne.u32 %p1, %r2, 0; @%p1 bra END; st.shared::cluster.u32 [%r3], 5; END:"
+#: What the only thread of each of two blocks does, and whether that is a race.
+RACES = {
+    "barrier of the cluster": (f"{_OWN} {_MEET} {_FAR}", False),
+    "none": (f"{_OWN} {_FAR}", True),
+    "barrier of the block": (f"{_OWN} bar.sync 0; {_FAR}", True),
+    "no barrier behind": (f"{_OWN} {_MEET} {_FAR} st.shared.u32 [s], 7;", True),
+    "a barrier behind": (f"{_OWN} {_MEET} {_FAR} {_MEET} st.shared.u32 [s], 7;", False),
+    "only loads": (f"{_OWN} {_MEET} {_FAR} ld.shared.u32 %r6, [s];", False),
+    "atomics": (f"{_OWN} {_MEET} red.shared::cluster.add.u32 [%r3], 1; red.shared.add.u32 [s], 1;", False),
+    "zeroed late": (f"{_OWN} red.shared::cluster.add.u32 [%r3], 1;", True),
+    "a store from afar": (f"{_OWN} {_MEET} {_FROM_FIRST} ld.shared.u32 %r6, [s];", True),
+    "another place": (f"{_OWN} {_MEET} {_FROM_FIRST} ld.shared.u32 %r6, [s+4];", False),
+    "one place from all": (f"{_MEET} mapa.shared::cluster.u32 %r3, %q8, 0; st.shared::cluster.u32 [%r3], %r2;", True),
+    "one value from all": (f"{_MEET} mapa.shared::cluster.u32 %r3, %q8, 0; st.shared::cluster.u32 [%r3], 4;", False),
+}
+
+
+@pytest.mark.parametrize("case", RACES)
+def test_races(case: str) -> None:
+    """Between blocks only what orders blocks counts."""
+    body, is_race = RACES[case]
+    counters = _run(f"{_OTHER} {body}", [], threads=1, unwritten="off")
+    races = [finding.message for finding in counters.findings if finding.code == "shared-race"]
+    assert bool(races) == is_race
+    assert all("of the cluster since they were ordered last" in message for message in races)

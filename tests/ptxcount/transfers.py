@@ -1,0 +1,132 @@
+"""Launches of one warp of ``tests/kernels/transfers.cu``, and their counters by the names of Nsight Compute's."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxcount import LaunchCounters, TensorMap
+from ptxcount.engine.execute import execute_kernel
+from tests.ptxcount import sources
+
+LANES = np.arange(32)
+#: The place that each lane takes.
+PLACES = {
+    "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 5,
+    "pairs": LANES // 2, "modulo 8": LANES % 8, "random": np.random.default_rng(6).integers(0, 1024, 32),
+}  # fmt: skip
+#: Of a bulk copy the places in global and in shared memory, the bytes, the lanes that ask, and the places they name.
+COPIES = [
+    (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
+    (48, 80, 16, 1, 1), (0, 0, 1024, 32, 1), (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
+]  # fmt: skip
+#: A multicast copy's places in global and in shared memory, its bytes, and the blocks that get them.
+MULTICASTS = [
+    *((from_, to, 1024, mask) for from_ in (0, 16, 32, 48) for to in (0, 16) for mask in (1, 3, 15)),
+    (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6),
+]  # fmt: skip
+#: The type, rows and columns of a tensor, the box, the swizzle, and where a tile begins: x, y.
+TILES = [
+    ("u4", (64, 64), (16, 32), 0, 0, 0), ("u4", (64, 68), (16, 32), 0, 4, 3), ("u4", (64, 100), (8, 64), 0, 60, 60),
+    ("u4", (64, 68), (16, 32), 128, 4, 3), ("u2", (64, 72), (32, 8), 0, 24, 1), ("u1", (64, 80), (32, 16), 0, 16, 0),
+    ("u4", (64, 68), (16, 36), 0, -4, -2), ("u8", (64, 34), (16, 6), 0, 2, 1),
+]  # fmt: skip
+#: Kernels that reach another block -> the kind of access.
+REMOTE = {
+    "remote_load": "load", "remote_load_quad": "load", "remote_store": "store", "remote_store_pair": "store",
+    "remote_atom": "atomic", "remote_red": "atomic",
+}  # fmt: skip
+#: Counter -> metrics of Nsight Compute whose sum it is.
+METRICS = {
+    "bulk_load_sectors": ["l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"],
+    "bulk_store_sectors": ["l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"],
+    "bulk_load_requests": ["smsp__inst_executed_op_tma_ld.sum"],
+    "bulk_store_requests": ["smsp__inst_executed_op_tma_st.sum"],
+    **{
+        f"{space}_{kind}_{what}": [f"l1tex__t_{what}_pipe_lsu_mem_{memory}_op_{op}.sum"]
+        for space, memory, ops in (
+            ("cluster", "dshared", {"load": "ld", "store": "st", "atomic": "atom"}),
+            ("local", "local", {"load": "ld", "store": "st"}),
+        )
+        for kind, op in ops.items()
+        for what in ("requests", "sectors")
+    },
+}
+
+
+class Transfer(NamedTuple):
+    """A launch, and the counters that are compared."""
+
+    name: str
+    kernel: str
+    arguments: Sequence[Any]
+    counters: Sequence[str]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid: a cluster where one reaches the other."""
+        return 4 if self.kernel.startswith("multicast") else 2 if self.kernel in REMOTE else 1
+
+    def copy_arguments(self) -> list[Any]:
+        """Return arguments of its own."""
+        return [copy.deepcopy(argument) for argument in self.arguments]
+
+    def execute(self) -> LaunchCounters:
+        """Execute it with arguments of its own."""
+        grid, block = (self.blocks, 1, 1), (32, 1, 1)
+        return execute_kernel(
+            sources.ptx("transfers"), self.kernel, grid, block, self.copy_arguments(), unwritten="off"
+        )
+
+
+def iter_launches() -> Iterator[Transfer]:
+    """Iterate over the launches, each with what is counted of it."""
+    for kind in ("load", "store"):
+        both = [f"bulk_{kind}_{what}" for what in ("sectors", "requests")]
+        for numbers in COPIES:
+            arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, numbers)]
+            yield Transfer(f"bulk_{kind} {numbers}", f"bulk_{kind}", arguments, both)
+        for dtype, shape, box, swizzle, x, y in TILES:
+            if kind == "store" and min(x, y) < 0:
+                continue  # a device ends the kernel
+            array = np.zeros(shape, dtype)
+            place = [np.int32(x), np.int32(y), np.int32(box[0] * box[1] * array.itemsize)]
+            name = f"tile_{kind} {dtype} {shape} {box} {swizzle} {x} {y}"
+            yield Transfer(name, f"tile_{kind}", [TensorMap(array, box, swizzle), *place], both[:1])
+    loads = ["bulk_load_sectors", "bulk_load_requests"]
+    for multicast in MULTICASTS:
+        arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
+        yield Transfer(f"multicast_load {multicast}", "multicast_load", arguments, loads)
+    clipped = [("u4", (64, 64), (4, 32), 0, x, 0) for x in (*range(-28, 0, 4), *range(36, 64, 4))]
+    clipped += [("u4", (64, 64), (4, 64), 0, x, 0) for x in (-20, 20, 36)]
+    for (dtype, shape, box, swizzle, x, y), mask in itertools.product([*TILES, *clipped], (1, 3, 14)):
+        array = np.zeros(shape, dtype)
+        place = [np.int32(number) for number in (x, y, box[0] * box[1] * array.itemsize, mask)]
+        name = f"multicast_tile {dtype} {shape} {box} {swizzle} {x} {y} {mask}"
+        yield Transfer(name, "multicast_tile", [TensorMap(array, box, swizzle), *place], loads)
+    for pattern, index in PLACES.items():
+        arrays = [np.zeros(32, np.int32), index.astype(np.int32)]
+        for kernel, kind in REMOTE.items():
+            both = [f"cluster_{kind}_{what}" for what in ("requests", "sectors")]
+            yield Transfer(f"{kernel}, {pattern}", kernel, arrays, both)
+        counted = [name for name in METRICS if name.startswith("local_")]
+        yield Transfer(f"local_words, {pattern}", "local_words", arrays, counted)
+
+
+LAUNCHES = [*iter_launches()]
+
+
+def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
+    """Describe each counter that is not the chip's."""
+    wrong = []
+    for launch in LAUNCHES:
+        totals = launch.execute().totals()
+        for name in launch.counters:
+            ours, chip = totals.get(name, 0), measured[launch.name][name]
+            if ours != chip:
+                wrong.append(f"{launch.name}: {name} {ours}, the chip {chip:g}")
+    return wrong
