@@ -68,7 +68,7 @@ COSTS = [
     {"file": 1, "line": 4, "unit": "wavefronts", "amount": 1, "now": [3], "best": []},
 ]
 
-#: Subjects of commits: on a side branch; without a GPU; the last timed; with failed counts.
+#: Subjects of commits: on a side branch; measured without a GPU only; the last timed; with failed counts.
 ASIDE, ALONE, LAST = "Blur aside", "Sharpen spills less", "Blur along rows"
 KEEPS, BREAKS = "Sharpen keeps a row", "Blur breaks"
 

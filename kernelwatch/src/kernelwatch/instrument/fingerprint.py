@@ -124,7 +124,7 @@ def hash_conditions(gpu: Mapping[str, object]) -> str:
 
 
 def hash_job(job: Job, *further_facts: object) -> str:
-    """Return the fingerprint of a job's samples, and of more facts that they depend on."""
+    """Return the fingerprint of a job's samples, and of further facts that they depend on."""
     fields = msgspec.structs.asdict(job).items()
     facts = {name: value for name, value in fields if name not in _TEXT_FIELDS and value is not msgspec.UNSET}
     return hash_facts(facts, *further_facts)
