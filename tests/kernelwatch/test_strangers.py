@@ -48,7 +48,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def projects(
+def measured_projects(
     request: pytest.FixtureRequest, environments: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, MeasuredProject]:
     """Return the results in each requested repository, measured in parallel in copies of one environment of asv's."""

@@ -125,7 +125,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
-    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
+    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
+     [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),

@@ -81,17 +81,17 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     skipped = "· 8 n/a: no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)"
     assert done.stdout.splitlines() == [
         "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
-        f"· project {commits[2][:8]} <main~2>: 44 benchmarks",
+        f"· project {commits[2][:8]} <main~2>: 48 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 32 measured",
+        "· track_counted: 36 measured",
         skipped,
-        f"· project {commits[1][:8]} <main~3>: 44 benchmarks",
+        f"· project {commits[1][:8]} <main~3>: 48 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 32 measured",
+        "· track_counted: 36 measured",
         skipped,
     ]
     coalesced, spoiled = read_rows(project, commits[1]), read_rows(project, commits[2])
