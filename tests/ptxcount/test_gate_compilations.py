@@ -179,17 +179,17 @@ def test_changes(name: str, project: Project) -> None:
     assert (project.compiled > before) == is_noticed
 
 
-@pytest.mark.parametrize("variable", ["CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "PATH"])
-def test_variables(variable: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that nvcc or gcc reads are a part of the key."""
-    project.compile()
-    gcc = shutil.which("gcc")
-    values = {"CPATH": "unused", "NVCC_CCBIN": f"{gcc}", "PATH": f"{os.environ['PATH']}:/nowhere"}
-    monkeypatch.setenv(variable, values.get(variable, "-DMORE"))
-    assert project.is_compiled()
-    assert not project.is_compiled()
-    monkeypatch.setenv("PTXCOUNT_UNRELATED", "1")
-    assert not project.is_compiled()
+def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that nvcc, gcc or the loader reads name another entry; others do not."""
+    recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
+    before = compilations._find_entry_file(recipe)
+    assert before is not None
+    for variable in ("CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "LD_PRELOAD", "PATH", "LANG"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, f"{os.environ.get(variable, '')}:/nowhere")
+            assert compilations._find_entry_file(recipe) not in (before, None)
+    monkeypatch.setenv("UNRELATED", "1")
+    assert compilations._find_entry_file(recipe) == before
 
 
 @pytest.fixture
