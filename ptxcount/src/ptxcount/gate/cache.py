@@ -117,7 +117,7 @@ def nvcc_release() -> str:
     except (PtxError, OSError):
         return ""
     match = re.search(r"V(\d+(?:\.\d+)+)", process.stdout.decode("utf-8", "replace"))
-    if match:
+    if match and is_program(nvcc):
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
             remove_unused(file.parent)

@@ -62,11 +62,10 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         return compile_recipe(recipe)
     entry = None
     with suppress(OSError, ValueError, RecursionError):
-        entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-        os.utime(file)
-        if entry.tools_state != _hash_tools(entry.layout):
-            entry = None
-        elif entry.files_state == _hash_files(entry.layout, entry.candidates, _hash_file_once):
+        entry = _read_entry(file)
+        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _hash_file_once):
+            with suppress(OSError):
+                os.utime(file)
             return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
     snapshot = _take_snapshot(recipe, entry)
     compilation, name = compile_recipe(recipe)
@@ -79,6 +78,13 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
             remove_unused(file.parent)
             atomic_write.write(file, msgspec.json.encode(entry), is_kept=False)
     return compilation, name
+
+
+def _read_entry(file: Path) -> _Entry | None:
+    """Read an entry; None if its compilers changed, or a file is gone. Raises `OSError`, and as `msgspec`."""
+    entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
+    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(os.path.isfile, entry.layout.files))
+    return entry if is_whole else None
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
@@ -107,7 +113,7 @@ class _Snapshot(NamedTuple):
     def holds_for(self, compilation: Compilation) -> bool:
         """Tell if the compilation read these files, and all is as it was."""
         return (
-            {*map(str, compilation.files)} == {*self.layout.files}
+            {*map(os.path.realpath, compilation.files)} == {*map(os.path.realpath, self.layout.files)}
             and self.tools_state == _hash_tools(self.layout)
             and self.files_state == _hash_files(self.layout, self.candidates, _hash_file)
         )
@@ -146,7 +152,7 @@ def _hash_files(layout: Layout, candidates: Candidates, hash_file: Callable[[str
 
 def _hash_tools(layout: Layout) -> str:
     """Hash which compilers are called, by the times of their files."""
-    program = shutil.which(layout.host_compiler) or ""
+    program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return _hash([program, *map(identify_file, (*layout.tools, program))])
 
 

@@ -17,7 +17,7 @@ from ..source.nvcc import find_nvcc, read_rule, run_nvcc, split_flags
 from .cache import is_program
 
 #: Options that make the PTX depend on what is in no list here: files of options, this machine's chips, plug-ins.
-_UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|pch|dryrun|clean")
+_UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")
 #: Variables with such options.
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 #: Variables that gcc takes folders of includes from.
@@ -51,9 +51,10 @@ class Layout(msgspec.Struct, frozen=True):
     folders: list[str]
     #: Those of them that belong to the compilers.
     system_folders: list[str]
-    #: The host's compiler as nvcc calls it.
+    #: The host's compiler as nvcc calls it, and the folders where it is looked for.
     host_compiler: str
-    #: The compilers' own programs and files.
+    path: str
+    #: The compilers' own programs and files; links among them may be set anew.
     tools: list[str]
 
 
@@ -69,26 +70,26 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         rule = Path(folder, "made-rule")
         command = [str(nvcc), "-M", "-x", "cu", "-arch", arch, *split_flags(flags), str(source), "-o", str(rule)]
-        process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v"])
+        # Headers beside another are looked for where that was found, not where its links lead to.
+        process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v,-fno-canonical-system-headers"])
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")
     settings = dict(_SETTING.findall(messages))
     calls = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
     compilers, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
     is_plain = messages.count(_BUILT_IN) == len(compilers) == len(preprocessors) == len(calls) > 0
-    here = Path(os.path.realpath(nvcc)).parent
-    if process.returncode or not files or not is_plain or len({*calls}) > 1 or settings.get("_HERE_") is None:
+    if process.returncode or not files or not is_plain or len({*calls}) > 1:
         return None
-    if not here.samefile(settings["_HERE_"]):  # a program that calls another nvcc
-        return None
-    programs = [shutil.which(name) or "" for name in {*calls, *compilers}]
-    if not all(map(is_program, [str(nvcc), *programs])):
+    here, path = settings["_HERE_"], settings["PATH"]
+    programs = [shutil.which(name, path=path) or "" for name in {*calls, *compilers}]
+    is_called = Path(os.path.realpath(nvcc)).parent.samefile(here)  # else a program that calls another nvcc
+    if not is_called or not all(map(is_program, [str(nvcc), *programs])):
         return None
     folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
     folders = [*dict.fromkeys([*folders, *_IGNORED.findall(messages)])]
-    own = [settings["CICC_PATH"] + "/cicc", f"{here}/nvcc.profile", settings["NVVMIR_LIBRARY_DIR"] + "/libdevice.10.bc"]
-    tools = sorted({os.path.realpath(path) for path in (nvcc, *own, *programs, *preprocessors)})
-    return Layout(files, folders, _list_system_folders(folders, words), calls[0], tools)
+    own = [f"{settings['CICC_PATH']}/cicc", f"{here}/nvcc.profile", f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc"]
+    tools = sorted({str(nvcc), *own, *programs, *preprocessors})
+    return Layout(files, folders, _list_system_folders(folders, words), calls[0], path, tools)
 
 
 def _list_system_folders(folders: Iterable[str], words: Iterable[str]) -> list[str]:
@@ -173,7 +174,11 @@ def _find_files(folder: str, names: Iterable[str]) -> list[str]:
     wanted = {*names}
     try:
         with os.scandir(folder or ".") as entries:
-            present = sorted(entry.name for entry in entries if entry.name in wanted and entry.is_file())
+            present = sorted(entry.name for entry in entries if entry.name in wanted and _is_readable(entry))
     except OSError:
         return []
     return [_join(folder, name) for name in present]
+
+
+def _is_readable(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file() and os.access(entry.path, os.R_OK)
