@@ -56,7 +56,7 @@ def _iter_sweeps() -> Iterator[tuple[str, Sweep]]:
     for name, (kind, sweep) in registry.current_suite().benchmarks.items():
         axis, chosen = next(iter(sweep.axes)), sweep.summary_point()
         plain = kind is registry.Kind.TIMED and not (
-            sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns")
+            sweep.isolated or sweep.in_l2 or sweep.l2_fetch_bytes or axis in ("copy", "rows x columns")
         )
         if plain and chosen["dtype"] == DTYPE and registry.find_flops(name, chosen) is None:
             yield name, sweep
