@@ -107,6 +107,14 @@ def _link(name: str, target: str) -> Callable[[Project], None]:
     return link
 
 
+def _all(*changes: Callable[[Project], None]) -> Callable[[Project], None]:
+    def make_changes(project: Project) -> None:
+        for change in changes:
+            change(project)
+
+    return make_changes
+
+
 def _nothing(project: Project) -> None:
     """Change nothing."""
 
@@ -125,7 +133,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     "a header beside the source": (_nothing, _write("near.h", "#define NEAR 3\n"), True),
     "a header that is asked for": (_nothing, _write("second/later.h", "#define LATER 3\n"), True),
     "a header that is gone": (
-        _write("first/value.h", "#define VALUE 3\n"), lambda one: (one.folder / "first/value.h").unlink(), True
+        _write("first/value.h", "#define VALUE 3\n"), lambda project: (project.folder / "first/value.h").unlink(), True
     ),
     "a header below a folder that was not there": (
         _write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True
@@ -147,13 +155,13 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     ),
     "a link that had no target": (_link("second/later.h", "gone.h"), _write("gone.h", "#define LATER 4\n"), True),
     "a folder that becomes a file": (
-        lambda one: (one.folder / "second/later.h").mkdir(),
-        lambda one: ((one.folder / "second/later.h").rmdir(), one.write("second/later.h", ""))[1], True,
+        lambda project: (project.folder / "second/later.h").mkdir(),
+        _all(lambda project: (project.folder / "second/later.h").rmdir(), _write("second/later.h", "")), True,
     ),
     "a header of the toolkit": (_nothing, _write("first/crt/host_config.h", "#error first\n"), True),
     "options": (_nothing, _flags(FLAGS + " -DMORE"), True),
     "a header that an option includes": (
-        lambda one: (one.write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")(one))[1],
+        _all(_write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")),
         _write("pre.h", "#define LATER 5\n"), True,
     ),
     "a header that a macro names": (
@@ -161,14 +169,14 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     ),
     "the time of day": (_write("k.cu", SOURCE + "// __TIME__\n"), _nothing, True),
     "options in a file": (
-        lambda one: (one.write("options", "-DMORE"), _flags(FLAGS + " -optf options")(one))[1], _nothing, True
+        _all(_write("options", "-DMORE"), _flags(FLAGS + " -optf options")), _nothing, True
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes(name: str, project: Project) -> None:
-    """What changes the PTX, or may, is compiled again; what does not is not, and no compiler is started for that."""
+    """A change of the PTX, or a possible one, compiles again; without one no compiler is started."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)
     project.compile()
@@ -275,7 +283,7 @@ def test_random_changes(project: Project) -> None:
 
 
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing changed, `check` starts no process and imports no NumPy."""
+    """Check starts no process and imports no NumPy while nothing changed."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     repository.launch(LAUNCH + 'flags = "-I ."\n')
     assert repository.run("pin")[0] == 0
