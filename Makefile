@@ -30,7 +30,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu lint readme clean
+.PHONY: install bench record measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once; what is built imports some of them, and comes then. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -51,6 +51,10 @@ install: $(VENV)/installed
 
 bench: $(VENV)/installed
 	@$(BIN)/kernelwatch run $(ARGS) HEAD^!
+
+# The same, and git will keep the results: work on a GPU ends so.
+record: $(VENV)/installed
+	@$(BIN)/kernelwatch run $(ARGS) HEAD^! && git add results
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed

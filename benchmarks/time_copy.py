@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import kernelwatch.benchmarks as kw
-from benchmarks.sweeps import COPY_FLAG_SETS, FLAG_SETS, LARGEST, LARGEST_ELEMENTS, MATRICES, MOVED, OFFSETS, STRIDES
+from benchmarks.sweeps import (
+    COPY_FLAG_SETS,
+    DEFAULT_FLAGS,
+    FLAG_SETS,
+    LARGEST,
+    LARGEST_ELEMENTS,
+    MATRICES,
+    MOVED,
+    OFFSETS,
+    STRIDES,
+)
 from kernelwatch.kernel import matrix_copy
 
 #: Reason why a copy of small elements stays far below the peak although no bytes are lost.
@@ -46,9 +56,36 @@ class StrideCopy(kw.BackToBack):
     params = (STRIDES, (1 << 22,), MOVED, COPY_FLAG_SETS)  # at the largest stride and dtype, arrays take 2 GiB each
     shown = {"stride": 2, "dtype": "float32"}
     note = (
-        "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each "
-        "element takes a sector of its own. " + _SMALL
+        "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2. DRAM gives 64 bytes "
+        "a miss of L2 by default, so times grow until elements lie 64 bytes apart. " + _SMALL
     )
+
+
+class StrideCopyFetching32(kw.BackToBack):
+    """Stride copy, DRAM, 32 bytes a miss of L2."""
+
+    kernel = "stride_copy"
+    param_names = ("stride", "size", "dtype", "flags")
+    params = (STRIDES, (1 << 22,), ("float32", "float64"), DEFAULT_FLAGS)
+    shown = {"stride": 16, "dtype": "float32"}
+    l2_fetch_bytes = 32
+    note = "One sector is fetched a miss, not two: as many as are needed."
+
+
+class StrideCopyFetching64(StrideCopyFetching32):
+    """Stride copy, DRAM, 64 bytes a miss of L2."""
+
+    title = "Stride copy, DRAM, 64 bytes a miss of L2"
+    l2_fetch_bytes = 64
+    note = "Two sectors are fetched a miss, as by default."
+
+
+class StrideCopyFetching128(StrideCopyFetching32):
+    """Stride copy, DRAM, 128 bytes a miss of L2."""
+
+    title = "Stride copy, DRAM, 128 bytes a miss of L2"
+    l2_fetch_bytes = 128
+    note = "Four sectors are fetched a miss, though one may be needed."
 
 
 class DeviceCopy(kw.BackToBack):

@@ -18,6 +18,18 @@ class StrideCopy(kw.Control):
     timed = time_copy.StrideCopy
 
 
+class StrideCopyFetching32(kw.Control):
+    timed = time_copy.StrideCopyFetching32
+
+
+class StrideCopyFetching64(kw.Control):
+    timed = time_copy.StrideCopyFetching64
+
+
+class StrideCopyFetching128(kw.Control):
+    timed = time_copy.StrideCopyFetching128
+
+
 class Transpose(kw.Control):
     timed = time_transpose.Transpose
 
@@ -64,6 +76,18 @@ class RowSum(kw.Control):
 
 class Gather(kw.Control):
     timed = time_kernel.Gather
+
+
+class GatherFetching32(kw.Control):
+    timed = time_kernel.GatherFetching32
+
+
+class GatherFetching64(kw.Control):
+    timed = time_kernel.GatherFetching64
+
+
+class GatherFetching128(kw.Control):
+    timed = time_kernel.GatherFetching128
 
 
 class Histogram(kw.Control):

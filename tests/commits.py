@@ -13,10 +13,10 @@ def begin(folder: Path, author: str = "n") -> Path:
     """Make a folder a repository without commits; return it."""
     folder.mkdir(parents=True, exist_ok=True)
     git.text(folder, "init", "--quiet", "--initial-branch=main")
-    return own(folder, author)
+    return set_identity(folder, author)
 
 
-def own(folder: Path, author: str = "n") -> Path:
+def set_identity(folder: Path, author: str = "n") -> Path:
     """Let a repository commit by itself; return it."""
     for name, value in (("user.name", author), ("user.email", "e"), ("commit.gpgsign", "false")):
         git.text(folder, "config", name, value)

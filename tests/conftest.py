@@ -62,7 +62,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
     "pycuda": _no_pycuda,
     "fleet": _no_dask,
-    "browser": browser.missing,
+    "browser": browser.explain_absence,
     "history": _no_history,
 }
 
@@ -99,8 +99,8 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure() -> None:
     """Read of this checkout's results what git tracks, not what runs have left beside it."""
     os.environ.pop("KERNELWATCH_RESULTS", None)
-    found = importlib.util.find_spec("kernelwatch")
-    if found is None or found.origin is None:  # not installed: the folder of this checkout is no package
+    package_spec = importlib.util.find_spec("kernelwatch")
+    if package_spec is None or package_spec.origin is None:  # not installed: the folder of this checkout is no package
         return
     from kernelwatch.store import reading
 

@@ -100,8 +100,8 @@ class Function:
         call = partial(self._execute, grid, block, unpacked, shared_size)
         stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
 
-    def _execute(self, grid: Any, block: Any, values_: list[Any], shared_size: int) -> None:
-        arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in values_]
+    def _execute(self, grid: Any, block: Any, parameters: list[Any], shared_size: int) -> None:
+        arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in parameters]
         contents = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
         ptxcount.count(
             self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=contents
@@ -166,9 +166,9 @@ class FakeGpu:
                 return memory.held[address - start :]
         raise AssertionError(f"address {address} lies in no allocation")
 
-    def _copied(self, memory_: Any, length: int) -> NDArray[np.uint8]:
+    def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
         """Return memory that the host copies, all of which lies in one allocation."""
-        address, allocations = self._address(memory_), self.allocations.items()
+        address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
 
@@ -184,26 +184,26 @@ class FakeGpu:
     def _upload(self, target: Any, source: NDArray[Any]) -> None:
         content = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
         self.log.append(f"upload {len(content)} bytes")
-        self._copied(target, len(content))[:] = content
+        self._view_allocated(target, len(content))[:] = content
 
     def _download(self, target: NDArray[Any], source: Any) -> None:
         content = target.reshape(-1).view(np.uint8)
         self.log.append(f"read {len(content)} bytes")
-        content[:] = self._copied(source, len(content))
+        content[:] = self._view_allocated(source, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
         self.log.append(f"set {length} bytes to {value:#x}")
-        self._copied(to, length)[:] = value
+        self._view_allocated(to, length)[:] = value
 
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)
         values = (self.multiprocessors, 2048, self.l2)
-        driver_ = SimpleNamespace(
+        device = SimpleNamespace(
             get_attribute=lambda which: values[which],
             multiprocessor_count=self.multiprocessors,
             compute_capability=lambda: (9, 0),
         )
-        context = SimpleNamespace(get_device=lambda: driver_, name="lasting context")
+        context = SimpleNamespace(get_device=lambda: device, name="lasting context")
         return SimpleNamespace(
             MemoryError=MemoryError,
             mem_get_info=lambda: (self._free(), self.total),
@@ -232,9 +232,9 @@ class FakeGpu:
             return int(variables[name]), size
 
         def function(name: str) -> Function:
-            function_ = Function(self, PtxModule(ptx.decode(), name))
-            function_.variables = variables
-            return function_
+            loaded_function = Function(self, PtxModule(ptx.decode(), name))
+            loaded_function.variables = variables
+            return loaded_function
 
         return SimpleNamespace(get_function=function, get_global=variable)
 
@@ -295,10 +295,10 @@ class FakeGpu:
                 node.execute()
         return (0,)
 
-    def new_context(self) -> Any:
+    def new_context(self, l2_fetch_bytes: int = 0) -> Any:
         """In the place of another context."""
         self.contexts += 1
-        name = f"context {self.contexts}"
+        name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
         return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
 
     @contextmanager

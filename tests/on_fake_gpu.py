@@ -30,7 +30,7 @@ def _forget() -> None:
         cached.cache_clear()
 
 
-def fetching(described: build_job.JobDescription) -> FetchReference:
+def make_fetch(described: build_job.JobDescription) -> FetchReference:
     """Return what gives the reference of a launch."""
     return lambda _: memory.make_reader(described.reference.content())
 
@@ -41,13 +41,13 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
     _forget()
-    gpu_ = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
-    gpu_.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
-    yield gpu_
+    device = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
+    device.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
+    yield device
     _forget()
 
 
-def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
+def measure_launch(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
     """Return a launch's outcome, its job, and the bytes that were asked for."""
     described = build_job.describe_launch(launch, **{"samples": 3, **how})
     job = described.make_job(READY)
@@ -56,7 +56,7 @@ def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how
 
     def fetch(length: int) -> Any:
         lengths.append(length)
-        return fetching(described)(length)
+        return make_fetch(described)(length)
 
-    (outcome_,) = (session or Session()).measure([job], fetch)
-    return outcome_, job, lengths
+    (outcome,) = (session or Session()).measure([job], fetch)
+    return outcome, job, lengths

@@ -52,30 +52,30 @@ class Case:
     dtype: str = "float32"
     file: str = ""
     is_ptx: bool = False
-    others: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
 
     def kernel(self, text: str, folder: Path) -> Kernel:
         """Return the kernel with that text."""
-        for name, content in ((self.file, text), *self.others) if self.file else ():
+        for name, content in ((self.file, text), *self.headers) if self.file else ():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content, encoding="utf-8")
-        made = copy(self.declared)
-        made.file, made._text, made._ptx = self.file, "" if self.file else text, ""
+        kernel = copy(self.declared)
+        kernel.file, kernel._text, kernel._ptx = self.file, "" if self.file else text, ""
         if self.is_ptx:
-            made._text, made._ptx = "", build.compile_to_ptx(text, ("-lineinfo",), arch="sm_90")
-        return made
+            kernel._text, kernel._ptx = "", build.compile_to_ptx(text, ("-lineinfo",), arch="sm_90")
+        return kernel
 
 
-def _of_own(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
+def _make_own_case(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
     """Return the case of a kernel that is counted elsewhere, at another size."""
-    kernel, dtype, small = next(each for each in own.KERNELS.values() if each[0].name == name)
+    kernel, dtype, small = next(case for case in own.KERNELS.values() if case[0].name == name)
     return Case(kernel, text, wrong, extents, small, dtype)
 
 
-def _brighten(**more: Any) -> Kernel:
+def _brighten(**options: Any) -> Kernel:
     arguments: list[Any] = [outputs("out", "h w"), inputs("image", "h w"), "w", "h"]
     reference = lambda image: image * 4  # noqa: E731 -- as a project writes it
-    return Kernel("brighten", arguments, (32, 8), over=("w", "h"), text=CUDA, reference=reference, **more)
+    return Kernel("brighten", arguments, (32, 8), over=("w", "h"), text=CUDA, reference=reference, **options)
 
 
 _ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
@@ -92,17 +92,19 @@ CASES = {
         SMALL,
         "float64",
         file="include/imaging/brighten.cuh",
-        others=(("include/imaging/load.h", LOAD),),
+        headers=(("include/imaging/load.h", LOAD),),
     ),
     "PTX": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL, is_ptx=True),
-    "a stencil with a halo in shared memory and constants": _of_own(
+    "a stencil with a halo in shared memory and constants": _make_own_case(
         "stencil", own.STENCIL, ("tile[r][c + 1]", "tile[r][c]"), w=4000, h=3000
     ),
-    "a histogram with shared atomics and an index array": _of_own(
+    "a histogram with shared atomics and an index array": _make_own_case(
         "histogram", own.HISTOGRAM, ("bin_of[i]]", "(bin_of[i] + 1) % k]"), n=1_000_000, k=200
     ),
-    "an array of structs to two arrays": _of_own("split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000),
-    "a gather with a struct by value, of a template": _of_own(
+    "an array of structs to two arrays": _make_own_case(
+        "split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000
+    ),
+    "a gather with a struct by value, of a template": _make_own_case(
         "gather", own.GATHER, ("T(a.shift)", "T(a.shift + 1)"), n=5_000_000, m=30_000
     ),
     "in place": Case(

@@ -105,7 +105,9 @@ class Repository:
             "XDG_CACHE_HOME": real_cache,
             "XDG_CONFIG_HOME": real_config,
             **{
-                f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+                f"GIT_{role}_{field}": "test@example.org"
+                for role in ("AUTHOR", "COMMITTER")
+                for field in ("NAME", "EMAIL")
             },
         }
         for part in PARTS:

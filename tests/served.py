@@ -76,15 +76,15 @@ class Session:
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
         """Answer."""
         self._act(jobs[0])
-        reference_ = np.empty(LENGTH, np.uint8)
-        fetch(LENGTH)(0, reference_)
-        self.fetched.append(reference_)
+        content = np.empty(LENGTH, np.uint8)
+        fetch(LENGTH)(0, content)
+        self.fetched.append(content)
         self.references.known.add(jobs[0].reference)
         return [JobOutcome(samples=(1.0, 2.0), copies=(0.5, 0.5))]
 
 
 @contextmanager
-def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
+def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     """Yield the address of a server in a thread."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
     return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
 
 
-def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+def review_as_json(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the JSON of a review; JSON has no NaN and no Infinity."""
     code = main([*(words or (BASE, HEAD)), "--format", "json"], root)
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
@@ -75,16 +75,16 @@ def write(
     (root / "asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "branches": ["main"]}))
     folder = root / "results"
     write_json(str(folder / machine / "machine.json"), {"machine": machine}, 1)
-    known: dict[str, Any] = {}
+    written_benchmarks: dict[str, Any] = {}
     for date, (commit, benchmarks) in enumerate(suite.items()):
         results = Results({"machine": machine}, {}, commit, date, "3.11", environment, variables)
         for label, cases in benchmarks.items():
             benchmark = _benchmark(label, axes.get(label, {"case": list(cases)}))
-            known[benchmark["name"]] = benchmark
+            written_benchmarks[benchmark["name"]] = benchmark
             moment = began.get((commit, benchmark["name"]))
             results.add_result(benchmark, _result(list(cases.values())), record_samples=True, started_at=moment)
         results.save(str(folder))
-    write_json(str(folder / "benchmarks.json"), known, Benchmarks.api_version)
+    write_json(str(folder / "benchmarks.json"), written_benchmarks, Benchmarks.api_version)
     return root
 
 
@@ -93,7 +93,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def changed(path: Path, change: Callable[[Any], object]) -> None:
+def change_document(path: Path, change: Callable[[Any], object]) -> None:
     """Change a JSON document."""
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
@@ -102,13 +102,13 @@ def changed(path: Path, change: Callable[[Any], object]) -> None:
 
 def documents(folder: Path) -> dict[str, Any]:
     """All results of asv's without dates and durations, by the beginnings of the commits' hashes."""
-    found = {}
+    results = {}
     for path in sorted(folder.glob("*/????????-*.json")):
-        found[path.name[:8]] = json.loads(path.read_text(), parse_constant=str)
-        found[path.name[:8]]["durations"] = {}
-        for row in found[path.name[:8]]["results"].values():
+        results[path.name[:8]] = json.loads(path.read_text(), parse_constant=str)
+        results[path.name[:8]]["durations"] = {}
+        for row in results[path.name[:8]]["results"].values():
             row[3:5] = [None, None]
-    return found
+    return results
 
 
 def _benchmark(label: str, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -128,5 +128,5 @@ def _benchmark(label: str, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 def _result(outcomes: list[Outcome]) -> Any:
     recorded = [outcome if isinstance(outcome, list) else None for outcome in outcomes]
     values = [float(np.median(outcome)) if isinstance(outcome, list) else outcome for outcome in outcomes]
-    numbers = [None if each is None else 1 for each in recorded]
+    numbers = [None if recorded_samples is None else 1 for recorded_samples in recorded]
     return BenchmarkResult(values, recorded, numbers, 0, "", None)

@@ -77,7 +77,7 @@ RUN += [example for example in commands() if "kernelwatch count transpose" in ex
 
 
 @pytest.mark.history
-@pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{at}" for at in range(len(RUN))])
+@pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{number}" for number in range(len(RUN))])
 def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> None:
     """It runs, and what is shown of its output is in it, in this order."""
     (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -97,6 +97,6 @@ def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> Non
 def test_every_command_is_run_somewhere() -> None:
     """A command that nobody runs is found here, and so is a place that is gone."""
     ran = {command for command, _ in RUN}
-    lost = [one for one, _ in commands() if one not in ran and not one.startswith(tuple(ELSEWHERE))]
+    lost = [command for command, _ in commands() if command not in ran and not command.startswith(tuple(ELSEWHERE))]
     assert lost == []
     assert [place for place in ELSEWHERE.values() if place.startswith("tests/") and not (ROOT / place).exists()] == []

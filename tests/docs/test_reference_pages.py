@@ -15,11 +15,11 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 def rows(text: str, heading: str) -> dict[str, str]:
     """Return the rows of the tables below a heading: the name in the first column, and all of it."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
-    found = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
-    assert len(found) == len(set(found)), "a name has two rows"
+    names = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
+    assert len(names) == len(set(names)), "a name has two rows"
     return {
         name: line
-        for name in found
+        for name in names
         for line in section.splitlines()
         if line.startswith((f"| `{name}`", f"| [`{name}`"))
     }

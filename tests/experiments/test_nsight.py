@@ -74,7 +74,7 @@ def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder: its `said` is what ncu prints, `given` what it was given."""
+    """Make a folder: ncu prints its `said`, and writes its arguments to `given`."""
     script = tmp_path / "ncu"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/given\ncat {tmp_path}/said\n', encoding="utf-8")
     script.chmod(0o755)
@@ -85,8 +85,8 @@ def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
     head = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
     rows = [
-        f'"{number}","{NAMES[launch_]}","{nsight.DURATION}","{unit}","{1000 + number:,}"'
-        for number, launch_ in enumerate(launches)
+        f'"{number}","{NAMES[launch]}","{nsight.DURATION}","{unit}","{1000 + number:,}"'
+        for number, launch in enumerate(launches)
     ]
     (folder / "said").write_text("\n".join(["==PROF== Connected", head, *rows, "what the program says"]), "utf-8")
 
@@ -123,10 +123,8 @@ def test_bias() -> None:
     """5 % or 0.5 µs, whichever is larger; a row a kernel and instrument, and what is too far off, the worst first."""
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
-        assert [Bias("k", "isolated", truth, seconds_).is_acceptable for seconds_ in read] == [True, True, False, False]
-    biases = [
-        Bias(f"a size={size_}", "isolated", 2e-5, seconds) for size_, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))
-    ]
+        assert [Bias("k", "isolated", truth, duration).is_acceptable for duration in read] == [True, True, False, False]
+    biases = [Bias(f"a size={size}", "isolated", 2e-5, seconds) for size, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))]
     biases.append(Bias("b", "back to back", 1e-4, 0.5e-4))
     lines = [line for line in bias.format_report(biases).splitlines() if line.startswith("| ")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]

@@ -28,7 +28,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], check=True)
     (root / "a.cu").write_text("__global__ void scale(float* out) { out[threadIdx.x] *= 2; }")
     assert init.main([]) == 0
-    commits.commit(commits.own(root))
+    commits.commit(commits.set_identity(root))
     (tmp_path / "nvcc").write_text(NVCC)
     (tmp_path / "nvcc").chmod(0o755)
     (tmp_path / "temporary").mkdir()
@@ -40,8 +40,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_ended_by_a_signal(command: str, number: signal.Signals, repository: Path) -> None:
     """It says so in a line after Ctrl-C, and nothing after SIGTERM, which a system sends."""
     folder = repository.parent
-    own = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
-    environment = os.environ | {name: str(folder / value) for name, value in own.items()}
+    own_paths = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
+    environment = os.environ | {name: str(folder / value) for name, value in own_paths.items()}
     with subprocess.Popen(
         [sys.executable, "-m", *command.split()], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,

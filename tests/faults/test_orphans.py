@@ -88,7 +88,7 @@ def processes(mark: str = "") -> dict[int, str]:
 
 
 @pytest.fixture
-def linked_checkout(checkout: None) -> Iterator[Path]:
+def short_checkout(checkout: None) -> Iterator[Path]:
     """Return a copy of this checkout, of a short name: asv's fork server has a socket there."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():

@@ -41,7 +41,7 @@ def test_damaged_file(
     capsys.readouterr()
     (tmp_path / "results" / file).write_bytes(content)
     assert compare([BASE, HEAD], tmp_path) == code
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].isprintable()
-    assert told[0].startswith(line.format(file=tmp_path / "results" / file))
-    assert len(told) == 1 + (file == RESULT)
+    messages = capsys.readouterr().err.splitlines()
+    assert messages[0].isprintable()
+    assert messages[0].startswith(line.format(file=tmp_path / "results" / file))
+    assert len(messages) == 1 + (file == RESULT)

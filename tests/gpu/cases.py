@@ -54,13 +54,13 @@ def list_launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
     LookupError
         There is none: a new kernel needs a shape above.
     """
-    kernel_, dtypes = registry.find_kernel(kernel), sorted(registry.current_suite().dtypes[kernel])
+    suite_kernel, dtypes = registry.find_kernel(kernel), sorted(registry.current_suite().dtypes[kernel])
     all_launches = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
     suitable = [
-        launch_ for launch_ in all_launches if set(launch_.arguments) == set(kernel_.parameters) and _is_short(launch_)
+        launch for launch in all_launches if set(launch.arguments) == set(suite_kernel.parameters) and _is_short(launch)
     ]
     if not suitable:
-        raise LookupError(f"{kernel} takes {', '.join(kernel_.parameters)}; add a shape to tests/gpu/cases.py")
+        raise LookupError(f"{kernel} takes {', '.join(suite_kernel.parameters)}; add a shape to tests/gpu/cases.py")
     return suitable
 
 

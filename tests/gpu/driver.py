@@ -79,7 +79,7 @@ class Device:
     def _pack_value(
         self, argument: KernelArgument, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool
     ) -> Any:
-        """An argument's bytes, as an array; memory that must be copied back goes to ``held``."""
+        """Return an argument's bytes, as an array; memory to be copied back goes to ``copied_back``."""
         if isinstance(argument, np.generic):
             return np.frombuffer(argument.tobytes(), np.uint8)
         if isinstance(argument, Surface):

@@ -40,9 +40,7 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
     contents = {argument.name: inputs.make_content(argument) for argument in named}
     is_near = any(argument.ulp is not None for argument in named)
     expected = iter(
-        kernel.compute_expected(
-            {name: content_.copy() for name, content_ in contents.items()}, arguments, is_near=is_near
-        )
+        kernel.compute_expected({name: array.copy() for name, array in contents.items()}, arguments, is_near=is_near)
     )
     allocations = {argument.name: cuda.to_device(_add_guards(contents[argument.name], argument)) for argument in named}
     shape = kernel.compute_geometry(
@@ -94,9 +92,9 @@ def check_host(
         return
     bits, size = np.ascontiguousarray(expected, dtype).reshape(-1).view(np.uint8), dtype.itemsize
     for byte in np.flatnonzero(bits != actual[: len(bits)])[:1]:
-        start_ = byte // size * size
+        element_start = byte // size * size
         where = [int(axis) for axis in np.unravel_index(byte // size, expected.shape)]
-        values = (array_[start_ : start_ + size].tobytes() for array_ in (actual, bits))
+        values = (array[element_start : element_start + size].tobytes() for array in (actual, bits))
         raise tolerance.WrongOutputError(tolerance.format_difference(name, where, *values))
     tolerance.check_guard(name, len(bits), GUARD, read)
 

@@ -75,7 +75,7 @@ def compile_cubin(file: str, arch: str) -> Path:
 def list_arrays(arguments: list[Any]) -> list[Any]:
     """Return the arrays of arguments."""
     arrays = [argument.array if isinstance(argument, ArrayDescriptor) else argument for argument in arguments]
-    return [array_ for array_ in arrays if isinstance(array_, np.ndarray)]
+    return [array for array in arrays if isinstance(array, np.ndarray)]
 
 
 def random_floats(*shape: int) -> Any:
@@ -97,25 +97,30 @@ def _textures() -> list[DeviceLaunch]:
         ("fetch2", (256, 256)),
         ("fetch3", (5, 7, 19)),
     ):
-        for filter_, address, normalized in MODES:
+        for filter_mode, address, normalized in MODES:
             scale = [1 if normalized else n for n in shape]
             coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, 4096).astype(np.float32) for n in scale]
             texture = Texture(
-                random_floats(*shape), filter=filter_, address=address, normalized=normalized, layout="array"
+                random_floats(*shape), filter=filter_mode, address=address, normalized=normalized, layout="array"
             )
-            name = f"{entry} {shape} {filter_} {address}{' normalized' * normalized}"
+            name = f"{entry} {shape} {filter_mode} {address}{' normalized' * normalized}"
             launches.append(
                 DeviceLaunch(
                     name, "textures", entry, (32, 1, 1), (128, 1, 1), [zeros(4096), texture, *coordinates[::-1]], 1e-6
                 )
             )
-    x, y = (indices_.astype(np.float32).ravel() + 0.5 for indices_ in np.indices((64, 64))[::-1])
+    x, y = (axis_indices.astype(np.float32).ravel() + 0.5 for axis_indices in np.indices((64, 64))[::-1])
     for layout in ("array", "rows"):
-        for filter_ in ("point", "linear"):
+        for filter_mode in ("point", "linear"):
             for way, first, second in (("rows", x, y), ("columns", y, x)):
-                texture = Texture(random_floats(64, 64), filter=filter_, layout=layout)
-                name, arguments_ = f"64 x 64 by {way}, {layout}, {filter_}", [zeros(4096), texture, first, second]
-                launches.append(DeviceLaunch(name, "textures", "fetch2", (16, 1, 1), (256, 1, 1), arguments_, 1e-6))
+                texture = Texture(random_floats(64, 64), filter=filter_mode, layout=layout)
+                name, fetch_arguments = (
+                    f"64 x 64 by {way}, {layout}, {filter_mode}",
+                    [zeros(4096), texture, first, second],
+                )
+                launches.append(
+                    DeviceLaunch(name, "textures", "fetch2", (16, 1, 1), (256, 1, 1), fetch_arguments, 1e-6)
+                )
     layer = RNG.integers(0, 3, 4096).astype(np.int32)
     for entry, shape in (("layer1", (3, 19)), ("layer2", (3, 7, 19))):
         coordinates = [RNG.uniform(0, n, 4096).astype(np.float32) for n in shape[1:]]
@@ -181,17 +186,17 @@ def _tensor_cores() -> list[DeviceLaunch]:
             (matrix if order == "C" else matrix.T).flatten() for matrix, order in zip(matrices, orders, strict=True)
         ]
         leading = [np.int32(matrix.shape[order == "C"]) for matrix, order in zip(matrices, orders, strict=True)]
-        arguments_ = [zeros(m * n, dtype=total), *memory, *leading]
-        launches.append(DeviceLaunch(f"wmma {name}", "tensor_cores", name, (1, 1, 1), (32, 1, 1), arguments_))
+        wmma_arguments = [zeros(m * n, dtype=total), *memory, *leading]
+        launches.append(DeviceLaunch(f"wmma {name}", "tensor_cores", name, (1, 1, 1), (32, 1, 1), wmma_arguments))
     launches.append(DeviceLaunch("ldmatrix rows", "tensor_cores", "rows", (1, 1, 1), (32, 1, 1),
                      [zeros(128, dtype="u4"), np.arange(256, dtype="u2").view("u4")]))  # fmt: skip
     return launches
 
 
 def _clusters() -> list[DeviceLaunch]:
-    source_, place, unit_block = random_floats(60, 64), (np.int32(40), np.int32(50)), (1, 1, 1)
+    matrix, place, unit_block = random_floats(60, 64), (np.int32(40), np.int32(50)), (1, 1, 1)
     boxes = [
-        [TensorMap(array_, (32, 32), swizzle) for array_ in (source_, zeros(60, 64), source_.copy())]
+        [TensorMap(array, (32, 32), swizzle) for array in (matrix, zeros(60, 64), matrix.copy())]
         for swizzle in (0, 128)
     ]
     small = [RNG.integers(-8, 9, shape).astype(np.float16) for shape in ((64, 16), (32, 16), (16, 64), (16, 32))]
@@ -242,8 +247,8 @@ def main() -> None:
     from cuda.bindings import driver
 
     device = Device(driver)
-    for launch_ in LAUNCHES:
-        launch_.run_on_device(device, launch_.copy_arguments())
+    for device_launch in LAUNCHES:
+        device_launch.run_on_device(device, device_launch.copy_arguments())
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def _values(kind: str, place: int) -> Array:
         return low | (high << 16)
     size = int(kind[1:]) // 8
     if kind[0] != "f":
-        values_ = bits.astype(f"u{size}")
-        values_[:256] >>= rng.integers(0, 8 * size, 256).astype(f"u{size}")
-        values_[256:296] = rng.choice(np.array([0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1], values_.dtype), 40)
-        return values_.view(f"{'i' if kind[0] == 's' else 'u'}{size}")
+        integers = bits.astype(f"u{size}")
+        integers[:256] >>= rng.integers(0, 8 * size, 256).astype(f"u{size}")
+        integers[256:296] = rng.choice(np.array([0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1], integers.dtype), 40)
+        return integers.view(f"{'i' if kind[0] == 's' else 'u'}{size}")
     real = bits.astype(f"u{size}").view(f"f{size}")
     limits = np.finfo(real.dtype)
     real[:400] = rng.normal(size=400) * 2.0 ** rng.integers(-12, 12, 400)
@@ -94,8 +94,8 @@ CASES: list[tuple[str, str, str]] = [
     *((f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}", "f32", "u16") for kind in ("e4m3", "e5m2")),
     *((f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{a}}", "u32", "u16") for kind in ("e4m3", "e5m2")),
     *((f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", "u16", "u32") for kind in ("e4m3", "e5m2")),
-    *((f"vabsdiff4.u32.{one}.{second_type}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
-      for one in ("u32", "s32") for second_type in ("u32", "s32")),
+    *((f"vabsdiff4.u32.{first_type}.{second_type}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
+      for first_type in ("u32", "s32") for second_type in ("u32", "s32")),
 ]  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_instruction(instruction: str, kind: str, result: str) -> None:
 def _both_nan(kind: str, first: Array, second: Array) -> Array:
     if kind[0] == "f":
         return np.isnan(first) & np.isnan(second)
-    halves = [array_.view(np.uint16) & 0x7FFF for array_ in (first, second)]
+    halves = [values.view(np.uint16) & 0x7FFF for values in (first, second)]
     if kind == "bf16":
         return (halves[0] > 0x7F80) & (halves[1] > 0x7F80)
     if kind == "bf16x2":

@@ -44,10 +44,10 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
 @pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_awkward_shapes(name: str, flags: str) -> None:
     """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
-    awkward_ = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
+    awkward_cases = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (
-        *awkward_,
-        *((launch_.dtype, launch_.arguments) for launch_ in list_launches(name, SMALL)),
+        *awkward_cases,
+        *((launch.dtype, launch.arguments) for launch in list_launches(name, SMALL)),
     ):
         run_and_check(registry.find_kernel(name), dtype, flags, **arguments)
 

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.gpu
 #: that is no power of two, and weights of eight neighbours (docs/evidence/counter.md).
 DIFFER = {
     "compacted": 1.0,
-    **{launch_.name: 0.002 for launch_ in LAUNCHES if "linear" in launch_.name and "19" in launch_.name},
-    **{launch_.name: 0.08 for launch_ in LAUNCHES if launch_.name.startswith("fetch3") and "linear" in launch_.name},
+    **{launch.name: 0.002 for launch in LAUNCHES if "linear" in launch.name and "19" in launch.name},
+    **{launch.name: 0.08 for launch in LAUNCHES if launch.name.startswith("fetch3") and "linear" in launch.name},
 }
 
 

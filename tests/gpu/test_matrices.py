@@ -43,8 +43,8 @@ def test_quad_pairs(layouts: str, kind: str) -> None:
     import pycuda.driver as cuda
 
     load_function.current_context()
-    text, registers, expected_ = quad_pairs(layouts, kind)
-    out = np.zeros_like(expected_)
+    text, registers, expected = quad_pairs(layouts, kind)
+    out = np.zeros_like(expected)
     kernel = cuda.module_from_buffer(text.encode()).get_function("snippet")
     kernel(cuda.Out(out), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
-    np.testing.assert_array_equal(out, expected_)
+    np.testing.assert_array_equal(out, expected)

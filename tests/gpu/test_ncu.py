@@ -52,7 +52,7 @@ LONGER = 1.2e-6
 FARTHER = {"transpose_serial": 0.08, "transpose_row_per_thread": 0.1, "transpose_read_coalesced": 0.12}
 
 
-def allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
+def find_allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
     """Return the least and the most that the chip may read where we count `ours`."""
     if not name.endswith("wavefronts"):
         return counted, counted
@@ -80,7 +80,7 @@ def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     wrong, exact = [], 0
     for launch, counted, (chip,) in zip(launches, counts, readings, strict=True):
         for name, metric in METRICS.items():
-            least, most = allowed_range(name, counted[name], launch)
+            least, most = find_allowed_range(name, counted[name], launch)
             if not least <= chip[metric] <= most:
                 wrong.append(f"{launch}: {name} {counted[name]}, the chip {chip[metric]:g}")
         exact += all(counted[name] == chip[metric] for name, metric in METRICS.items() if "wavefronts" not in name)
@@ -94,13 +94,17 @@ def test_bias(report_share: Callable[[str, int, int], None]) -> None:
     print(bias.format_report(biases))
     report_share(
         "isolated times within 5 % or 0.5 µs of Nsight Compute's",
-        sum(bias_.is_acceptable for bias_ in biases),
+        sum(launch_bias.is_acceptable for launch_bias in biases),
         len(biases),
     )
-    most = [100 * FARTHER.get(Launch.parse(bias_.launch).kernel, 0) for bias_ in biases]
+    most = [100 * FARTHER.get(Launch.parse(launch_bias.launch).kernel, 0) for launch_bias in biases]
     explained = [
-        -LONGER <= bias_.seconds - bias_.nsight < 0 or 0 < bias_.percent <= percent
-        for bias_, percent in zip(biases, most, strict=True)
+        -LONGER <= launch_bias.seconds - launch_bias.nsight < 0 or 0 < launch_bias.percent <= percent
+        for launch_bias, percent in zip(biases, most, strict=True)
     ]
-    unexplained = [bias_ for bias_, why in zip(biases, explained, strict=True) if not (bias_.is_acceptable or why)]
+    unexplained = [
+        launch_bias
+        for launch_bias, why in zip(biases, explained, strict=True)
+        if not (launch_bias.is_acceptable or why)
+    ]
     assert not unexplained, bias.format_report(unexplained)

@@ -51,7 +51,7 @@ def test_timed_verified_refused(
     arrays = [
         argument for argument in right.bind_arguments(case.dtype, **case.extents) if isinstance(argument, ArrayArgument)
     ]
-    written = sum(array_.nbytes for array_ in arrays if array_.is_written)
+    written = sum(array.nbytes for array in arrays if array.is_written)
     kept = min(written, facts["l2_bytes"]) * copy / useful
     print(f"TIMED {name:60} {row * 1e6:9.2f} us {alone * 1e6:9.2f} us alone, {kept * 1e6:.2f} us to write back")
     assert 5e-7 < row < 1.05 * alone + kept

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernelwatch.strangers import STRANGERS, Project, made, texts
+from tests.kernelwatch.strangers import STRANGERS, Project, make_project, texts
 
 pytestmark = pytest.mark.gpu
 
@@ -35,7 +35,7 @@ def _make_project(name: str, folder: Path) -> tuple[Project, list[str]]:
     for old, new in CHANGES:
         text = text.replace(old, new)
     assert text != stranger.benchmarks or not text
-    project, commits = made(stranger._replace(benchmarks=text), folder)
+    project, commits = make_project(stranger._replace(benchmarks=text), folder)
     if not text:  # what init guesses is too small to be timed
         written = (project.path / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
         assert "[256], [256]" in written
@@ -54,7 +54,7 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
                 yield (
                     document["commit_hash"],
                     name,
-                    float(np.mean([seconds_ for seconds_ in row[0] if seconds_ is not None])),
+                    float(np.mean([median for median in row[0] if median is not None])),
                 )
 
 
@@ -65,8 +65,10 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):
-            paths = [path_ for path_ in sys.path if path_ and path_ != os.environ["ASV_PYTHONPATH"]]
-            (folder / "host.pth").write_text("".join(f"{path_}\n" for path_ in paths), encoding="utf-8")
+            paths = [
+                search_path for search_path in sys.path if search_path and search_path != os.environ["ASV_PYTHONPATH"]
+            ]
+            (folder / "host.pth").write_text("".join(f"{search_path}\n" for search_path in paths), encoding="utf-8")
             for package in Path(os.environ["ASV_PYTHONPATH"]).iterdir():  # asv takes that folder away
                 if not (folder / package.name).exists():
                     (folder / package.name).symlink_to(package)
@@ -87,7 +89,7 @@ def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) 
     assert run.returncode == 0, run.stdout + run.stderr
     worse = project.run("kernelwatch", "compare", commits[1], commits[2])
     times = {(commit, benchmark): seconds for commit, benchmark, seconds in _times(project)}
-    for benchmark in sorted({benchmark_ for _, benchmark_ in times}):
+    for benchmark in sorted({benchmark for _, benchmark in times}):
         coalesced, spoiled = (times[commit, benchmark] * 1e6 for commit in commits[1:3])
         print(f"ASV {name:34} {benchmark:46} {coalesced:9.2f} us -> {spoiled:9.2f} us")
     print(f"ASV {name:34} compare: {worse.stdout.splitlines()[0] if worse.stdout else worse.stderr}")

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-def test_counters(held: Callable[[str, int, int], None]) -> None:
+def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     """Requests and sectors of each launch are the device's."""
     metrics = ",".join(metric for names in METRICS.values() for metric in names)
     options = nsight.OPTIONS.replace("--profile-from-start off ", "").split()
@@ -39,7 +39,7 @@ def test_counters(held: Callable[[str, int, int], None]) -> None:
     }
     wrong = compare_counts(measured)
     total = sum(len(launch.counters) for launch in LAUNCHES)
-    held("counters of bulk copies, clusters and local memory equal to the chip's", total - len(wrong), total)
+    report_share("counters of bulk copies, clusters and local memory equal to the chip's", total - len(wrong), total)
     assert not wrong, "\n".join(wrong)
 
 

@@ -74,9 +74,9 @@ def test_a_fault_costs_one_configuration(
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
 def test_samples_are_taken(timed_class: type[Timed]) -> None:
     """As many positive times as are asked for, each with a copy's beside it."""
-    outcome_ = _measure_timed(timed_class, TILE)
-    assert stopping_rule.MIN_SAMPLES <= len(outcome_.samples) == len(outcome_.copies) <= stopping_rule.MAX_SAMPLES
-    assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome_.samples, *outcome_.copies))
+    outcome = _measure_timed(timed_class, TILE)
+    assert stopping_rule.MIN_SAMPLES <= len(outcome.samples) == len(outcome.copies) <= stopping_rule.MAX_SAMPLES
+    assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome.samples, *outcome.copies))
 
 
 def test_an_isolated_launch_takes_longer() -> None:

@@ -67,18 +67,18 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
     today = KERNELS[name]
     file = Path("/site/gpu_kernels/kernels", today.source.name)
     old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
-    arguments = {name_: 33 + place for place, name_ in enumerate(old.parameters)}
-    counted = [transactions.count_launch(kernel_, dtype, **arguments) for kernel_ in (old, today)]
+    arguments = {parameter: 33 + place for place, parameter in enumerate(old.parameters)}
+    counted = [transactions.count_launch(kernel, dtype, **arguments) for kernel in (old, today)]
     assert [counted_launch.problem for counted_launch in counted] == [None, None]
     assert counted[0].counters.totals() == counted[1].counters.totals()
     facts = []
-    for kernel_ in (old, today):
+    for kernel in (old, today):
         numbers = [
-            kernel_.compute_geometry(dtype, **arguments),
-            kernel_.useful_bytes(dtype, **arguments),
-            kernel_.flops(**arguments),
+            kernel.compute_geometry(dtype, **arguments),
+            kernel.useful_bytes(dtype, **arguments),
+            kernel.flops(**arguments),
         ]
-        facts.append([*numbers, kernel_.array_shapes(dtype, **arguments), kernel_.compile_cubin(dtype, arch="sm_90")])
+        facts.append([*numbers, kernel.array_shapes(dtype, **arguments), kernel.compile_cubin(dtype, arch="sm_90")])
     assert facts[0] == facts[1]
 
 

@@ -42,7 +42,7 @@ __device__ void wait(u64* bar)
 
 __device__ void finish() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory"); }
 
-// Lanes below `lanes` ask for copies of `bytes`, from `places` places of `in` 1,024 bytes apart.
+// A load is done for each lane, a store for each different set of operands. Lanes below `lanes` ask for copies of `bytes`, from `places` places of `in` 1,024 bytes apart.
 extern "C" __global__ void bulk_load(const char* in, int from, int to, int bytes, int lanes, int places)
 {
     __shared__ alignas(1024) char tile[4096];

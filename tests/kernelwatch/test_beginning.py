@@ -40,19 +40,19 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 def test_workflows(repository: Path) -> None:
     """Pinned as this repository's own, without secrets, for the branch; linted."""
     assert init.main(["--workflows", LIBRARY]) == 0
-    every = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
-    assert len(every) == 2
-    for text in every.values():
+    workflows = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
+    assert len(workflows) == 2
+    for text in workflows.values():
         assert "secrets." not in text
         assert "origin/trunk" in text or "ref: trunk" in text
         assert not re.search(r"@[A-Z]+@", text)
         uses = re.findall(r"uses: (\S+) # (\S+)", text)
         assert uses
         assert set(uses) <= set(ACTIONS.items())
-    assert f"kernelwatch @ {LIBRARY}#subdirectory=kernelwatch" in every["kernelwatch-review.yml"]
+    assert f"kernelwatch @ {LIBRARY}#subdirectory=kernelwatch" in workflows["kernelwatch-review.yml"]
     for linter in (["actionlint"], ["zizmor", "--quiet", "--offline", "--strict-collection", "."]):
-        if found := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
-            subprocess.run([found, *linter[1:]], cwd=repository, check=True)
+        if linter_path := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
+            subprocess.run([linter_path, *linter[1:]], cwd=repository, check=True)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
@@ -133,7 +133,7 @@ def test_what_is_watched(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "more", "said"),
+    ("axes", "options", "message"),
     [
         ({"n": [4], "m": [1]}, {}, "own takes n; the axes are m, n"),
         ({"dtype": ["float32"]}, {}, "own takes n; the axes are none"),
@@ -143,13 +143,13 @@ def test_what_is_watched(repository: Path) -> None:
     ],
 )
 def test_what_cannot_be_watched(
-    axes: dict[str, Any], more: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+    axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what is taken, or what is known."""
     monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
-    with pytest.raises(ArgumentError, match=said):
-        watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
+    with pytest.raises(ArgumentError, match=message):
+        watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **options)
 
 
 URL = "git+https://example.org/a/b@v1.0"
@@ -180,8 +180,8 @@ def test_situations(
     name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From a subfolder: what is written at the top is right, or nothing is, with the reason."""
-    commits.commit(commits.own(repository))
-    commands, words, said = SITUATIONS[name]
+    commits.commit(commits.set_identity(repository))
+    commands, words, expected = SITUATIONS[name]
     for command in commands.splitlines():
         subprocess.run(["git", *command.split(" ")], cwd=repository, check=True)
     if name == "no repository":
@@ -190,10 +190,10 @@ def test_situations(
     code = init.main(words)
     if (repository / "asv.conf.json").exists():
         configuration = json.loads((repository / "asv.conf.json").read_text(encoding="utf-8"))
-        assert (code, configuration["branches"], configuration["project"]) == (0, [said], repository.name)
+        assert (code, configuration["branches"], configuration["project"]) == (0, [expected], repository.name)
     else:
         assert code == 1
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
         assert not (repository / "benchmarks").exists()
 
 
@@ -216,7 +216,7 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The project has the folder's name; it says how older commits come."""
-    commits.commit(commits.own(repository))
+    commits.commit(commits.set_identity(repository))
     clone = tmp_path / 'a "b" ß'
     subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
     monkeypatch.chdir(clone)
@@ -230,20 +230,20 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
 def test_what_git_says(command: str, repository: Path) -> None:
     """In its own words, where it refuses a folder of somebody else's."""
     assert init.main([]) == 0
-    commits.commit(commits.own(repository))
+    commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}
     words = [sys.executable, "-m", *command.split()]
     done = subprocess.run(words, cwd=repository, env=environment, capture_output=True, text=True)
     assert done.returncode in (1, 2)
-    said = done.stdout + done.stderr
-    assert "git config --global --add safe.directory" in said
-    assert not [each for each in ("git init", "Traceback", "unexpected, at") if each in said]
+    output = done.stdout + done.stderr
+    assert "git config --global --add safe.directory" in output
+    assert not [text for text in ("git init", "Traceback", "unexpected, at") if text in output]
 
 
 def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """It imports this library's and what the system has; without network a package is built by what is here."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
-    packages, commit, python = (tmp_path / each for each in ("lib/python3.11/site-packages", "c", "bin/python"))
+    packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
         folder.mkdir(parents=True)
     assert init.provide([str(tmp_path), str(commit)]) == 0
@@ -264,7 +264,7 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("def (", "3: SyntaxError: invalid syntax"),
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
@@ -273,13 +273,13 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
         ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; pyproject.toml in "),
     ],
 )
-def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path) -> None:
+def test_a_suite_that_cannot_be_imported(line: str, message: str, repository: Path) -> None:
     """Its error is one line with the file and the line, for commands of asv's as for our own; nothing else is tried."""
     init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
-    commits.commit(commits.own(repository))
+    commits.commit(commits.set_identity(repository))
     for words in (["kernelwatch", "run"], ["kernelwatch", "count", "x n=1 float32"], ["asv", "run", "HEAD^!"]):
         done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
         assert done.returncode
-        (told,) = (done.stdout + done.stderr).splitlines()
-        assert (f"{repository}/benchmarks/kernels.py:{said}" if said[0] == "3" else said) in told
+        (error,) = (done.stdout + done.stderr).splitlines()
+        assert (f"{repository}/benchmarks/kernels.py:{message}" if message[0] == "3" else message) in error

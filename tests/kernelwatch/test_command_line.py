@@ -42,7 +42,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
 PLACE = f"(unexpected, at {__file__}:"
 
 
-def _raising(error: BaseException) -> Callable[..., int]:
+def _make_failing_command(error: BaseException) -> Callable[..., int]:
     def command(*_: str) -> int:
         raise error
 
@@ -50,7 +50,7 @@ def _raising(error: BaseException) -> Callable[..., int]:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "kernelwatch site: interrupted\n"),
         (BrokenPipeError(), 141, ""),
@@ -61,12 +61,12 @@ def _raising(error: BaseException) -> Callable[..., int]:
     ],
 )
 def test_how_it_ends(
-    error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a line or in silence."""
-    monkeypatch.setattr("kernelwatch.cli.site.main", _raising(error))
+    monkeypatch.setattr("kernelwatch.cli.site.main", _make_failing_command(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code
-    told = capsys.readouterr().err
-    assert told.startswith(said)
-    assert told.count("\n") == bool(said)
+    output = capsys.readouterr().err
+    assert output.startswith(message)
+    assert output.count("\n") == bool(message)

@@ -117,6 +117,6 @@ def test_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     if os.environ.get("WRITE_GOLDEN"):
         golden.write_text(shown, encoding="utf-8")
     assert shown == golden.read_text(encoding="utf-8")
-    asked = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    program = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) == written.count("class ")

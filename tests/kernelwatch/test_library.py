@@ -36,8 +36,10 @@ def test_no_file_imports_what_lies_above(folder: Path, foreign: set[str]) -> Non
 
 def test_no_file_names_a_kernel_of_this_suite() -> None:
     """Nor the package that is measured."""
-    named = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
-    assert not {str(path): found for path in OWN if (found := named.findall(path.read_text(encoding="utf-8")))}
+    pattern = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
+    assert not {
+        str(path): kernel_names for path in OWN if (kernel_names := pattern.findall(path.read_text(encoding="utf-8")))
+    }
 
 
 def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +62,8 @@ OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLE
 
 def test_everything_that_can_be_set_is_in_one_table() -> None:
     """Of the environment: no file asks for another name, and the page has a row for each."""
-    asked = {name for path in OWN for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", path.read_text(encoding="utf-8"))}
+    variables = {
+        name for path in OWN for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", path.read_text(encoding="utf-8"))
+    }
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert {*re.findall(r"^\| `(KERNELWATCH_\w+)` \| .+ \|$", page, re.MULTILINE)} == asked - OF_A_RUN
+    assert {*re.findall(r"^\| `(KERNELWATCH_\w+)` \| .+ \|$", page, re.MULTILINE)} == variables - OF_A_RUN

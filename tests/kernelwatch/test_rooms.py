@@ -52,19 +52,19 @@ LIBRARIES = {name: ROOT / name / "src" / name for name in ("kernelwatch", "ptxco
 
 def _modules(library: str) -> dict[str, ast.Module]:
     folder = LIBRARIES[library]
-    found = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}
-    return {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in found.items()}
+    paths = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
 
 
-def _imported(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
+def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
     """Yield the modules of its library that a module imports, but for type checking alone; late: in functions, too."""
-    left: list[ast.AST] = list(tree.body)
-    while left:
-        node = left.pop()
+    nodes: list[ast.AST] = list(tree.body)
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         if late or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            left += ast.iter_child_nodes(node)
+            nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom):
             package = (
                 module
@@ -72,8 +72,8 @@ def _imported(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, 
                 else ""
             )
             base = resolve_name("." * node.level + (node.module or ""), package or module.rpartition(".")[0])
-            named = [f"{base}.{alias.name}" for alias in node.names]
-            yield from (each if each in modules else base for each in named if each in modules or base in modules)
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else base for name in names if name in modules or base in modules)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -84,7 +84,7 @@ def test_rooms_are_in_order(library: str) -> None:
     upward = [
         f"{module} imports {imported}"
         for module, tree in modules.items()
-        for imported in _imported(module, tree, modules, late=True)
+        for imported in _iter_imports(module, tree, modules, late=True)
         if "." in module and "." in imported
         for importer, imported_room in [(module.split(".")[1], imported.split(".")[1])]
         if importer != imported_room and places[importer] <= places[imported_room]
@@ -97,6 +97,7 @@ def test_no_circles(library: str) -> None:
     """Of what is imported with a module."""
     modules = _modules(library)
     graph = {
-        module: {*_imported(module, tree, modules, late=False)} - {module, library} for module, tree in modules.items()
+        module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}
+        for module, tree in modules.items()
     }
     graphlib.TopologicalSorter(graph).prepare()

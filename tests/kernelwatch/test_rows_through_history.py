@@ -80,12 +80,12 @@ def test_one_series(tmp_path: Path) -> None:
         hashes.append(project.commit(subject))
     run = project.run("kernelwatch", "run", "--bench", "Scale.track_load_sectors", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
-    found = {
-        one["commit_hash"]: value
-        for one in documents(project.path / "results").values()
-        for (value,), *_ in one["results"].values()
+    sectors_by_commit = {
+        document["commit_hash"]: value
+        for document in documents(project.path / "results").values()
+        for (value,), *_ in document["results"].values()
     }
-    numbers = [found[each] for each in hashes]
+    numbers = [sectors_by_commit[commit] for commit in hashes]
     assert numbers == ["NaN", *(sectors for _, sectors in COMMITS.values() if sectors)]
     bisect = project.run("kernelwatch", "bisect", "load_sectors", hashes[1], hashes[-1])
     assert f"FOUND  {hashes[-1]}" in bisect.stdout, bisect.stdout + bisect.stderr
@@ -148,27 +148,27 @@ def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.Mon
     """Runs record the block, and reviews compare it; a block that depends on the launch is not recorded."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
-    found = [
+    kernels = [
         Kernel("k", [outputs("out", "n")], block, over=("n",), file="k.cu", read=("BLOCK",), dynamic_shared=shared)
         for block, shared in (("BLOCK", "4*BLOCK"), (("BLOCK", 2), 0), ("n", 0), (32, "4*n"))
     ]
-    assert [each.find_fixed_block("float32") for each in found] == [(96, 384), (192, 0), None, None]
+    assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
 
 
 def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the sources stay as they are: one that does not compile is not compiled for every launch."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    asked: list[Kernel] = []
+    checked: list[Kernel] = []
 
-    def fits(one: Kernel) -> bool:
-        asked.append(one)
-        return one is not row
+    def fits(form: Kernel) -> bool:
+        checked.append(form)
+        return form is not row
 
     monkeypatch.setattr(earlier_forms, "fits_commit", fits)
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
     for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
         (tmp_path / "k.cu").write_text(text)
-        assert (row.commit_form, len(asked)) == (row.earlier[0], expected)
+        assert (row.commit_form, len(checked)) == (row.earlier[0], expected)
 
 
 def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
 FILES = {"k.cuh": HEADER, "inc/real.h": "using real = float;\n", "inc/n.h": "#define N 4\n"}
 
 
-def _kernel(**more: Any) -> Kernel:
-    return Kernel("f", [outputs("x", "n", "float32")], 32, over=("n",), file="k.cuh", **more)
+def _kernel(**options: Any) -> Kernel:
+    return Kernel("f", [outputs("x", "n", "float32")], 32, over=("n",), file="k.cuh", **options)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "more",
+    "options",
     [
         {"prelude": "using real = float;\n#define N 4"},
         {"prelude": "using real = {T};", "options": ["-DN=4"]},
@@ -41,24 +41,24 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"include": ["inc"], "options": ["-include", "cuda_fp16.h", "-DN=4"], "prelude": "#include <real.h>"},
     ],
 )
-def test_a_header_that_does_not_stand_alone(more: dict[str, Any], checkout: Path) -> None:
+def test_a_header_that_does_not_stand_alone(options: dict[str, Any], checkout: Path) -> None:
     """The prelude comes before it, from any folder; lines keep their numbers, and includes are known."""
-    kernel = _kernel(**more)
+    kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
     assert kernel.load_source("float32", "sm_90").make_line_reader()("kernel.cu") == HEADER.splitlines()
-    whole = kernel.load_source("float32", "sm_90").full_text()
-    assert ("using real = float;" in whole, HEADER in whole) == (True, True)
+    full_text = kernel.load_source("float32", "sm_90").full_text()
+    assert ("using real = float;" in full_text, HEADER in full_text) == (True, True)
 
 
-@pytest.mark.parametrize("more", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])
-def test_a_byte_order_mark(more: dict[str, Any], checkout: Path) -> None:
+@pytest.mark.parametrize("options", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])
+def test_a_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
     """It may begin a file, what that includes and what comes before it."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
-    (checkout / "k.cuh").write_text(text if not more else text.partition("\n")[2], encoding="utf-8")
-    assert _kernel(include=["inc"], options=["-DN=4"], **more).compile_ptx("float32", arch="sm_90")
+    (checkout / "k.cuh").write_text(text if not options else text.partition("\n")[2], encoding="utf-8")
+    assert _kernel(include=["inc"], options=["-DN=4"], **options).compile_ptx("float32", arch="sm_90")
 
 
 def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
         (file,) = (
-            each for each in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in each
+            path for path in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in path
         )
         shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()

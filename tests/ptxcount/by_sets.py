@@ -19,38 +19,38 @@ Lanes = Sequence["int | None"]
 
 def count_global(lanes: Lanes, width: int) -> list[int]:
     """Sectors and lines, and the fewest that hold what is asked for."""
-    asked = {byte for a in lanes if a is not None for byte in range(a, a + width)}
-    touched = [len({byte // unit for byte in asked}) for unit in (32, 128)]
-    return [*touched, *(-(-len(asked) // unit) for unit in (32, 128))]
+    requested_bytes = {byte for a in lanes if a is not None for byte in range(a, a + width)}
+    touched = [len({byte // unit for byte in requested_bytes}) for unit in (32, 128)]
+    return [*touched, *(-(-len(requested_bytes) // unit) for unit in (32, 128))]
 
 
-def _served(lanes: Lanes, width: int, together: int) -> list[int]:
+def _count_waves(lanes: Lanes, width: int, group_size: int) -> list[int]:
     waves = groups = 0
-    for first in range(0, 32, together):
-        some = [a for a in lanes[first : first + together] if a is not None]
+    for first in range(0, 32, group_size):
+        group = [a for a in lanes[first : first + group_size] if a is not None]
         banks: dict[int, set[int]] = defaultdict(set)
-        for a in some:
+        for a in group:
             for byte in range(a, a + width):
                 banks[byte // 4 % 32].add(byte // 4)
         waves += max(map(len, banks.values()), default=0)
-        groups += bool(some)
+        groups += bool(group)
     return [waves, groups]
 
 
 def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
     """Wavefronts of shared memory, and those without conflicts: groups of 32 lanes, or 16 of 8 bytes, 8 of 16."""
-    return _served(lanes, width, 128 // max(width, 4))
+    return _count_waves(lanes, width, 128 // max(width, 4))
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
     """Count as `count_store_wavefronts`; wide loads whose pairs agree take twice the lanes at once if that helps."""
-    for other in (1, 2) if width > 4 else ():
-        pairs = [(lanes[n], lanes[n ^ other]) for n in range(32)]
+    for lane_distance in (1, 2) if width > 4 else ():
+        pairs = [(lanes[n], lanes[n ^ lane_distance]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
             return min(
                 count_store_wavefronts(lanes, width),
-                _served(lanes, width, 2 * 128 // width),
-                key=lambda found: found[0],
+                _count_waves(lanes, width, 2 * 128 // width),
+                key=lambda counts: counts[0],
             )
     return count_store_wavefronts(lanes, width)
 
@@ -72,22 +72,22 @@ def _most(keys: Sequence[Any]) -> int:
 
 def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
     """Most lanes on an address, those on an address summed over sectors; then as `count_global`."""
-    on = [a for a in lanes if a is not None]
-    sectors = {a // 32: [b for b in on if b // 32 == a // 32] for a in on}
-    return [_most(on), sum(map(_most, sectors.values())), *count_global(lanes, width)[1:]]
+    addresses = [a for a in lanes if a is not None]
+    sectors = {a // 32: [b for b in addresses if b // 32 == a // 32] for a in addresses}
+    return [_most(addresses), sum(map(_most, sectors.values())), *count_global(lanes, width)[1:]]
 
 
 def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
     """Most lanes on an address and in a bank, turns of 64-bit loops, and the wavefronts of a store."""
-    on = [a for a in lanes if a is not None]
-    most = _most(on)
-    wide = most * (3 if most == len(on) else 4)
-    return [most, _most([a // 4 % 32 for a in on]), wide, count_store_wavefronts(lanes, width)[0]]
+    addresses = [a for a in lanes if a is not None]
+    most = _most(addresses)
+    wide = most * (3 if most == len(addresses) else 4)
+    return [most, _most([a // 4 % 32 for a in addresses]), wide, count_store_wavefronts(lanes, width)[0]]
 
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
-#: What is counted of an access to a space, or of a kind of it, and how.
+#: Rule and counters of an access to a space, or of a kind of it.
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
@@ -95,48 +95,53 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
 }  # fmt: skip
 
 
-#: What was counted of each access, as its counters are called.
-HELD: dict[int, Counter[str]] = {}
+#: Counts of each access, by the names of its counters.
+COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
 
 
 class Watched(Access):
-    """An access that is also counted warp by warp by sets, into `HELD`."""
+    """An access that is also counted warp by warp by sets, into `COUNTS_BY_ACCESS`."""
 
     def record(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None, again: bool = False
     ) -> None:
         """As `Access.record`."""
         super().record(address, active, shape, turns, again)
-        where, on = dense(address), np.broadcast_to(active, shape)
+        where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
-        held = HELD.setdefault(id(self), Counter())
+        counters = COUNTS_BY_ACCESS.setdefault(id(self), Counter())
         once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         for block in range(shape[0]):
             for first in range(0, shape[1], 32):
-                lanes = [int(where[block, t]) if t < shape[1] and on[block, t] else None
+                lanes = [int(where[block, t]) if t < shape[1] and mask[block, t] else None
                          for t in range(first, first + 32)]  # fmt: skip
-                asked = sum(lane is not None for lane in lanes)
-                if asked:
-                    held["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
-                    held["useful_bytes"] += asked * self.width * (not again)
-                    held.update(self._counts(lanes, turns, once))
+                lane_count = sum(lane is not None for lane in lanes)
+                if lane_count:
+                    counters["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
+                    counters["useful_bytes"] += lane_count * self.width * (not again)
+                    counters.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
-            found = count_shared_atomics(lanes, self.width)
-            waves = 1 if once else found[turns.rule]
-            return loops | {"together": found[0], "wavefronts": waves * turns.per_turn, "conflict_free": turns.free}
+            atomic_counts = count_shared_atomics(lanes, self.width)
+            waves = 1 if once else atomic_counts[turns.rule]
+            return loops | {
+                "together": atomic_counts[0],
+                "wavefronts": waves * turns.per_turn,
+                "conflict_free": turns.free,
+            }
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
         return counts | loops | ({"sectors": 1} if once else {})
 
 
 def differences(accesses: Sequence[Access]) -> list[str]:
-    """What `Watched` accesses have counted otherwise than sets."""
-    found = []
-    for one in accesses:
-        held = HELD[id(one)]
-        found += [f"{one.source}: {one.space} {one.kind} of {one.width} bytes: {name} {getattr(one, name)}, not {count}"
-                  for name, count in held.items() if getattr(one, name) != count]  # fmt: skip
-    return found
+    """List the counters in which `Watched` accesses differ from the count by sets."""
+    mismatches = []
+    for access in accesses:
+        expected = COUNTS_BY_ACCESS[id(access)]
+        place = f"{access.source}: {access.space} {access.kind} of {access.width} bytes"
+        mismatches += [f"{place}: {name} {getattr(access, name)}, not {count}"
+                       for name, count in expected.items() if getattr(access, name) != count]  # fmt: skip
+    return mismatches

@@ -1,4 +1,4 @@
-"""A text that tests of `ptxcount` compile again in the same process is not compiled again, whatever its folder is."""
+"""Compilations that tests of `ptxcount` share within a process, whatever the folder of the source."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
 _compile = nvcc.compile_source
-#: What nvcc made of a file or a text, by all that this depends on, and the file's folder.
-_made: dict[object, tuple[Compilation, Path]] = {}
+#: Output of nvcc by the source and all else that it depends on, and the folder of the source.
+_compilations: dict[object, tuple[Compilation, Path]] = {}
 
 
-def _compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     elsewhere = "-I" in flags or "-include" in flags
     if elsewhere or (isinstance(source, Path) and not source.is_file()):
         return _compile(source, flags, arch, instances)
-    variables = sorted(each for each in os.environ.items() if each[0] == "PATH" or each[0].startswith("NVCC"))
+    variables = sorted(
+        variable for variable in os.environ.items() if variable[0] == "PATH" or variable[0].startswith("NVCC")
+    )
     key: tuple[object, ...] = (source, flags, arch, *instances, *variables)
     folder = Path()
     if isinstance(source, Path):
         folder = source.resolve().parent
-        headers = [(each.name, each.read_bytes()) for each in sorted(folder.glob("*.h"))]
+        headers = [(header.name, header.read_bytes()) for header in sorted(folder.glob("*.h"))]
         key = (source.name, source.read_bytes(), *headers, *key[1:])
-    if key not in _made:
-        _made[key] = _compile(source, flags, arch, instances), folder
-    made, before = _made[key]
-    if folder == before:
-        return made
-    moved = [Path(str(each).replace(str(before), str(folder))) for each in made.files]
-    return Compilation(made.ptx.replace(str(before), str(folder)), moved)
+    if key not in _compilations:
+        _compilations[key] = _compile(source, flags, arch, instances), folder
+    compilation, first_folder = _compilations[key]
+    if folder == first_folder:
+        return compilation
+    moved = [Path(str(file).replace(str(first_folder), str(folder))) for file in compilation.files]
+    return Compilation(compilation.ptx.replace(str(first_folder), str(folder)), moved)
 
 
 _assemble = ptxas.assemble
@@ -48,17 +50,17 @@ def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources
     return _assemble(ptx, flags, arch)
 
 
-def _assembled(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
-    """What ptxas says, whatever folder the sources are in."""
+def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
+    """Run ptxas once for PTX that differs only in the names of its files."""
     return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
 
 
 @pytest.fixture(autouse=True)
-def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all that compiles with `ptxcount` look first among what was compiled."""
-    monkeypatch.setattr(nvcc, "compile_source", _compilation)
-    monkeypatch.setattr(launch, "compile_source", _compilation)
-    monkeypatch.setattr(ptxas, "assemble", _assembled)
+def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reuse earlier compilations wherever `ptxcount` compiles."""
+    monkeypatch.setattr(nvcc, "compile_source", _compile_once)
+    monkeypatch.setattr(launch, "compile_source", _compile_once)
+    monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
     monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # which would ask nvcc each time
 
 

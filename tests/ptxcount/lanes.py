@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from tests.ptxcount.snippets import module
 
-#: What the output holds before.
+#: Initial value of the output.
 UNTOUCHED = 12345
-#: What a lane executes, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 if that is even.
+#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 if that is even.
 OPERATIONS = {
     **{
         f"shfl {mode} {b} {c:#x}": f"shfl.sync.{mode}.b32 %r3|%p2, %r1, {b}, {c}, {{mask}};"
@@ -29,7 +29,7 @@ OPERATIONS = {
        for op in ("add", "min", "max", "and", "or", "xor")},
     "redux max u32": "redux.sync.max.u32 %r3, %r1, {mask};",
 }  # fmt: skip
-#: Which lanes take part, and the masks that they give: their own, or all lanes of the warp.
+#: Participating lanes, and the masks that they give: their own, or all lanes of the warp.
 GROUPS = {
     "all lanes": ("{operation}", "-1"),
     "the first 8": ("@!%p3 bra END; {operation} END:", "255"),
@@ -41,10 +41,10 @@ GROUPS = {
 
 
 def text(operation: str, group: str) -> str:
-    """The PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
+    """Write the PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
     code, mask = GROUPS[group]
-    one = OPERATIONS[operation]
-    body = code.format(operation=one.replace("{mask}", mask), other=one.replace("{mask}", "-256"))
+    template = OPERATIONS[operation]
+    body = code.format(operation=template.replace("{mask}", mask), other=template.replace("{mask}", "-256"))
     return module(
         f"""
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;

@@ -51,13 +51,13 @@ class Product(NamedTuple):
     n: int
     k: int
     types: tuple[str, str, str, str]
-    more: str = ""
+    modifiers: str = ""
 
     def __str__(self) -> str:
         d, a, b, c = self.types
         return (
-            f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col{self.more.partition('/')[0]}.{d}.{a}.{b}.{c}"
-            + (self.more.partition("/")[2])
+            f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col{self.modifiers.partition('/')[0]}.{d}.{a}.{b}.{c}"
+            + (self.modifiers.partition("/")[2])
         )
 
     def extent(self, role: str) -> tuple[int, int]:
@@ -80,12 +80,12 @@ class Product(NamedTuple):
         return group + 8 * (i // per % 2), within * per + i % per + i // (2 * per) * 4 * per
 
     def registers(self, role: str) -> int:
-        """How many a lane has."""
+        """Count the registers of a lane."""
         rows, columns = self.extent(role)
         return rows * columns * self.bits(role) // 32 // max(self.bits(role), 32)
 
     def text(self) -> str:
-        """A kernel: outputs, then a, b and c, register by register, 32 lanes each."""
+        """Write a kernel: outputs, then a, b and c, register by register, 32 lanes each."""
         kinds = {role: _REGISTERS.get(self.types["dabc".index(role)], "b32") for role in "dabc"}
         lines = ["mul.wide.u32 %rd9, %r0, 4;", "mul.wide.u32 %rd8, %r0, 8;"]
         declared = [f".reg .{kinds[role]} %{role}<{self.registers(role)}>;" for role in "dabc"]
@@ -106,7 +106,7 @@ class Product(NamedTuple):
         return module("\n".join(lines), 4, "\n".join(declared)).replace(".version 8.0", ".version 8.4")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
-        """The registers of a, b and c, and their matrices."""
+        """Draw the registers of a, b and c, and their matrices."""
         registers, matrices = [], []
         for role in "abc":
             count, bits = self.registers(role), self.bits(role)
@@ -136,13 +136,13 @@ class Product(NamedTuple):
         return np.ascontiguousarray(values).view(f"u{max(size, 4)}")[..., 0]
 
     def outputs(self, matrix: Array) -> Array:
-        """What the registers of d hold of a matrix: element by element, (elements of a lane, 32)."""
+        """Arrange a matrix as the registers of d hold it, by element: (elements of a lane, 32)."""
         count = self.registers("d") * max(32 // self.bits("d"), 1)
         return np.array([[matrix[self.place("d", lane, i)] for lane in range(32)] for i in range(count)])
 
-    def expected(self, a: Array, b: Array, c: Array) -> Array:
-        """The sums, not rounded."""
-        if "xor" in self.more:
+    def compute_expected(self, a: Array, b: Array, c: Array) -> Array:
+        """Compute the sums, not rounded."""
+        if "xor" in self.modifiers:
             return np.asarray((a[:, :, None] != b[None]).sum(axis=1) + c)
         return np.asarray(a @ b + c)
 
@@ -178,23 +178,23 @@ def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
     for lane in range(32):
         quad, low, high = lane // 4 % 4, lane % 4, 4 * (lane >= 16)
         for i in range(4):
-            one, other = (low + high, i) if layouts.startswith("row") else (i + high, low)
-            registers[0][lane, i] = a[quad, one, other]
-            one, other = (i, low + high) if layouts.endswith("col") else (low, i + high)
-            registers[1][lane, i] = b[quad, one, other]
+            row, column = (low + high, i) if layouts.startswith("row") else (i + high, low)
+            registers[0][lane, i] = a[quad, row, column]
+            row, column = (i, low + high) if layouts.endswith("col") else (low, i + high)
+            registers[1][lane, i] = b[quad, row, column]
         for i in range(8):
             place = (low + high, i) if kind == "f16" else ((lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1))
             places[lane, i], registers[2][lane, i] = (quad, *place), c[(quad, *place)]
     count, word = (4, "b32") if kind == "f16" else (8, "f32")
-    held = [
+    operands = [
         "{" + ", ".join(f"%{name}{r}" for r in range(n)) + "}"
         for name, n in zip("dabc", (count, 2, 2, count), strict=True)
     ]
     body = "".join(f"ld.param.u64 %rd{n}, [p{n}]; mad.wide.u32 %rd{n}, %r0, {size}, %rd{n};"
                    for n, size in enumerate((8 * dtype.itemsize, 8, 8, 8 * dtype.itemsize)))  # fmt: skip
-    body += f"ld.global.v2.b32 {held[1]}, [%rd1]; ld.global.v2.b32 {held[2]}, [%rd2];"
+    body += f"ld.global.v2.b32 {operands[1]}, [%rd1]; ld.global.v2.b32 {operands[2]}, [%rd2];"
     body += "".join(f"ld.global.{word} %c{r}, [%rd3+{4 * r}];" for r in range(count))
-    body += f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} {', '.join(held)};"
+    body += f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} {', '.join(operands)};"
     body += "".join(f"st.global.{word} [%rd0+{4 * r}], %d{r};" for r in range(count))
     text = module(body, 4, f".reg .{word} %d<8>, %c<8>; .reg .b32 %a<2>, %b<2>;")
     return text, registers, (a @ b + c)[tuple(places.transpose(2, 0, 1))].astype(dtype)

@@ -27,12 +27,12 @@ INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
     "lane / 16": LANES // 16, "reversed": 31 - LANES, "random": _RANDOM.integers(0, 64, 32), "stride 2": 2 * LANES,
 }  # fmt: skip
-#: What the halves hold before, and what is added.
+#: Initial halves, and the addends.
 SUMS = {
     "all change": (0, 0 * LANES + 1), "none changes": (1, 0 * LANES), "odd lanes change": (1, LANES % 2),
     "even lanes change": (1, 1 - LANES % 2),
 }  # fmt: skip
-#: What each lane compares with the half, which holds 0.
+#: Numbers that the lanes compare with the half, which holds 0.
 SWAPS = {
     "all compare equal": 0 * LANES, "none compares equal": 0 * LANES + 7,
     "odd lanes compare equal": 7 - 7 * (LANES % 2), "chain": LANES,
@@ -65,9 +65,9 @@ class NarrowLaunch(NamedTuple):
 
     def execute(self) -> LaunchCounters:
         """Execute it with arguments of its own."""
-        arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
-        one = (1, 1, 1)
-        return execute_kernel(sources.ptx("narrow"), self.kernel, one, (32, 1, 1), arguments, variables=self.variables)
+        arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in self.arguments]
+        grid = (1, 1, 1)
+        return execute_kernel(sources.ptx("narrow"), self.kernel, grid, (32, 1, 1), arguments, variables=self.variables)
 
 
 def encode(kind: str, values: Any) -> Any:
@@ -83,14 +83,14 @@ def iter_atomics() -> Iterator[NarrowLaunch]:
         sums = SUMS | {"saturates": (SATURATED.get(kind), 0 * LANES + 1)}
         for variant in SWAPS if "cas" in kernel else sums:
             for place, halves in PLACES.items():
-                at = halves.astype("i4")
+                indices = halves.astype("i4")
                 if "cas" in kernel:
                     compared = SWAPS[variant].astype("u2")
-                    arguments = [np.zeros(64, "u2"), at, compared, (LANES + 1).astype("u2"), np.zeros(32, "u2")]
+                    arguments = [np.zeros(64, "u2"), indices, compared, (LANES + 1).astype("u2"), np.zeros(32, "u2")]
                 else:
-                    before, added = sums[variant]
+                    initial, added = sums[variant]
                     out = [np.zeros(32, "f2")] * (kernel == "atom_f16")
-                    arguments = [encode(kind, np.full(64, before)), at, encode(kind, added), *out]
+                    arguments = [encode(kind, np.full(64, initial)), indices, encode(kind, added), *out]
                 yield NarrowLaunch(f"{kernel}, {variant}, {place}", kernel, arguments, counters)
 
 
@@ -125,9 +125,9 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
 
 
 def read_measured() -> dict[str, dict[str, float]]:
-    """The counters of an H200 by launch and name."""
-    found: dict[str, dict[str, float]] = {}
+    """Read the counters of an H200 by launch and name."""
+    readings: dict[str, dict[str, float]] = {}
     with MEASURED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["launch"], {})[row["counter"]] = float(row["value"])
-    return found
+            readings.setdefault(row["launch"], {})[row["counter"]] = float(row["value"])
+    return readings

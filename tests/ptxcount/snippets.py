@@ -19,7 +19,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def module(body: str, parameters: int, registers: str = "") -> str:
-    """A module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
+    """Write a module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
     params = ", ".join(f".param .u64 p{k}" for k in range(parameters))
     return (
         f"{_HEADER}.visible .entry snippet({params})\n{{\n"
@@ -28,14 +28,14 @@ def module(body: str, parameters: int, registers: str = "") -> str:
     )
 
 
-def _on_the_cpu(text: str, threads: int, arrays: list[Array]) -> None:
+def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
     execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
 
 
 def evaluate(
-    instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _on_the_cpu
+    instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _run_on_cpu
 ) -> Array:
-    """The results of an instruction for many operands.
+    """Return the results of an instruction for many operands.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ SHARED = ".shared .align 16 .b8 s[256];"
 
 
 def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
-    """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
+    """Return the array of 32-bit words, at first 0, 1, 2, ..., that a kernel leaves."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
     execute_kernel(

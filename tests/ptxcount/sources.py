@@ -11,12 +11,12 @@ from ptxcount.source.nvcc import ARCH
 FOLDER = Path(__file__).parents[1] / "kernels"
 
 
-def compiled(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
-    """The PTX of a file or a text."""
+def compile_to_ptx(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
+    """Compile a file or a text to PTX."""
     return nvcc.compile_source(source, flags, arch).ptx
 
 
 @lru_cache
 def ptx(name: str, flags: str = "", arch: str = ARCH) -> str:
-    """The PTX of ``tests/kernels/<name>.cu``."""
-    return compiled(FOLDER / f"{name}.cu", flags, arch)
+    """Compile ``tests/kernels/<name>.cu`` to PTX."""
+    return compile_to_ptx(FOLDER / f"{name}.cu", flags, arch)

@@ -28,8 +28,8 @@ class Checkout(Repository):
         super().__init__(self.top / "cuda", capsys)
         self.launch(f'{LAUNCH}flags = "-I include"\n')
         tool = self.temp / "ptxcount" / "bin" / "ptxcount"
-        for each in (tool.parent, self.folder / "include"):
-            each.mkdir(parents=True)
+        for directory in (tool.parent, self.folder / "include"):
+            directory.mkdir(parents=True)
         tool.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m ptxcount "$@"\n')
         tool.chmod(0o755)
         self.git("init", "-q", "..")
@@ -48,13 +48,13 @@ class Checkout(Repository):
         return self.git("rev-parse", "HEAD")
 
     def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
-        """The exit code of the step for the head, its log, and what it adds to the job's summary."""
+        """Run the step for the head; return its exit code, its log, and its part of the job's summary."""
         self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
-        more = {"FOLDER": "cuda", "ARGUMENTS": arguments}
-        assert more.keys() == CHECK["env"].keys()
-        environment = {**os.environ, **more, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
+        inputs = {"FOLDER": "cuda", "ARGUMENTS": arguments}
+        assert inputs.keys() == CHECK["env"].keys()
+        environment = {**os.environ, **inputs, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]]
         done = subprocess.run(command, cwd=self.top, capture_output=True, text=True, env=environment)
         assert not done.stderr
@@ -64,7 +64,7 @@ class Checkout(Repository):
 
 
 def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Good, bad, waived; what the others of `check` are is told in `test_gate`."""
+    """Good, bad and waived changes; `test_gate` has the other cases of `check`."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
@@ -78,9 +78,9 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout.stride(8)
     bad = checkout.commit()
     code, log, summary = checkout.action(good, "--advise")
-    said = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
+    annotations = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
     assert (code, [line.partition("PC")[0] for line in log]) == (
-        1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in said]
+        1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
     )  # fmt: skip
     assert f"{TITLE}1 rose, 0 fell" in summary
 
@@ -95,7 +95,7 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Committed counts, in whatever folder, have no effect on the command or the action."""
+    """Committed counts, in any folder, have no effect on the command or the action."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

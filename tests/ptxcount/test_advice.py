@@ -1,4 +1,4 @@
-"""ADVICE.md: each rule's example is told of before, and not after, and its numbers are those that are counted."""
+"""ADVICE.md: each rule's example gets advice before the change and none after it, and its numbers are the counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = {
 #: All of them as one source: it is compiled once.
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
-#: Where the launch is not that of `ONE` on four blocks of 256 threads.
+#: Launches other than that of `ONE` on four blocks of 256 threads.
 BLOCKS = {"PC105": (1, (32, 8))}
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
@@ -41,12 +41,12 @@ def test_example(code: str) -> None:
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
     for kernel, number in zip(("before", "after"), numbers, strict=True):
-        given = make_arguments(words)
-        counters = count(SOURCE, f"{code}::{kernel}", grid, block, given)
-        told = [each.code for each in find_advice(counters, given, words)]
-        assert (code in told) == (kernel == "before"), told
+        arguments = make_arguments(words)
+        counters = count(SOURCE, f"{code}::{kernel}", grid, block, arguments)
+        codes = [advice.code for advice in find_advice(counters, arguments, words)]
+        assert (code in codes) == (kernel == "before"), codes
         loads = counters.shared_loads if code == "PC105" else counters.loads
-        worst = max((each.sectors + each.wavefronts) / each.requests for each in loads.accesses)
+        worst = max((access.sectors + access.wavefronts) / access.requests for access in loads.accesses)
         assert round(worst) == float(number)
 
 
@@ -65,7 +65,7 @@ PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.repl
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
 MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
-#: What a kernel does, and the codes of what is said of it.
+#: The body of a kernel, and the codes of its advice.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
     ("out[i] = in[0];", []),
@@ -90,13 +90,13 @@ BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "said"), BODIES)
-def test_nothing_too_much(body: str, said: list[str]) -> None:
-    """What is as it should be, or cannot be otherwise, is not told of."""
-    assert [code for code, _ in _said(body)] == said
+@pytest.mark.parametrize(("body", "codes"), BODIES)
+def test_nothing_too_much(body: str, codes: list[str]) -> None:
+    """Accesses that are good, or cannot be better, get no advice."""
+    assert [code for code, _ in _list_advice(body)] == codes
 
 
-#: How texts of advice end, before the numbers.
+#: Ends of the texts of advice, before the numbers.
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes on: let lanes go along it, or go through a tile in shared memory"],
     PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],
@@ -112,7 +112,7 @@ def test_texts(body: str) -> None:
 
     What would free one column, and leave the tile more than half of its conflicts, is not advised.
     """
-    texts = [text.partition(" (")[0] for code, text in _said(body)]
+    texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
@@ -122,21 +122,21 @@ def test_one_cause() -> None:
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
     file, line = first.places[0]
-    assert sorted(first.places) == [(file, (line or 0) + each) for each in range(-1, 3)]
+    assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
     assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 3)])
 
 
-def _said(body: str) -> list[tuple[str, str]]:
-    return [(each.code, each.text) for each in _advice(body)]
+def _list_advice(body: str) -> list[tuple[str, str]]:
+    return [(advice.code, advice.text) for advice in _advice(body)]
 
 
 def _advice(body: str) -> list[Advice]:
-    bodies = [each for each, _ in BODIES]
+    bodies = [code for code, _ in BODIES]
     source = "\n".join(
         f"__global__ void k{n}(float* out, const float* in, int two) {{\n"
-        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{each} }}"
-        for n, each in enumerate(bodies)
+        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{code} }}"
+        for n, code in enumerate(bodies)
     )
-    given: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
-    counters = count(source, f"k{bodies.index(body)}", 4, 256, given, races="off")
-    return [*find_advice(counters, given, [*ONE, "two=int32:2"])]
+    arguments: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
+    counters = count(source, f"k{bodies.index(body)}", 4, 256, arguments, races="off")
+    return [*find_advice(counters, arguments, [*ONE, "two=int32:2"])]

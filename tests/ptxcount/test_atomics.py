@@ -1,4 +1,4 @@
-"""How atomics are counted: sectors and wavefronts of one warp, as Nsight Compute read them on an H200."""
+"""Counts of atomics: sectors and wavefronts of one warp, as Nsight Compute read them on an H200."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ READ = [
 ]
 
 
-def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
-    """The totals of a kernel whose threads do an atomic, and use what they get."""
+def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
+    """Count a kernel whose threads execute an atomic and use its result."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
     )
@@ -55,7 +55,7 @@ def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32,
 def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str) -> None:
     """At each place; the address of all lanes alike is one that no compiler sees to be one."""
     for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
-        totals = _launched(atomic, code, width, space)
+        totals = _count_atomic(atomic, code, width, space)
         if read is not None:
             assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
         if space == "shared" and read is not None and wavefronts[1] is not None:  # of neighbours none meets another
@@ -67,8 +67,8 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_one_that_is_read(code: str) -> None:
     """A sum of ones whose result is used is one of any numbers."""
-    found = [_launched(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
-    assert found[0]["shared_atomic_wavefronts"] == found[1]["shared_atomic_wavefronts"]
+    totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
+    assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), [
@@ -76,14 +76,14 @@ def test_one_that_is_read(code: str) -> None:
     ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
 ])  # fmt: skip
 def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
-    """Sums of integers are made within the warp before, and so is a maximum that nobody reads."""
+    """Sums of integers are made within the warp before, and so is a maximum whose result is unused."""
     for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one for each block
-        totals = _launched(atomic, code, 4, "global", blocks=3)
+        totals = _count_atomic(atomic, code, 4, "global", blocks=3)
         assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
-        assert _launched(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
+        assert _count_atomic(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 
-#: Which of 3000 threads meet at one address, by their numbers.
+#: Addresses of 3000 threads by their numbers: some meet at one.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
     "one address": lambda n: 0 * n,
     "four": lambda n: n % 4,
@@ -103,7 +103,7 @@ ORDERS = [
 @pytest.mark.parametrize(("name", "dtype", "below"), ORDERS)
 @pytest.mark.parametrize("meeting", MEETINGS)
 def test_in_order(name: str, dtype: str, below: int, meeting: str) -> None:
-    """Whoever meets, one comes after the other: every old value, and what is left, to the bit."""
+    """Threads that meet come one after the other: every old value, and the final memory, to the bit."""
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))
@@ -111,12 +111,12 @@ def test_in_order(name: str, dtype: str, below: int, meeting: str) -> None:
     operands = [
         rng.integers(0, below, 3000).astype(dtype) + np.dtype(dtype).type(limits) for _ in range(operation.operands)
     ]
-    found, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
-    expected[:] = found
-    old = apply_operation(operation, found, index, operands, returns=True)
+    memory, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
+    expected[:] = memory
+    old = apply_operation(operation, memory, index, operands, returns=True)
     with np.errstate(over="ignore"):
         for thread, place in enumerate(index):
             assert old[thread] == expected[place], thread
-            mine = (each[thread : thread + 1] for each in operands)
-            expected[place : place + 1] = operation.update(expected[place : place + 1], *mine)
-    assert found.tobytes() == expected.tobytes()
+            values = (operand[thread : thread + 1] for operand in operands)
+            expected[place : place + 1] = operation.update(expected[place : place + 1], *values)
+    assert memory.tobytes() == expected.tobytes()

@@ -43,36 +43,36 @@ def test_arithmetic(name: str, count: int, exact: Any, pairs: bool) -> None:
         operands = [np.random.default_rng(seed).integers(-99, 99, 1024).astype(np.float32) for seed in range(6)]
     narrow = [operand.astype(BFLOAT) for operand in operands]
     letters = ", ".join(f"{{{letter}}}" for letter in "abc"[:count])
-    bits = [each.view(np.uint16) for each in narrow]
+    bits = [number.view(np.uint16) for number in narrow]
     words: list[Array] = [*bits[:count]]
     if pairs:
         words = [low | (high.astype(np.uint32) << 16) for low, high in zip(bits[:count], bits[count:], strict=True)]
     got = evaluate(f"{name}.bf16{'x2' * pairs} {{d}}, {letters}", words, np.uint32 if pairs else np.uint16)
     with np.errstate(all="ignore"):
         for half in range(1 + pairs):
-            wide = [each.astype(np.float64) for each in narrow[half * count :][:count]]
-            found = (got >> np.array(16 * half, got.dtype)).astype(np.uint16)
-            zero = (found & 0x7FFF == 0) & (exact(*wide) == 0)  # which zero `fmin` picks is its own affair
-            _same(np.where(zero, 0, found), np.where(zero, 0, exact(*wide)).astype(np.float32))
+            wide = [number.astype(np.float64) for number in narrow[half * count :][:count]]
+            result = (got >> np.array(16 * half, got.dtype)).astype(np.uint16)
+            zero = (result & 0x7FFF == 0) & (exact(*wide) == 0)  # which zero `fmin` picks is its own affair
+            _same(np.where(zero, 0, result), np.where(zero, 0, exact(*wide)).astype(np.float32))
 
 
 @pytest.mark.parametrize("relu", ["", ".relu"])
 def test_conversion(relu: str) -> None:
     """From float32, alone and in pairs whose first operand is the upper half; and back, exactly."""
     a, b = _floats(5), _floats(7)
-    kept = [np.where((each < 0) & bool(relu), np.float32(0), each) for each in (a, b)]
-    kept = [np.where(each == 0, np.abs(each), each) if relu else each for each in kept]
+    rectified = [np.where((floats < 0) & bool(relu), np.float32(0), floats) for floats in (a, b)]
+    rectified = [np.where(floats == 0, np.abs(floats), floats) if relu else floats for floats in rectified]
     with np.errstate(all="ignore"):
-        _same(evaluate(f"cvt.rn{relu}.bf16.f32 {{d}}, {{a}}", [a], np.uint16), kept[0])
+        _same(evaluate(f"cvt.rn{relu}.bf16.f32 {{d}}, {{a}}", [a], np.uint16), rectified[0])
         pair = evaluate(f"cvt.rn{relu}.bf16x2.f32 {{d}}, {{a}}, {{b}}", [a, b], np.uint32)
-        _same((pair >> 16).astype(np.uint16), kept[0])
-        _same(pair.astype(np.uint16), kept[1])
+        _same((pair >> 16).astype(np.uint16), rectified[0])
+        _same(pair.astype(np.uint16), rectified[1])
         halves = evaluate(f"cvt.rn{relu}.f16x2.f32 {{d}}, {{a}}, {{b}}", [a, b], np.uint32)
-        expected = [each.astype(np.float16) for each in kept]
-    for found, half in zip((halves >> 16, halves), expected, strict=True):
+        expected = [floats.astype(np.float16) for floats in rectified]
+    for bits, half in zip((halves >> 16, halves), expected, strict=True):
         number = ~np.isnan(half)
-        np.testing.assert_array_equal(found.astype(np.uint16)[number], half.view(np.uint16)[number])
-        assert (found.astype(np.uint16)[~number] == 0x7FFF).all()
+        np.testing.assert_array_equal(bits.astype(np.uint16)[number], half.view(np.uint16)[number])
+        assert (bits.astype(np.uint16)[~number] == 0x7FFF).all()
     back = evaluate("cvt.f32.bf16 {d}, {a}", [a.astype(BFLOAT).view(np.uint16)], np.float32)
     np.testing.assert_array_equal(back, a.astype(BFLOAT).astype(np.float32))
 
@@ -102,7 +102,7 @@ def test_to_other_types(target: str) -> None:
         unknown = 2**63 if target == "u64" else 0
         got = evaluate(f"cvt.rzi.{target}.bf16 {{d}}, {{a}}", [bits], info.dtype)
         clamped = [unknown if np.isnan(x) else int(np.clip(np.trunc(x), -(2.0**70), 2.0**70)) for x in exact]
-        assert got.tolist() == [max(info.min, min(info.max, each)) for each in clamped]
+        assert got.tolist() == [max(info.min, min(info.max, value)) for value in clamped]
 
 
 @pytest.mark.parametrize("source", [np.float16, np.float64])
@@ -122,9 +122,9 @@ def test_short_floats(mode: str) -> None:
     values[:4] = [1 + 2**-11, 1 + 3 * 2**-11, -1 - 2**-11, 1 + 2**-11 + 2**-20]
     fraction, exponent = np.frexp(values.astype(np.float64))
     scaled = fraction * 2**11
-    whole = {"rna": np.trunc(scaled + np.copysign(0.5, scaled)), "rn": np.rint(scaled), "rz": np.trunc(scaled)}[mode]
+    rounded = {"rna": np.trunc(scaled + np.copysign(0.5, scaled)), "rn": np.rint(scaled), "rz": np.trunc(scaled)}[mode]
     got = evaluate(f"cvt.{mode}.tf32.f32 {{d}}, {{a}}", [values], np.uint32)
-    np.testing.assert_array_equal(got.view(np.float32), np.ldexp(whole, exponent - 11).astype(np.float32))
+    np.testing.assert_array_equal(got.view(np.float32), np.ldexp(rounded, exponent - 11).astype(np.float32))
 
 
 def test_votes_in_either_order() -> None:
@@ -154,14 +154,16 @@ def test_floats_of_8_bits(kind: str, dtype: Any, most: int) -> None:
     """Made of two floats or two halves, beyond the greatest that one; and every one of them as a half."""
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
-    expected = [np.clip(each, -most, most).astype(dtype).view(np.uint8).astype(np.uint16) for each in (lower, upper)]
+    expected = [
+        np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16) for numbers in (lower, upper)
+    ]
     got = evaluate(f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}", [upper, lower], np.uint16)
     np.testing.assert_array_equal(got, expected[0] | expected[1] << 8)
     halves = np.clip(np.stack([lower, upper], axis=-1), -60000, 60000).astype(np.float16)
     small = np.clip(halves.astype(np.float32), -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
     got = evaluate(f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{a}}", [halves.view(np.uint32)[:, 0]], np.uint16)
     np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
-    every = np.arange(256, dtype=np.uint16)
-    got = evaluate(f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", [every | (every[::-1] << 8)], np.uint32)
-    exact = every.astype(np.uint8).view(dtype).astype(np.float16)
+    codes = np.arange(256, dtype=np.uint16)
+    got = evaluate(f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", [codes | (codes[::-1] << 8)], np.uint32)
+    exact = codes.astype(np.uint8).view(dtype).astype(np.float16)
     np.testing.assert_array_equal(got.view(np.float16).reshape(-1, 2), np.stack([exact, exact[::-1]], axis=-1))

@@ -26,8 +26,8 @@ PARTNERS = np.roll(NUMBERS, 5)
 
 def _expect(got: Array, expected: Array) -> None:
     bits = f"u{got.itemsize}"
-    same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
-    assert same.all(), (got[~same][:4], expected[~same][:4])
+    is_equal = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    assert is_equal.all(), (got[~is_equal][:4], expected[~is_equal][:4])
 
 
 @pytest.mark.parametrize("absolute", ["", ".abs"])
@@ -98,9 +98,9 @@ def test_mixed_operands(name: str, kind: str, dtype: Any) -> None:
     """Halves and a single, rounded once."""
     with np.errstate(all="ignore"):
         halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
-    given = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
-    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(given) + 1])
-    got = evaluate(f"{name}.rn.f32.{kind} {{d}}, {letters}", [*given, PARTNERS], F32)
+    words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(words) + 1])
+    got = evaluate(f"{name}.rn.f32.{kind} {{d}}, {letters}", [*words, PARTNERS], F32)
     numbers = [half.astype(np.float64).tolist() for half in halves]
     rows = zip(*numbers, PARTNERS.tolist(), strict=True)
     with np.errstate(all="ignore"):
@@ -246,10 +246,10 @@ def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point(scale: int | None) -> None:
     """``s2f6``: the nearest 64th of a number over its scale, and back."""
-    scaled, given = (
+    scaled, scale_words = (
         ("", []) if scale is None else (".scaled::n2::ue8m0", [np.full(1024, scale | scale << 8, np.uint16)])
     )
-    operands = [NUMBERS, PARTNERS, *given]
+    operands = [NUMBERS, PARTNERS, *scale_words]
     letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32 {{d}}, {letters}", operands, np.uint16)
     factor = 2.0 ** ((scale or 127) - 127)
@@ -257,6 +257,6 @@ def test_fixed_point(scale: int | None) -> None:
         exact = np.where(np.isnan(numbers), np.inf, numbers.astype(np.float64)) / factor * 64
         assert ((got >> shift) & 255 == np.clip(np.rint(exact), -128, 127).astype(np.int8).view(np.uint8)).all()
     letters = "{a}" if scale is None else "{a}, {b}"
-    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2 {{d}}, {letters}", [got, *given], np.uint32)
+    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2 {{d}}, {letters}", [got, *scale_words], np.uint32)
     expected = ((got & 255).astype(np.uint8).view(np.int8) / 64 * factor).astype(ml_dtypes.bfloat16)
     _expect((back & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32), expected.astype(F32))

@@ -10,8 +10,8 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
-from ptxcount.util.errors import LaunchError, MisalignedError
-from tests.ptxcount import sources
+from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from tests.ptxcount import sources, transfers
 from tests.ptxcount.snippets import module
 
 TILE = ".shared .align 1024 .b8 s[40000]; .shared .align 8 .b64 b;"
@@ -26,7 +26,7 @@ def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> 
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """The sectors of each piece of 128 bytes of shared memory, byte by byte."""
+    """Count the sectors of each piece of 128 bytes of shared memory, byte by byte."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
@@ -72,6 +72,16 @@ def test_copies_of_a_warp(lanes: str) -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
 
+def test_reductions_of_a_warp() -> None:
+    """Each lane adds, also where all add the same to one place."""
+    reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
+    out = np.zeros(1 << 10, np.uint32)
+    text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
+    totals = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off").totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
+
+
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
     """Each of 32 lanes loads, so that the bytes of 32 copies come and no more."""
@@ -86,6 +96,31 @@ def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
     out = np.zeros(256, np.uint32)
     execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
     assert out[0] == phase
+
+
+#: Launches of ``transfers.py`` -> sectors that an H200 read (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+READ_SECTORS = {
+    **{
+        f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
+        for (start, to), sectors in {
+            (0, 0): 32, (16, 0): 48, (32, 0): 40, (48, 0): 40, (0, 16): 48, (16, 16): 34, (32, 16): 49, (48, 16): 42,
+        }.items()
+        for mask, blocks in {1: 1, 3: 2, 15: 4}.items()
+    },
+    "multicast_load (16, 0, 64, 5)": 6, "multicast_load (16, 32, 96, 7)": 12, "multicast_load (96, 48, 512, 6)": 42,
+    "tile_load u4 (64, 100) (8, 64) 0 60 60": 68, "tile_load u4 (64, 68) (16, 36) 0 -4 -2": 99,
+    "multicast_tile u4 (64, 68) (16, 32) 128 4 3 14": 240, "multicast_tile u2 (64, 72) (32, 8) 0 24 1 3": 128,
+    "multicast_tile u8 (64, 34) (16, 6) 0 2 1 1": 44, "multicast_tile u4 (64, 100) (8, 64) 0 60 60 14": 213,
+    "multicast_tile u4 (64, 68) (16, 36) 0 -4 -2 3": 280, "multicast_tile u4 (64, 64) (4, 32) 0 -16 0 1": 20,
+    "multicast_tile u4 (64, 64) (4, 32) 0 -20 0 1": 20, "multicast_tile u4 (64, 64) (4, 64) 0 36 0 14": 132,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ_SECTORS)
+def test_multicasts_and_clipped_tiles(name: str) -> None:
+    """Each destination of a multicast reads by itself; zeros beyond a tensor count, too."""
+    (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
+    assert launch.execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
 #: Bytes, the place in the array and in shared memory, and what is wrong.
@@ -118,15 +153,23 @@ def test_first_coordinate(x: int) -> None:
     assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
 
 
-@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, -32, -32)])
+@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
 def test_tiles(columns: int, x: int, y: int) -> None:
-    """Each row of a tile is cut by itself; what lies beyond the tensor takes nothing."""
+    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor, by sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
     # A row of the box takes 128 bytes of shared memory: it is one piece.
     sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
-    assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors), 2 * len(sectors))
+    zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
+    assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
+
+
+@pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
+def test_stores_before_a_tensor(x: int, y: int) -> None:
+    """A tile is loaded from there; stored, it ends the kernel on an H200 (CUDA guide, "Writing")."""
+    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+        _boxes(x, y, np.zeros((64, 64), np.float32))
 
 
 def test_pitch() -> None:

@@ -19,7 +19,7 @@ def _zeros(*shape: int, dtype: Any = INT) -> Any:
 
 
 def _bits(*numbers: float) -> Any:
-    """The bits of bfloat16."""
+    """Return the bits of bfloat16."""
     return (np.array(numbers, F).view(np.uint32) >> 16).astype(np.uint16)
 
 
@@ -61,16 +61,16 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kernel", "blocks", "threads", "arguments", "wanted", "found"), CASES)
+@pytest.mark.parametrize(("kernel", "blocks", "threads", "arguments", "expected", "codes"), CASES)
 def test_case(
-    kernel: str, blocks: int, threads: int, arguments: list[Any], wanted: dict[int, Any], found: list[str]
+    kernel: str, blocks: int, threads: int, arguments: list[Any], expected: dict[int, Any], codes: list[str]
 ) -> None:
     """It ends, with the right values; what CUDA calls undefined is found."""
-    given = [each.copy() for each in arguments]
-    counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given, distinct=True)
-    for place, held in wanted.items():
-        np.testing.assert_array_equal(given[place], held)
-    assert [each.code for each in counters.findings] == found
+    copies = [argument.copy() for argument in arguments]
+    counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), copies, distinct=True)
+    for place, values in expected.items():
+        np.testing.assert_array_equal(copies[place], values)
+    assert [finding.code for finding in counters.findings] == codes
 
 
 def test_no_progress() -> None:
@@ -91,33 +91,35 @@ def test_larger_block_than_compiled_for() -> None:
         execute_kernel(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
 
 
-@pytest.mark.parametrize(("values", "races", "found"), [
+@pytest.mark.parametrize(("values", "races", "has_race"), [
     (np.ones(256, INT), "report", True), (np.zeros(256, INT), "report", False), (np.zeros(256, INT), "strict", True),
 ])  # fmt: skip
-def test_races_that_change_nothing(values: Any, races: str, found: bool) -> None:
+def test_races_that_change_nothing(values: Any, races: str, has_race: bool) -> None:
     """A race whose stores change nothing is found only if that is asked for: whether it is there depends on data."""
     counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
-    assert ["shared-race" in {each.code for each in counters.findings}] == [found]
+    assert ["shared-race" in {finding.code for finding in counters.findings}] == [has_race]
 
 
-@pytest.mark.parametrize(("races", "found"), [("report", []), ("strict", ["global-race"])])
-def test_stores_that_change_nothing(races: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
+def test_stores_that_change_nothing(races: str, codes: list[str]) -> None:
     """So it is in global memory, where one block stores what another one has stored."""
     counters = execute_kernel(
         sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
     )
-    assert [each.code for each in counters.findings] == found
+    assert [finding.code for finding in counters.findings] == codes
 
 
-@pytest.mark.parametrize(("given", "per_request"), [
+@pytest.mark.parametrize(("matrix", "per_request"), [
     (np.zeros((64, 32), F), 4), (np.asfortranarray(np.zeros((32, 64), F)).T, 4), (np.zeros((64, 64), F)[:, 32:], 4),
     (np.zeros((64, 65), F)[:, 1:33], 5),
 ])  # fmt: skip
-def test_strided_arrays(given: Any, per_request: int) -> None:
+def test_strided_arrays(matrix: Any, per_request: int) -> None:
     """An array lies where it lies: the kernel gets the address of its first element."""
-    given[0, 0] = 7
+    matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
-    counters = execute_kernel(sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, given, INT(1), INT(32)])
+    counters = execute_kernel(
+        sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, matrix, INT(1), INT(32)]
+    )
     assert out[0] == 7
     assert counters.loads.sectors_per_request == per_request
 
@@ -126,9 +128,9 @@ def test_strided_arrays(given: Any, per_request: int) -> None:
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory(times: int, sectors: int) -> None:
     """Words of 32 lanes lie together; each word is a request."""
-    given: list[Any] = [np.arange(128, dtype=INT), INT(times)]
-    totals = execute_kernel(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), given).totals()
-    assert given[0][:32].tolist() == [times * t & 63 for t in range(32)]
+    arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
+    totals = execute_kernel(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), arguments).totals()
+    assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]
     assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
     assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
 
@@ -136,8 +138,8 @@ def test_local_memory(times: int, sectors: int) -> None:
 def test_lines_of_a_race() -> None:
     """Both are named, once, however often the loop is unrolled."""
     counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
-    (found,) = counters.findings
+    (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
                 if "without a barrier" in text)  # fmt: skip
-    assert found.source.line == line
-    assert f"cases.cu:{line}" in found.message or f"cases.cu:{line - 1}" in found.message
+    assert finding.source.line == line
+    assert f"cases.cu:{line}" in finding.message or f"cases.cu:{line - 1}" in finding.message

@@ -64,17 +64,24 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
 
 
 def _line(entry: str) -> int:
-    """The line of the mistake in ``wrong.cu``."""
+    """Find the line of the mistake in ``wrong.cu``."""
     lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
     start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
 
 
 @pytest.mark.parametrize(
-    ("entry", "grid", "block", "args", "error", "at", "thread", "text"), CASES, ids=[c[0] for c in CASES]
+    ("entry", "grid", "block", "args", "error", "faulty_block", "thread", "text"), CASES, ids=[c[0] for c in CASES]
 )
 def test_wrong_kernel(
-    entry: str, grid: Index3, block: Index3, args: list[Any], error: Fault, at: Index3, thread: Index3, text: str
+    entry: str,
+    grid: Index3,
+    block: Index3,
+    args: list[Any],
+    error: Fault,
+    faulty_block: Index3,
+    thread: Index3,
+    text: str,
 ) -> None:
     """Each check, by a kernel that fails it."""
     with pytest.raises(error) as caught:
@@ -86,16 +93,16 @@ def test_wrong_kernel(
     assert message.startswith(
         f"{sources.FOLDER / 'wrong.cu'}:{_line(entry)} (PTX line {fault.source.ptx_line}): {fault.kind}"
     )
-    assert (fault.block, fault.thread) == (at, thread)
-    assert f"block {at}, thread {thread}" in message
+    assert (fault.block, fault.thread) == (faulty_block, thread)
+    assert f"block {faulty_block}, thread {thread}" in message
 
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_memory_that_is_an_input_and_an_output(place: int) -> None:
-    """Each argument by itself says whether it may be written, whatever is behind it and whichever comes first."""
-    both = _floats(64)
-    arrays = [both, both]
-    arrays[place] = both.view()
+    """Each argument's own flag decides if it may be written, also where arguments share memory, in either order."""
+    memory = _floats(64)
+    arrays = [memory, memory]
+    arrays[place] = memory.view()
     arrays[place].flags.writeable = False
     with pytest.raises(errors.ReadOnlyError, match=f"argument {place} of 256 bytes"):
         execute_kernel(sources.ptx("wrong"), "clears_its_input", (1, 1, 1), (64, 1, 1), arrays)
@@ -118,7 +125,7 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
     ),
 ])  # fmt: skip
 def test_launch_that_does_not_fit(place: int, value: Any, text: str) -> None:
-    """What the launch itself gets wrong is said before anything runs."""
+    """An invalid launch is refused before anything runs."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):

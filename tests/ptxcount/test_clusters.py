@@ -9,7 +9,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine.block_memory import RANK_BITS, SharedMemory
+from ptxcount.machine.block_memory import SharedMemory, find_rank, make_ranked
 from ptxcount.util.errors import LaunchError, UninitializedReadError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
@@ -24,47 +24,54 @@ def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "cl
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_ring(rounds: int) -> None:
     """Producers and consumers wait for each other by parity; what barriers order is no race."""
-    given, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
-    counters = _run("ring", 3, 64, [out, given, np.int32(rounds)])
-    np.testing.assert_array_equal(out, given.sum(axis=1)[:, ::-1])
+    values, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
+    counters = _run("ring", 3, 64, [out, values, np.int32(rounds)])
+    np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
     assert not counters.findings
 
 
 def test_owners() -> None:
-    """An address of another block of the cluster has its rank, one more than it is."""
+    """An address of a block of the cluster has its rank; one without is the own block's."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
-    found = [shared.find_owner(row, (rank << RANK_BITS) + 8) for row in (1, 5) for rank in range(4)]
-    assert found == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
+    addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
+    owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
+    assert owners == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
+
+
+def test_ranks_by_bits() -> None:
+    """CUTLASS clears bit 24 of an address for the even block of a pair."""
+    addresses = make_ranked(np.array(8), np.arange(8))
+    assert find_rank(addresses & 0xFEFFFFFF).tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
 
 
 def test_rows() -> None:
     """Bytes that no load or store moves are counted beside them: 128 sectors for 4 KiB."""
-    given, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
-    totals = _run("rows", 5, 128, [out, given]).totals()
-    np.testing.assert_array_equal(out, given * 2)
+    values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
+    totals = _run("rows", 5, 128, [out, values]).totals()
+    np.testing.assert_array_equal(out, values * 2)
     assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
     assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
 
 
 @pytest.mark.parametrize("swizzle", [0, 128])
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (-8, -3)])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
 def test_boxes(x: int, y: int, swizzle: int) -> None:
     """Beyond a tensor there are zeros, and nothing is stored; a swizzle exchanges pieces of 16 bytes within a row."""
-    given = RNG.normal(size=(60, 64)).astype(np.float32)
-    out, total, seen = np.zeros_like(given), given.copy(), np.zeros((32, 32), np.float32)
-    maps = [ptxcount.TensorMap(each, (32, 32), swizzle) for each in (given, out, total)]
+    tensor = RNG.normal(size=(60, 64)).astype(np.float32)
+    out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
+    maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
     _run("boxes", 1, 128, [*maps, seen, np.int32(x), np.int32(y)])
     wide = np.zeros((200, 200), np.float32)
-    wide[50:110, 50:114] = given
+    wide[50:110, 50:114] = tensor
     box = wide[50 + y : 82 + y, 50 + x : 82 + x]
     column = np.arange(32)
     for row in range(32):
         np.testing.assert_array_equal(seen[row], box[row, column ^ (row % 8 * 4 if swizzle else 0)])
     part = np.s_[max(y, 0) : max(y + 32, 0), max(x, 0) : max(x + 32, 0)]
-    wanted = np.zeros_like(given)
-    wanted[part] = given[part]
-    np.testing.assert_array_equal(out, wanted)
-    np.testing.assert_array_equal(total, given + wanted)
+    expected = np.zeros_like(tensor)
+    expected[part] = tensor[part]
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(total, tensor + expected)
 
 
 def test_neighbours() -> None:
@@ -79,7 +86,7 @@ def test_neighbours() -> None:
         _run("neighbours", 6, 64, [out, counts])
 
 
-#: What one thread does to a barrier for two, and the phase that the barrier is in after each (PTX ISA, "mbarrier").
+#: Operations of one thread on a barrier for two, and the barrier's phase after each (PTX ISA, "mbarrier").
 PHASES = {
     "arrive arrive arrive arrive": [0, 1, 1, 0],
     "arrive,2 arrive": [1, 1],
@@ -95,9 +102,9 @@ def test_phases(operations: str) -> None:
     """It goes on when all have arrived and all bytes have come; who drops out is not waited for again."""
     body = "ld.param.u64 %rd1, [p0]; mbarrier.init.shared.b64 [b], 2;"
     for place, word in enumerate(operations.split()):
-        name, _, given = word.partition(",")
+        name, _, argument = word.partition(",")
         state = "%rd2, " * name.startswith("arrive")
-        body += f"mbarrier.{name}.shared.b64 {state}[b]{', ' * bool(given)}{given};"
+        body += f"mbarrier.{name}.shared.b64 {state}[b]{', ' * bool(argument)}{argument};"
         body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
         body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
     out = np.zeros(len(operations.split()), np.uint32)
@@ -142,9 +149,9 @@ def test_grid() -> None:
 
 def test_large_tiles() -> None:
     """Warps of a tile meet in memory that is none of the kernel's own: they find it zero, and race nowhere."""
-    given, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
-    counters = _run("large_tiles", 1, 256, [out, given], "grids")
-    tiles = given.reshape(2, 128)
+    values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
+    counters = _run("large_tiles", 1, 256, [out, values], "grids")
+    tiles = values.reshape(2, 128)
     expected = tiles.sum(axis=1) + 1000 * tiles[:, 5] + 1000000 * np.arange(2)
     np.testing.assert_array_equal(out, expected.repeat(128))
     assert not counters.findings
@@ -158,13 +165,13 @@ WRONG: list[tuple[tuple[int, ...], int, str]] = [
 
 @pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
 def test_wrong_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
-    """What a driver would not encode either."""
+    """Tensor maps that a driver would not encode are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
 
 
 def test_what_is_no_map() -> None:
-    """Bytes of a host's own map say nothing here; and a barrier that nobody made is read before it is written."""
+    """Bytes of a host's own map are no map here; an uninitialized barrier is read before it is written."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):

@@ -20,9 +20,9 @@ from ptxcount.cli.arguments import make_argument
 from ptxcount.command_line import main
 from ptxcount.util import host_memory
 from ptxcount.util.errors import LaunchError
-from tests.ptxcount.sources import FOLDER, compiled, ptx
+from tests.ptxcount.sources import FOLDER, compile_to_ptx, ptx
 
-SIX = [f"{kind}_{what}" for kind in ("load", "store") for what in ("requests", "sectors")]
+SIX = [f"{kind}_{amount}" for kind in ("load", "store") for amount in ("requests", "sectors")]
 SIX += ["shared_load_wavefronts", "shared_store_wavefronts"]
 SUMS = str(FOLDER / "row_sums.cu")
 GIVEN = "sums=float32[32] matrix=float32[32,4] int32:32 int32:4"
@@ -41,8 +41,8 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
     return totals
 
 
-def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line on standard error of a command that fails."""
+def _read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the one line on standard error of a command that fails."""
     assert main([*words]) == 1
     captured = capsys.readouterr()
     assert not captured.out
@@ -65,8 +65,8 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
     words = [str(source), "--entry", name, "--grid", "1", "--block", "32,1", *flags]
     totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
     assert [totals[name] for name in SIX] == [1, 4, 1, 4, 1, 1]
-    said = _refused(capsys, *words, "out=float32[32]", "float32:2")
-    assert "4 bytes at 0 of 0 bytes of shared memory, 0 of them dynamic (--dynamic-shared)" in said
+    error = _read_error(capsys, *words, "out=float32[32]", "float32:2")
+    assert "4 bytes at 0 of 0 bytes of shared memory, 0 of them dynamic (--dynamic-shared)" in error
 
 
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     assert main([str(file)]) == 0  # 8 bytes are a pointer, most of the time
     assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
     for option in ("--flags -O3", "--arch sm_80"):
-        error = _refused(capsys, str(file), *ROW_SUMS.split(), *option.split())
+        error = _read_error(capsys, str(file), *ROW_SUMS.split(), *option.split())
         assert error.startswith("LaunchError: --flags, --arch, -I: they go with CUDA C++")
 
 
@@ -113,9 +113,9 @@ REFUSED = [
 @pytest.mark.parametrize(("command", "text"), REFUSED)
 def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1 and one clear line on standard error."""
-    one, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
-    filled = {"sums": SUMS, "given": GIVEN, "one": one, "good": good, "digits": "9" * 5000}
-    error = _refused(capsys, *command.format(**filled).split())
+    launch, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
+    filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
+    error = _read_error(capsys, *command.format(**filled).split())
     assert text.format(**filled) in error
 
 
@@ -124,9 +124,9 @@ def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     source = tmp_path / "latin1.cu"
     source.write_bytes(b'extern "C" __global__ void k(float* o) { asm volatile("// caf\xe9"); }')
     assert main([str(source), *ONE]) == 1
-    first, *rest = capsys.readouterr().err.splitlines()
+    first, *output = capsys.readouterr().err.splitlines()
     assert first.startswith("CompileError: nvcc failed: ")
-    assert "invalid multibyte character sequence" in "".join(rest)
+    assert "invalid multibyte character sequence" in "".join(output)
 
 
 @pytest.mark.parametrize(("encoding", "shown"), [("ascii", "/* \\ufffd \\xb5 */"), ("utf-8", "/* \ufffd µ */")])
@@ -182,19 +182,19 @@ def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, caps
     """An array or a number of another type than the parameter's would be read as other numbers."""
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
-    place = [each[:2] for each in TYPED].index((kind, word))
+    place = [row[:2] for row in TYPED].index((kind, word))
     words = [str(source), *f"--entry k{place} --grid 1 --block 1".split()]
     if needed:
-        said = _refused(capsys, *words, word)
-        assert said.startswith(f"LaunchError: argument {word}: ")
-        assert said.endswith(f"; {needed} is needed\n")
+        error = _read_error(capsys, *words, word)
+        assert error.startswith(f"LaunchError: argument {word}: ")
+        assert error.endswith(f"; {needed} is needed\n")
     else:
         assert main([*words, word]) == 0
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 
-#: Where standard output goes in a shell, the exit code, and what is said on standard error.
+#: Redirection of standard output in a shell, the exit code, and the text on standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
     (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
@@ -205,7 +205,7 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A full disk is said in one line, a reader that has gone not at all."""
+    """A full disk is reported in one line, a closed pipe not at all."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -213,7 +213,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: What the kernel's file begins with, options of nvcc, the file that ``#line`` names, and whether its line is shown.
+#: First line of the kernel's file, options of nvcc, the file that ``#line`` names, and True if its line is shown.
 NAMED = [
     ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
     ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),
@@ -235,14 +235,14 @@ def test_lines_of_other_files(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
     (tmp_path / "own" / "link.h").symlink_to(tmp_path / "elsewhere" / "text.h")
-    source, made = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
+    source, ptx = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
     kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
     source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
     flags = flags.format(folder=tmp_path)
     if not flags:
-        made.write_text(compiled(source))
-    for given, expected in (([str(source), "--flags", flags], shown), ([str(made)], False))[: 1 if flags else 2]:
-        assert main([*given, *ONE]) == 0
+        ptx.write_text(compile_to_ptx(source))
+    for command, expected in (([str(source), "--flags", flags], shown), ([str(ptx)], False))[: 1 if flags else 2]:
+        assert main([*command, *ONE]) == 0
         out = capsys.readouterr().out
         assert f"{Path(named).name}:" in out
         assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
@@ -258,20 +258,20 @@ def test_stored_array(tmp_path: Path) -> None:
 
 
 def test_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
+    """Arrays that do not fit are refused before they are allocated: under overcommit NumPy does not notice."""
     source = tmp_path / "huge.ptx"
     source.write_text(
         ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 g[4294967295][4294967295];\n"
         ".visible .entry k()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, g;\nret;\n}\n"
     )
-    error = _refused(capsys, str(source), "--grid", "1", "--block", "1")
+    error = _read_error(capsys, str(source), "--grid", "1", "--block", "1")
     assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
     words = [SUMS, *ROW_SUMS.split()]
     monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays would fit alone
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "physical", lambda: 639)
-    assert "memory: they take 640 bytes, it has 639; use smaller" in _refused(capsys, *words)
+    assert "memory: they take 640 bytes, it has 639; use smaller" in _read_error(capsys, *words)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +305,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
 def test_arguments(word: str, expected: Any) -> None:
-    """Arrays that hold 0, 1, 2, ... unless told otherwise, scalars of their dtype, both ends of each type."""
+    """Arrays that hold 0, 1, 2, ... by default, scalars of their dtype, both ends of each type."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

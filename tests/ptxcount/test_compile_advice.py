@@ -1,4 +1,4 @@
-"""What errors of nvcc say beside its own text: the wheel or the folder of a header, another release of CUDA."""
+"""Advice beside nvcc's own errors: the wheel or the folder of a header, another release of CUDA."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
 
 
-#: How the source includes the header, where that lies, and the folder that helps.
+#: Form of the include, place of the header, and the folder that helps.
 FOLDERS = [
     ("<beside.h>", "src/beside.h", "src"),
     ("<deep/in.h>", "include/deep/in.h", "include"),
@@ -64,9 +64,9 @@ def test_a_header_nearby(
         Path(name).write_text("#define N 4\n")
     Path("src/k.cu").write_text(f"#include {included}\n__global__ void k(float* x) {{ *x = N; }}")
     assert main(["src/k.cu"]) == 1
-    said = capsys.readouterr().err.splitlines()[-1]
+    message = capsys.readouterr().err.splitlines()[-1]
     option = shlex.join([f"-I{folder}"])
-    assert said.endswith(f" is in {folder}; add {option}")
+    assert message.endswith(f" is in {folder}; add {option}")
     assert main(["src/k.cu", *shlex.split(option)]) == 0
 
 

@@ -25,7 +25,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     """The global loads of a convolution are those of its image, as by sets; its filter's are counted apart."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
     image = np.random.default_rng(3).integers(-9, 10, (rows, columns)).astype(np.float32)
@@ -80,17 +80,17 @@ extern "C" __global__ void k(float* x, int use)
 
 
 def test_variables_that_a_host_would_set() -> None:
-    """Given by their names; a constant that nobody set is an error where it is read, and named."""
+    """Variables are set by their names; a read of an unset constant is an error that names it."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
-    given: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
-    ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=given)
+    variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
+    ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
     assert x.tolist() == [0, 10, 4, 30]
     assert seen.tolist() == [7, 7, 18, 7]
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(0)])
     with pytest.raises(ptxcount.UnsetVariableError, match=r"source.cu:5 .* the source gives _ZN3own5scaleE no value"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
-    for name, value, said in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
-        with pytest.raises(ptxcount.LaunchError, match=said):
+    for name, value, message in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
+        with pytest.raises(ptxcount.LaunchError, match=message):
             ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables={name: value})
 
 

@@ -1,4 +1,4 @@
-"""What costs most: the order of arrays and lines, the pattern in words, and the pictures, against sets of addresses."""
+"""Costs of a launch: the order of arrays and lines, the pattern in words, and the pictures, against address sets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __global__ void k(float* out, const float* in, const int* at) {
 }
 """
 WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)"]
-#: Array, line, kind, amount and least, and the pattern, in the order of what is told.
+#: Array, line, kind, amount and least, and the pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
     ("in", 7, "load", None, 128, "lanes have no common distance"),
@@ -56,12 +56,12 @@ PICTURE = """\
 
 def test_order() -> None:
     """Arrays by their sectors, and lines of each; then shared memory. A broadcast needs the sector that it takes."""
-    found = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
-    told = [(each.array, each.worst.source.line, each.worst.kind, each.amount, each.least) for each in found]
+    costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
+    rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.least) for cost in costs]
     expected = [row[:5] for row in COSTS]
-    assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in told] == expected
-    assert [each.description.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
-    assert found[2].description.startswith("load: 1 sector a request; ")
+    assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in rows] == expected
+    assert [cost.description.rpartition("; ")[2] for cost in costs] == [row[5] for row in COSTS]
+    assert costs[2].description.startswith("load: 1 sector a request; ")
 
 
 def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,15 +78,15 @@ def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     html = page.read_text()
     assert unescape(re.search("<pre>(.*)</pre>", re.sub("</?mark>", "", html), re.S)[1]) == out.rstrip("\n")  # type: ignore[index]
     marked = [unescape(line).split()[1] for line in re.findall("<mark>(.*)</mark>", html)]
-    assert [each for each in marked if each != "^"] == ["4", "6", "7"]
+    assert [word for word in marked if word != "^"] == ["4", "6", "7"]
 
 
 def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> tuple[Access, Picture]:
     access = Access(Source(1), space, "load", width)
     access.record(addresses[None], lanes[None], (1, 32))
-    made = draw_access(access)
-    assert made is not None
-    return access, made
+    picture = draw_access(access)
+    assert picture is not None
+    return access, picture
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
@@ -97,14 +97,14 @@ def test_sectors(width: int, seed: int) -> None:
     addresses = random.integers(0, 4 << seed, 32) * width
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
-    _, made = _access("global", width, addresses, lanes)
+    _, picture = _access("global", width, addresses, lanes)
     rows = {tuple(np.flatnonzero(lanes & (addresses // 32 == sector))) for sector in {*(addresses[lanes] // 32)}}
-    assert {tuple(np.flatnonzero(row)) for row in made.now} == rows
-    assert len(made.now) == len(rows)
-    assert len(made.best) == -(-len({*addresses[lanes]}) * width // 32)
-    assert (made.best.sum(axis=0) == lanes).all()
+    assert {tuple(np.flatnonzero(row)) for row in picture.now} == rows
+    assert len(picture.now) == len(rows)
+    assert len(picture.best) == -(-len({*addresses[lanes]}) * width // 32)
+    assert (picture.best.sum(axis=0) == lanes).all()
     order = list(dict.fromkeys(addresses[lanes].tolist()))  # at best, what the first lane takes lies first
-    assert all(made.best[order.index(addresses[lane]) * width // 32, lane] for lane in np.flatnonzero(lanes))
+    assert all(picture.best[order.index(addresses[lane]) * width // 32, lane] for lane in np.flatnonzero(lanes))
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
@@ -115,20 +115,20 @@ def test_banks(width: int, seed: int) -> None:
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
     addresses = random.permutation(4 << seed + 3)[:32] * width  # no two lanes at one address
-    access, made = _access("shared", width, addresses, lanes)
+    access, picture = _access("shared", width, addresses, lanes)
     heights = []
     for together in (128 // max(width, 4), 256 // max(width, 4)):  # where lanes agree in pairs, twice as many
         height = np.zeros(32, int)
         for first in range(0, 32, together):
-            some = [lane for lane in range(first, min(first + together, 32)) if lanes[lane]]
-            wanted = {int(addresses[lane]) // 4 + word for lane in some for word in range(max(width // 4, 1))}
-            for word in wanted:
+            group = [lane for lane in range(first, min(first + together, 32)) if lanes[lane]]
+            words = {int(addresses[lane]) // 4 + word for lane in group for word in range(max(width // 4, 1))}
+            for word in words:
                 height[word % 32] += 1
         heights.append(height.tolist())
-    assert len(made.now) == access.wavefronts
-    assert made.now.sum(axis=0).tolist() in heights
-    assert made.best.sum() == made.now.sum()
-    assert len(made.best) <= len(made.now)
+    assert len(picture.now) == access.wavefronts
+    assert picture.now.sum(axis=0).tolist() in heights
+    assert picture.best.sum() == picture.now.sum()
+    assert len(picture.best) <= len(picture.now)
 
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
@@ -157,12 +157,12 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
     """At least 8 lanes make one; most distances are the same, not all."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES)[None], (1, 32))
-    found = find_pattern(access)
-    assert (found.description[: len(words or "")] if found else None) == words
+    pattern = find_pattern(access)
+    assert (pattern.description[: len(words or "")] if pattern else None) == words
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Accesses at lines of their own, whose lanes lie in so many sectors."""
+    """Record accesses at lines of their own, whose lanes lie in so many sectors."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
@@ -180,26 +180,26 @@ def test_which_pictures() -> None:
 
 
 def test_a_typical_request() -> None:
-    """What is drawn is like most requests, not the first; neighbours with one address share a wavefront."""
+    """The picture shows a request like most, not the first; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
         access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
-    made = draw_access(access)
-    assert made is not None
-    assert len(made.now) == 32
+    picture = draw_access(access)
+    assert picture is not None
+    assert len(picture.now) == 32
     _, wide = _access("shared", 8, LANES // 2 * 8, LANES >= 0)
     assert (len(wide.now), len(wide.best)) == (1, 1)
 
 
 def test_fewer_than_the_bytes_would_fill() -> None:
-    """Where lanes share what is fetched, no less would do than what it takes."""
+    """A fetch that lanes share has no ideal below its actual sectors."""
     access = Access(Source(1), "texture", "load", 16)
     access.add(8, 8, 32 * 16)
-    (one,) = list_costs(LaunchCounters(32, accesses=[access]))
-    assert (one.amount, one.least) == (8, 8)
+    (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
+    assert (cost.amount, cost.least) == (8, 8)
 
 
-#: What is done with an array of local memory: at places that ptxas knows, and at others.
+#: Accesses to an array of local memory: at places that ptxas knows, and at others.
 LOCAL = """\
 .version 8.0
 .target sm_90
@@ -244,8 +244,8 @@ def test_local_memory(
     file = tmp_path / "local.ptx"
     file.write_text(LOCAL.format(place=place))
     assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0
-    _, begin, *rest = capsys.readouterr().out.split("\n\n")
-    table = next(part for part in rest if part.startswith("local "))
+    _, begin, *tables = capsys.readouterr().out.split("\n\n")
+    table = next(part for part in tables if part.startswith("local "))
     assert begin.startswith(f"{first}\n")
     assert ("local memory" in begin) is ("all of it" not in caveat)
     assert table.splitlines()[2].split(maxsplit=5)[:3] == ["store", "4", "16"]

@@ -31,7 +31,7 @@ Case = tuple[str, int, int, int]
 
 
 def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, bytes]:
-    """The counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
+    """Return the counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
     cuda, dtype = ELEMENTS[size]
     first, second = arguments
     transposes = kernel in TRANSPOSES
@@ -64,7 +64,7 @@ HAND_CASES: list[Case] = [
 @pytest.mark.parametrize("case", HAND_CASES)
 def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every access of every warp, counted again with sets of bytes."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     accesses = _launch(*case)[0].accesses
     assert accesses
@@ -97,15 +97,17 @@ def test_rules(name: str, width: int) -> None:
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
-        wanted = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
+        expected = getattr(by_sets, name)(
+            [int(a) if is_active else None for a, is_active in zip(places, lanes, strict=True)], width
+        )
         alone = places[None, :count], lanes[None, :count], (1, count)
         masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
         for address, active, shape in (alone, masked):
-            assert total(rule, address, active, shape, width) == wanted
+            assert total(rule, address, active, shape, width) == expected
         if lanes[:count].all():
-            assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == wanted
+            assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == expected
             assert total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width) == [
-                3 * each for each in wanted
+                3 * amount for amount in expected
             ]
 
 
@@ -126,21 +128,22 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
         (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
     ):
         if width > 1 or "red" not in code:
-            given, blocks = [np.zeros(2048, np.uint8)], (2, 1, 1)
+            arguments, blocks = [np.zeros(2048, np.uint8)], (2, 1, 1)
             counters = execute.execute_kernel(
-                module(body + code, 1), "snippet", blocks, (threads, 1, 1), given, distinct=True
+                module(body + code, 1), "snippet", blocks, (threads, 1, 1), arguments, distinct=True
             )
             assert counters.distinct_sectors == counts
 
 
-#: Bytes between the threads of a warp, and the sectors that their loads fetch at least: by 64, 128 and 256 bytes.
-FETCHED = {4: (4, 4, 8), 32: (32, 32, 32), 64: (64, 64, 64), 96: (64, 96, 96), 128: (64, 128, 128), 256: (64, 128, 256)}
+#: Bytes between the threads of a warp, and the sectors that their loads fetch at least: by 64 and 128 bytes.
+FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
 
 
 @pytest.mark.parametrize("apart", FETCHED)
 def test_fetched_sectors(apart: int) -> None:
     """DRAM gives 64 bytes a miss, or as many as the load says."""
-    for hint, fetched in zip(("", ".L2::128B", ".L2::256B"), FETCHED[apart], strict=True):
+    default, hinted = FETCHED[apart]
+    for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
         given = [np.zeros(8192, np.uint8)]
         counters = execute.execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), given, distinct=True)
@@ -243,8 +246,8 @@ def test_merged(code: str) -> None:
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
     text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9, %odd, %four, %less;")
-    found = execute.execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
-    assert found.merged.get("load") == MERGED[code]
+    counters = execute.execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
+    assert counters.merged.get("load") == MERGED[code]
 
 
 @pytest.mark.parametrize(("rule", "compute"), [
@@ -253,22 +256,22 @@ def test_merged(code: str) -> None:
     (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
-    """What is known holds for all numbers; with a constant, nothing more could be known of sums and masks."""
-    known = [Residue(2**k, rest) for k in range(5) for rest in range(2**k)]
-    for a, b in product(known, known):
-        numbers = [range(each.remainder, 64, each.modulus) for each in (a, b)]
-        made = {compute(x, y) for x, y in product(*numbers)}
-        found = rule(a, b)
-        assert {each % found.modulus for each in made} == {found.remainder}, (a, b)
-        if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and found.modulus < 16:
-            assert len({each % (2 * found.modulus) for each in made}) > 1, (a, b)
+    """A residue holds for all numbers; with a constant, no sum or mask could have a larger modulus."""
+    residues = [Residue(2**k, remainder) for k in range(5) for remainder in range(2**k)]
+    for a, b in product(residues, residues):
+        numbers = [range(residue.remainder, 64, residue.modulus) for residue in (a, b)]
+        results = {compute(x, y) for x, y in product(*numbers)}
+        combined = rule(a, b)
+        assert {number % combined.modulus for number in results} == {combined.remainder}, (a, b)
+        if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and combined.modulus < 16:
+            assert len({number % (2 * combined.modulus) for number in results}) > 1, (a, b)
 
 
 def test_names_of_totals() -> None:
     """The names that others read: of loads and stores all, of atomics also how many lanes were on one address."""
-    found = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
+    totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
-    names = {*amounts, *(f"shared_{each}" for each in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}
-    expected = {each.replace("shared_", f"shared_{kind}_") if "shared" in each else f"{kind}_{each}"
-                for each in names for kind in ("load", "store", "atomic")}  # fmt: skip
-    assert found == expected | {"atomic_together", "shared_atomic_together"}
+    names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}
+    expected = {name.replace("shared_", f"shared_{kind}_") if "shared" in name else f"{kind}_{name}"
+                for name in names for kind in ("load", "store", "atomic")}  # fmt: skip
+    assert totals == expected | {"atomic_together", "shared_atomic_together"}

@@ -1,4 +1,4 @@
-"""How commands end that the terminal ends; `test_command_line` has outputs that cannot be written."""
+"""Commands that the terminal ends; `test_command_line` has outputs that cannot be written."""
 
 from __future__ import annotations
 
@@ -28,37 +28,39 @@ time.sleep(60)
 """
 
 
-#: How a command ends by a signal: its exit code, and its line.
+#: Exit code and line of a command that a signal ends.
 ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
 
 
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
 def test_ended_by_a_signal(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
-    """What runs ends at once, with a line after Ctrl-C, and leaves no temporary file."""
-    assert _ended(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
+    """The command ends at once, with a line after Ctrl-C, and leaves no temporary file."""
+    assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
     assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_interrupted_import(tmp_path: Path) -> None:
     """Ctrl-C ends it also while it is imported."""
-    assert _ended(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
+    assert _end_command(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
 
 
-def _ended(words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path) -> tuple[int, str, str]:
-    """The exit code and the outputs of a command that a signal ends once it waits for its nvcc, or imports."""
+def _end_command(
+    words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path
+) -> tuple[int, str, str]:
+    """End a command by a signal once it waits for its nvcc, or imports; return its exit code and outputs."""
     for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)
     (folder / "temporary").mkdir()
-    own = {"NVCC": str(folder / "nvcc"), "FOLDER": str(folder), "TMPDIR": str(folder / "temporary")}
+    variables = {"NVCC": str(folder / "nvcc"), "FOLDER": str(folder), "TMPDIR": str(folder / "temporary")}
     with subprocess.Popen(
-        [sys.executable, "-m", "ptxcount", *words], cwd=folder, env=os.environ | own, stdout=subprocess.PIPE,
+        [sys.executable, "-m", "ptxcount", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         end = time.monotonic() + 30
         while not (folder / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(number)
-        said = process.communicate(timeout=30)
-    return process.returncode, *said
+        outputs = process.communicate(timeout=30)
+    return process.returncode, *outputs

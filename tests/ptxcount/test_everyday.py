@@ -35,7 +35,7 @@ def _like(array: Array) -> Any:
 
 
 def _bfloats(floats: Array) -> Array:
-    """The bits of bfloat16: the upper halves of float32, rounded to the nearest, ties to even."""
+    """Return the bits of bfloat16: the upper halves of float32, rounded to the nearest, ties to even."""
     bits = floats.view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
@@ -68,10 +68,10 @@ def _rounding() -> Any:
 
 
 def _divisions() -> Any:
-    def one(i: int, x: int) -> int:
+    def divide(i: int, x: int) -> int:
         return int(x / (i % 7 + 1)) + int(math.fmod(x, i + 3)) + x % 2**32 // 10 + x * x // (i + 1)
 
-    return np.array([one(i, int(x)) for i, x in enumerate(NUMBERS[:N])])
+    return np.array([divide(i, int(x)) for i, x in enumerate(NUMBERS[:N])])
 
 
 def _normal(x: Any) -> Any:
@@ -85,8 +85,8 @@ def _black_scholes() -> Any:
 
 
 def _horner() -> Any:
-    of = [0.5, -1, 0.25, 2, -0.125, 1]
-    return np.array([sum(of[k] * float(x) ** k for k in range(i % 6 + 1)) for i, x in enumerate(X)])
+    coefficients = [0.5, -1, 0.25, 2, -0.125, 1]
+    return np.array([sum(coefficients[k] * float(x) ** k for k in range(i % 6 + 1)) for i, x in enumerate(X)])
 
 
 def _polynomial() -> Any:
@@ -254,8 +254,8 @@ def _three(extent: Any) -> tuple[int, int, int]:
     return x, y, 1
 
 
-def executed(case: Case) -> Any:
-    """The counters of a case; its arguments hold the output afterwards."""
+def execute_case(case: Case) -> Any:
+    """Return the counters of a case; its arguments hold the output afterwards."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
@@ -264,21 +264,21 @@ def executed(case: Case) -> Any:
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal, or within the bound for what rounds; every access of every warp is counted as by sets."""
-    by_sets.HELD.clear()
+    by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
-    arguments = [each.copy() if isinstance(each, np.ndarray) else each for each in case[2]]
-    counters = executed((*case[:2], arguments, *case[3:]))
+    arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]
+    counters = execute_case((*case[:2], arguments, *case[3:]))
     assert not counters.findings
     assert not by_sets.differences(counters.accesses)
-    found, expected = arguments[0], np.asarray(case[3]())
-    if found.dtype.kind != "f":
-        np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+    output, expected = arguments[0], np.asarray(case[3]())
+    if output.dtype.kind != "f":
+        np.testing.assert_array_equal(output.reshape(expected.shape), expected)
     else:
-        np.testing.assert_allclose(found.astype(float).reshape(expected.shape), expected, case[4], case[4])
+        np.testing.assert_allclose(output.astype(float).reshape(expected.shape), expected, case[4], case[4])
 
 
 def test_clock() -> None:
-    """A clock grows: no more is said of it."""
+    """A clock grows: no more is promised."""
     y = np.zeros(33, np.int64)
     execute_kernel(sources.ptx("everyday"), "timed", (1, 1, 1), (32, 1, 1), [y, NUMBERS])
     assert y[0] > 0

@@ -49,12 +49,14 @@ CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("entry", "grid", "block", "before", "others", "after"), CASES, ids=[c[0] for c in CASES])
-def test_output(entry: str, grid: Any, block: Any, before: Array, others: list[Any], after: list[Any]) -> None:
-    """What the kernel says, in an array that it may not fill."""
-    out = before.copy()
-    assert launch(entry, grid, block, out, *others).totals()["store_requests"]
-    assert out.tolist() == after
+@pytest.mark.parametrize(
+    ("entry", "grid", "block", "initial", "arguments", "expected"), CASES, ids=[c[0] for c in CASES]
+)
+def test_output(entry: str, grid: Any, block: Any, initial: Array, arguments: list[Any], expected: list[Any]) -> None:
+    """The kernel writes the expected values into an array that it may not fill."""
+    out = initial.copy()
+    assert launch(entry, grid, block, out, *arguments).totals()["store_requests"]
+    assert out.tolist() == expected
 
 
 def test_vectors() -> None:

@@ -47,15 +47,15 @@ _WHOLE: dict[str, Callable[[Fraction], int]] = {
 }
 
 
-def _rounded(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
-    """A fraction rounded to a value of a dtype, without any help from floating point."""
+def _round_exactly(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
+    """Round a fraction to a value of a dtype, without any help from floating point."""
     if exact == 0:
         return 0.0
     limits = np.finfo(dtype)
     exponent = max(math.floor(_log2(abs(exact))), int(limits.minexp))
     unit = Fraction(2) ** (exponent - limits.nmant)
-    whole = _WHOLE[mode](exact / unit)
-    result = whole * unit
+    multiple = _WHOLE[mode](exact / unit)
+    result = multiple * unit
     if abs(result) > Fraction(float(limits.max)):
         away = mode in ("rn", "rp" if exact > 0 else "rm")
         return math.copysign(INF if away else float(limits.max), 1 if exact > 0 else -1)
@@ -69,7 +69,7 @@ def _log2(x: Fraction) -> int:
 
 def _fma(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
     if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
-        return _rounded(Fraction(a) * Fraction(b) + Fraction(c), dtype)
+        return _round_exactly(Fraction(a) * Fraction(b) + Fraction(c), dtype)
     if math.isfinite(a) and math.isfinite(b) and not math.isfinite(c):
         return c  # the product may be beyond what float64 holds, but it is finite
     with np.errstate(all="ignore"):
@@ -111,11 +111,11 @@ def test_fused_multiply_add_of_extremes() -> None:
 
 
 def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
-    """The square root of a fraction, as the root of an integer with many more bits than a dtype has."""
+    """Return the square root of a fraction, as the root of an integer with many more bits than a dtype has."""
     scaled = exact * Fraction(4) ** 2200
     root = math.isqrt(math.floor(scaled))
     inexact = root * root != scaled
-    return _rounded(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
+    return _round_exactly(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
 
 
 #: Operations, how many operands, and the exact result.
@@ -153,14 +153,14 @@ def test_rounded_once(name: str, kind: str, mode: str) -> None:
         operands = [np.array(column).astype(dtype) for column in zip(*part, strict=True)]
         letters = ", ".join(f"{{{letter}}}" for letter in "abc"[:count])
         got = evaluate(f"{name}.{mode}.{kind} {{d}}, {letters}", operands, dtype)
-        for row, found in zip(part, got, strict=True):
+        for row, result in zip(part, got, strict=True):
             value = exact(*map(Fraction, row))
             if value:
-                expected = _root(value, dtype, mode) if name == "sqrt" else _rounded(value, dtype, mode)
-                assert (float(found), math.copysign(1, found)) == (expected, 1 if value > 0 else -1), row
+                expected = _root(value, dtype, mode) if name == "sqrt" else _round_exactly(value, dtype, mode)
+                assert (float(result), math.copysign(1, result)) == (expected, 1 if value > 0 else -1), row
             else:
-                assert found == 0
-                assert math.copysign(1, found) == _sign_of_zero(name, mode, *row), row
+                assert result == 0
+                assert math.copysign(1, result) == _sign_of_zero(name, mode, *row), row
 
 
 def _sign_of_zero(name: str, mode: str, a: float, b: float = 1.0, c: float | None = None) -> float:
@@ -199,7 +199,7 @@ TABLE: list[tuple[str, list[float], float]] = [
 
 @pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
 def test_special_values(instruction: str, operands: list[float], expected: float) -> None:
-    """What the PTX ISA says of NaN, signed zeros, saturation and subnormals."""
+    """NaN, signed zeros, saturation and subnormals are as in the PTX ISA."""
     dtype = DTYPES[instruction.rsplit(".", 1)[1]]
     letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
     got = evaluate(f"{instruction} {{d}}, {letters}", [np.array([x], dtype) for x in operands], dtype)
@@ -253,7 +253,7 @@ def test_to_float(source: str, target: str, rounding: str) -> None:
         if not math.isfinite(value):
             assert result == value or math.isnan(value)
             continue
-        assert result == _rounded(Fraction(value), dtype, rounding), value
+        assert result == _round_exactly(Fraction(value), dtype, rounding), value
 
 
 INTEGER_CASES = [

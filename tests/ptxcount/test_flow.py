@@ -12,7 +12,7 @@ from ptxcount.util.errors import PtxError
 #: Branches of a kernel. Analysing each against each took minutes.
 COUNT = 3000
 
-#: What is repeated, with the number of its turn and of the turn before, and what the command says.
+#: Repeated code, with the number of its turn and of the turn before, and the beginning of the error.
 REPEATED = {
     "branch over nothing": ("@%p bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop by itself": ("L{0}: @%p bra L{0};\n", "StepLimitExceededError: PTX line "),
@@ -21,9 +21,9 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize(("repeated", "said"), REPEATED.values(), ids=REPEATED)
-def test_many_branches(repeated: str, said: str) -> None:
-    """The limit on steps ends them soon, whatever their control flow is. Ten seconds are many times what they take."""
+@pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
+def test_many_branches(repeated: str, message: str) -> None:
+    """The limit on steps ends any control flow soon. Ten seconds are many times the usual duration."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p;\n"
@@ -32,5 +32,5 @@ def test_many_branches(repeated: str, said: str) -> None:
     begun = time.process_time()
     with pytest.raises(PtxError) as caught:
         execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [], step_limit=1000)
-    assert f"{type(caught.value).__name__}: {caught.value}".startswith(said)
+    assert f"{type(caught.value).__name__}: {caught.value}".startswith(message)
     assert time.process_time() - begun < 10

@@ -40,12 +40,12 @@ CASES: list[tuple[str, list[Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("entry", "arguments", "wanted"), CASES, ids=[case[0] for case in CASES])
-def test_functions(entry: str, arguments: list[Any], wanted: Any) -> None:
+@pytest.mark.parametrize(("entry", "arguments", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_functions(entry: str, arguments: list[Any], expected: Any) -> None:
     """Threads of a warp call different functions."""
-    given = [each.copy() for each in arguments]
-    counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), given)
-    np.testing.assert_array_equal(given[0], wanted)
+    copies = [argument.copy() for argument in arguments]
+    counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), copies)
+    np.testing.assert_array_equal(copies[0], expected)
     assert not counters.findings
 
 
@@ -53,11 +53,11 @@ def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heap that is too small gives null, which is found."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
-    (found,) = execute_kernel(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[
+    (finding,) = execute_kernel(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[
         :1
     ]
-    assert (found.code, found.times) == ("heap", 96 - 5)
-    assert (out == -1).sum() == found.times
+    assert (finding.code, finding.times) == ("heap", 96 - 5)
+    assert (out == -1).sum() == finding.times
 
 
 def test_breakpoint() -> None:
@@ -75,10 +75,10 @@ def test_too_deep() -> None:
     """
     for times in (1, 2):
         call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
-        header, _, rest = module(call, 0).partition(".visible")
+        header, _, kernel = module(call, 0).partition(".visible")
         refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
         with refused if times > 1 else nullcontext():
-            execute_kernel(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
+            execute_kernel(f"{header}{text}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), [])
 
 
 def test_children() -> None:
@@ -97,10 +97,10 @@ def test_children() -> None:
           call.uni (r), cudaLaunchDeviceV2, (p, s); ld.param.b32 %r1, [r]; }
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; st.global.u32 [%rd1], %r1;
     """
-    header, _, rest = module(body, 1).partition(".visible")
+    header, _, kernel = module(body, 1).partition(".visible")
     out = np.ones(32, np.uint32)
-    counters = execute_kernel(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [out])
-    assert [(found.code, found.times) for found in counters.findings] == [("child-kernel", 32)]
+    counters = execute_kernel(f"{header}{declared}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), [out])
+    assert [(finding.code, finding.times) for finding in counters.findings] == [("child-kernel", 32)]
     assert not out.any()
     assert counters.totals()["store_requests"] == 2
 
@@ -109,9 +109,9 @@ def test_conditions() -> None:
     """A kernel of a CUDA graph that sets a condition."""
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
     body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
-    header, _, rest = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
-    (found,) = execute_kernel(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
-    assert (found.code, found.times) == ("graph-condition", 32)
+    header, _, kernel = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
+    (finding,) = execute_kernel(f"{header}{declared}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
+    assert (finding.code, finding.times) == ("graph-condition", 32)
 
 
 def test_atomics_of_halves() -> None:
@@ -125,7 +125,7 @@ def test_atomics_of_halves() -> None:
 
 
 def test_policies() -> None:
-    """How the L2 cache is to keep what is read, as Triton says it, changes nothing."""
+    """An eviction policy for the L2 cache, as Triton writes it, changes nothing."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
@@ -133,12 +133,12 @@ def test_policies() -> None:
         add.u32 %r1, %r1, %r2;
         st.global.L2::cache_hint.b32 [%rd1], %r1, %rd3;
     """
-    given = np.arange(72, dtype=np.uint32)
-    wanted = given[:16] * 2 + 65
+    words = np.arange(72, dtype=np.uint32)
+    expected = words[:16] * 2 + 65
     assert execute_kernel(
-        module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [given]
+        module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [words]
     ).totals()
-    assert given[:8:2].tolist() == wanted[:8:2].tolist()
+    assert words[:8:2].tolist() == expected[:8:2].tolist()
 
 
 SOURCE = r"""
@@ -151,22 +151,22 @@ extern "C" __global__ void check(int* a, int n) { assert(a[threadIdx.x] < n); a[
 
 def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A kernel that prints is found; JSON is as its schema says."""
-    (found,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
-    assert (found.code, found.times) == ("printf", 32)
+    (finding,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
+    assert (finding.code, finding.times) == ("printf", 32)
     (tmp_path / "say.cu").write_text(SOURCE)
     words = [str(tmp_path / "say.cu"), "--entry", "say", "--grid", "1", "--block", "8", "a=int32[8]", "--json"]
     assert main(words) == 0
-    given = json.loads(capsys.readouterr().out)
+    counts = json.loads(capsys.readouterr().out)
     schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
     local = {f"local_store_{name}" for name in ("requests", "sectors", "useful_bytes")}  # what is printed lies there
-    assert {*given} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()} | local
-    pytest.importorskip("jsonschema").validate(given, schema)
+    assert {*counts} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()} | local
+    pytest.importorskip("jsonschema").validate(counts, schema)
 
 
 def test_assert() -> None:
     """A failed assertion ends the kernel, and names itself, its line, and the first thread."""
     a = np.arange(64, dtype=np.int32)
     assert not ptxcount.count(SOURCE, "check", 1, 64, [a.copy(), np.int32(64)]).findings
-    said = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"
-    with pytest.raises(ptxcount.TrapError, match=said):
+    message = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"
+    with pytest.raises(ptxcount.TrapError, match=message):
         ptxcount.count(SOURCE, "check", 1, 64, [a, np.int32(40)])

@@ -20,7 +20,9 @@ SEEDS = list(range(100, 140))
 def test_random_kernels(tmp_path: Path) -> None:
     """Forty kernels, every array, bit for bit."""
     ptx, host = ways.compile_ptx(SEEDS, tmp_path), ways.Host(SEEDS, tmp_path)
-    wrong = {seed: found for seed in SEEDS if (found := ways.differences(ways.executor(ptx, seed), host(seed)))}
+    wrong = {
+        seed: mismatches for seed in SEEDS if (mismatches := ways.differences(ways.executor(ptx, seed), host(seed)))
+    }
     assert not wrong
 
 
@@ -30,10 +32,10 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     wrong = {}
     for seed in SEEDS:
-        by_sets.HELD.clear()
+        by_sets.COUNTS_BY_ACCESS.clear()
         block = (1 + seed * 37 % 96, 1, 1)
-        given: list[Argument] = [*ways.memory(seed).arrays(), np.int32(ways.STORES)]
-        counters = execute_kernel(ptx, grammar.name(seed), (2, 1, 1), block, given, races="off", unwritten="off")
+        arguments: list[Argument] = [*ways.memory(seed).arrays(), np.int32(ways.STORES)]
+        counters = execute_kernel(ptx, grammar.name(seed), (2, 1, 1), block, arguments, races="off", unwritten="off")
         wrong[seed] = by_sets.differences(counters.accesses)
     assert not any(wrong.values()), wrong
 
@@ -44,15 +46,15 @@ def test_shortcuts_change_nothing(blocks: int, tmp_path: Path, monkeypatch: pyte
 
     Kernel 116 adds to an address that only sums of parts show to be one for all threads.
     """
-    seeds, found = [seed for seed in SEEDS if seed != 116], []
+    seeds, runs = [seed for seed in SEEDS if seed != 116], []
     ptx = ways.compile_ptx(seeds, tmp_path)
     for _ in range(2):
-        given = [ways.memory(seed) for seed in seeds]
+        memories = [ways.memory(seed) for seed in seeds]
         counters = [
             execute_kernel(ptx, grammar.name(seed), (blocks, 1, 1), (64 - 13 * (seed % 2), 1, 1),
-                [*one.arrays(), np.int32(ways.STORES - seed)], races="off", unwritten="off", distinct=True)
-            for seed, one in zip(seeds, given, strict=True)
+                [*memory.arrays(), np.int32(ways.STORES - seed)], races="off", unwritten="off", distinct=True)
+            for seed, memory in zip(seeds, memories, strict=True)
         ]  # fmt: skip
-        found.append((counters, [each.tobytes() for one in given for each in one.arrays()]))
+        runs.append((counters, [array.tobytes() for memory in memories for array in memory.arrays()]))
         ways.without_shortcuts(monkeypatch)
-    assert found[0] == found[1]
+    assert runs[0] == runs[1]

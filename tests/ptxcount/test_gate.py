@@ -17,7 +17,7 @@ from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine import launch
 from ptxcount.gate.machine_code import list_machine_accesses
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 KERNEL = """\
 namespace phys {
@@ -52,54 +52,54 @@ class Repository:
     def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
         """Write the kernel, which reads elements so far apart, with texts replaced."""
         text = KERNEL
-        for before, after in edits:
-            assert before in text
-            text = text.replace(before, after)
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
         (self.folder / "scale.cu").write_text(f"#define STRIDE {stride}\n{text}")
 
     def launch(self, text: str) -> None:
         """Write the launches."""
         (self.folder / "ptxcount.toml").write_text(text)
 
-    def lock(self, before: str, after: str) -> None:
+    def lock(self, old: str, new: str) -> None:
         """Replace a text in the lock file."""
         file = self.folder / "ptxcount.lock"
-        file.write_text(file.read_text().replace(before, after))
+        file.write_text(file.read_text().replace(old, new))
 
     def git(self, *words: str) -> str:
-        """What git says in the folder."""
+        """Run git in the folder and return its output."""
         who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
         done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """The exit code of a command in the folder, and what it says."""
-        before = Path.cwd()
+        """Run a command in the folder; return its exit code and its lines."""
+        previous = Path.cwd()
         os.chdir(self.folder)
         try:
             code = main([command, *words])
         finally:
-            os.chdir(before)
+            os.chdir(previous)
         return code, self._capsys.readouterr().out.splitlines()
 
 
 @pytest.fixture
 def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
     """One whose kernel reads every second element, pinned."""
-    made = Repository(tmp_path / "repository", capsys)
-    made.kernel(2)
-    assert made.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
-    assert made.run("check") == (0, [])
-    return made
+    pinned = Repository(tmp_path / "repository", capsys)
+    pinned.kernel(2)
+    assert pinned.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
+    assert pinned.run("check") == (0, [])
+    return pinned
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    """What writes a directive behind the line of the accesses."""
-    return lambda one: one.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
+    """Return a change that writes a directive behind the line of the accesses."""
+    return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
 def _limits(text: str) -> Callable[[Repository], None]:
-    return lambda one: one.launch(f"{LAUNCH}limits = {{ {text} }}\n")
+    return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
 ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024"
@@ -116,43 +116,44 @@ BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
 TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
 CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
 Change = Callable[[Repository], object]
-#: What changes one after the other, the exit code of check, and how the lines begin that are said.
+#: Changes one after the other, the exit code of check, and the beginnings of its lines.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # lines that move, what rises or falls, what another compiler made, a race
-    ([lambda one: one.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
-    ([lambda one: one.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
-    ([lambda one: one.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
-    ([lambda one: one.kernel(1), lambda one: one.run("pin"), lambda one: one.kernel(2)], 1,
+    ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
+    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
+    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
+    ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
-    ([lambda one: one.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
-    ([lambda one: one.kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
-    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1')], 0, []),
-    ([lambda one: one.lock('"nvcc": "', '"nvcc": "1'), lambda one: one.kernel(8)], 1,
+    ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
+    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
+     [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
+    ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
+    ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
-    ([lambda one: one.kernel(2, (BODY, RACE)), lambda one: one.launch(LAUNCH + OTHER),
-      lambda one: one.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
-    ([lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin"), lambda one: one.kernel(8)], 1,
+    ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
+      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
+    ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed; scale<float> (launch 1)",
       "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale.cu changed; scale<f"]),
-    ([lambda one: one.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
+    ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed; scale<float>",
-      *(f"scale.cu:6: PC003 local {each} rose from 0 to " for each in
+      *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
-    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
+    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
      ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024",
       "scale.cu:6: PC003 constant load requests rose"]),
-    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
-    ([_limits("constant_addresses = 0"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
+    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
+    ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # of what the launch has none
-    ([_limits("constant_addresses_per_request = 32"), lambda one: one.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda one: one.run("pin", "--accept")], 0, []),
-    ([lambda one: one.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
-      lambda one: one.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
-    ([lambda one: one.launch(f'{LAUNCH}name = "doubled"\n'), lambda one: one.kernel(8)], 1,
+    ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
+      lambda repo: repo.run("pin", "--accept")], 0, []),
+    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
+    ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed"]),
-    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
-      lambda one: one.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
+    ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
+      lambda repo: repo.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
     # limits of a launch, and of a line
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
@@ -161,12 +162,12 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: PC001 load_sectors_per_request is 8, 6 are allowed"]),
     ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
-    ([lambda one: one.kernel(2, (BODY, TILE)), lambda one: one.run("pin", "--accept"), _limits(BANKS)], 1, [
+    ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
         "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed; scale",
         "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1;"]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
-    ([lambda one: one.launch(LAUNCH + OTHER), lambda one: one.run("pin"), _behind("sectors <= 7.9")], 1,
+    ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
      [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed; scale<float> (launch {n})" for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
@@ -174,37 +175,37 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 binds nothing"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
-    ([lambda one: one.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
+    ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1, ["scale.cu:6: PC007 ignore[bank-conflict] waives nothing"]),
     ([_behind("ignore[rises] of use")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: ignore[rises]: one of l"]),
     ([_behind("sector < 4")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"]),
     # a wrong kernel does not hold; of what cannot be counted nothing is known
-    ([lambda one: one.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
-    ([lambda one: one.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')), _behind("ignore[rise] it is small")],
-     2, ["gone.cu:1: PC009 LaunchError: "]),
-    ([lambda one: one.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
+    ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
+    ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
+      _behind("ignore[rise] it is small")], 2, ["gone.cu:1: PC009 LaunchError: "]),
+    ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
         "scale.cu:1: PC009 it accesses no memory, so nothing is held"]),
-    ([lambda one: one.launch(OTHER)], 2, [NEW, GONE]),
-    ([lambda one: one.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
+    ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
+    ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),
-    ([lambda one: one.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
-    ([lambda one: one.launch(LAUNCH + "cluster = 3\n")], 2, ["scale.cu:1: PC009 LaunchError: "]),
-    ([lambda one: (one.folder / "ptxcount.lock").unlink()], 2, [
+    ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
+    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["scale.cu:1: PC009 LaunchError: "]),
+    ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
-    ([lambda one: (one.folder / "ptxcount.lock").unlink(), lambda one: one.kernel(8, ("2 * in[", MANY)),
+    ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
       _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast makes up for no other access
      ["scale.cu:7: PC001 load_sectors_per_request is ", "ptxcount.toml:1: PC005 "]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "code", "said"), CHECKS)
-def test_check(changes: list[Change], code: int, said: list[str], repository: Repository) -> None:
+@pytest.mark.parametrize(("changes", "code", "messages"), CHECKS)
+def test_check(changes: list[Change], code: int, messages: list[str], repository: Repository) -> None:
     """A line for each finding, and nothing else."""
     for change in changes:
         change(repository)
-    found, lines = repository.run("check")
-    assert (found, [line[: len(begins)] for line, begins in zip(lines, said, strict=True)]) == (code, said)
+    exit_code, lines = repository.run("check")
+    assert (exit_code, [line[: len(begins)] for line, begins in zip(lines, messages, strict=True)]) == (code, messages)
 
 
 #: Launches that are refused, the line that is named, and why.
@@ -239,34 +240,34 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("launch", "number", "said"), REFUSED)
-def test_refused_launch(launch: str, number: int, said: str, repository: Repository) -> None:
+@pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
+def test_refused_launch(launch: str, number: int, message: str, repository: Repository) -> None:
     """One line, and no count of anything."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
-    assert (code, line.partition(" PC009 ")[0], said in line) == (2, f"ptxcount.toml:{number}:", True), line
+    assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
-#: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
+#: A change, the words behind pin, the exit code, a text of the output, and True if the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
-    (lambda one: one.kernel(8), [], 1, ROSE, False),
-    (lambda one: one.kernel(8), ["--accept"], 0, ROSE, True),
-    (lambda one: one.kernel(1), [], 0, FELL, True),
-    (lambda one: one.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
-    (lambda one: one.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
-    (lambda one: one.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lambda one: one.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
-    (lambda one: one.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
-    (lambda one: None, [], 0, "", False),
+    (lambda repo: repo.kernel(8), [], 1, ROSE, False),
+    (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
+    (lambda repo: repo.kernel(1), [], 0, FELL, True),
+    (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
+    (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
+    (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
+    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
+    (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
+    (lambda repo: None, [], 0, "", False),
 ]
 
 
-@pytest.mark.parametrize(("change", "words", "code", "said", "written"), PINS)
-def test_pin(change: Change, words: list[str], code: int, said: str, written: bool, repository: Repository) -> None:
+@pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
+def test_pin(change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository) -> None:
     """It says what changes, and writes no count that rose unless that is accepted; on a full disk it writes nothing."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
-    before = lock.read_text()
+    old_text = lock.read_text()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     if written:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
@@ -276,15 +277,15 @@ def test_pin(change: Change, words: list[str], code: int, said: str, written: bo
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert full[0] == 2
         assert full[1][-1] == "ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"
-        assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (before, [])
-    found, lines = repository.run("pin", *words)
-    assert (found, said in "\n".join(lines), bool(lines)) == (code, True, bool(said)), lines
-    assert (lock.read_text() != before) == written
+        assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
+    exit_code, lines = repository.run("pin", *words)
+    assert (exit_code, message in "\n".join(lines), bool(lines)) == (code, True, bool(message)), lines
+    assert (lock.read_text() != old_text) == written
     assert code or repository.run("check") == (0, [])
 
 
 def test_init(repository: Repository) -> None:
-    """What it prints of several files are launches that count."""
+    """The launches that it prints for several files can be counted."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
@@ -296,23 +297,23 @@ def test_init(repository: Repository) -> None:
         *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),
         "ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…",
     ]
-    held = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
-    assert [key[:55] for key in held] == [
+    launches = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
+    assert [key[:55] for key in launches] == [
         "scale.cu: phys::scale<float> <<<(256, 1, 1), (256, 1, 1",
         "sum.cu: sum <<<(256, 1, 1), (256, 1, 1)>>> (out=float32",
     ]
 
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is counted twice; what changes is: the PTX, whatever it is made of, launch, arrays, ptxcount, nvcc."""
+    """A launch is counted again only after a change: of its PTX, launch, arrays, ptxcount or nvcc."""
     from ptxcount.gate import cache, compute
 
     counted: list[object] = []
     count = launch.count_compiled
 
-    def counting_count(*args: Any, **more: Any) -> LaunchCounters:
+    def counting_count(*args: Any, **options: Any) -> LaunchCounters:
         counted.append(args)
-        return count(*args, **more)
+        return count(*args, **options)
 
     monkeypatch.setattr(compute, "count_compiled", counting_count)
 
@@ -333,8 +334,8 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
     assert changes(lambda: first.write_text("#define MORE 2\n"))  # it comes first on the path
     assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
-    held = "__device__ float held[8192];\nnamespace"
-    assert changes(lambda: repository.kernel(2, ("namespace phys", held), ("2 *", "held[0] *")))
+    variable = "__device__ float held[8192];\nnamespace"
+    assert changes(lambda: repository.kernel(2, ("namespace phys", variable), ("2 *", "held[0] *")))
     assert not changes(lambda: None)  # nvcc calls an anonymous namespace otherwise each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
@@ -347,30 +348,30 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: None)
     assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
-    assert changes(lambda: [each.write_text("{") for each in cache.cache_folder().glob("*.json")])
+    assert changes(lambda: [file.write_text("{") for file in cache.cache_folder().glob("*.json")])
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:
     """Of accesses that count otherwise than in a revision's lock file, wherever the text changed."""
 
-    def changed(*words: str) -> list[str]:
+    def list_advice(*words: str) -> list[str]:
         return [line[:17] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
 
     repository.git("init", "-q")
     repository.git("add", "scale.cu", "ptxcount.toml")
     repository.git("commit", "-qm", "no lock file")
-    assert changed() == ["scale.cu:6: PC101"]
+    assert list_advice() == ["scale.cu:6: PC101"]
     repository.git("add", "ptxcount.lock")
     repository.git("commit", "-qm", "one")
     assert [line[:17] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: PC101"]
-    assert changed() == []
+    assert list_advice() == []
     repository.kernel(2, ("2 * in", "3 * in"))
-    assert changed() == []
+    assert list_advice() == []
     index = "blockIdx.x * blockDim.x + threadIdx.x"
     repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # another line than that of the access
-    assert changed("--advise")[0][:14] == "scale.cu:6: PC"
-    code, (said,) = repository.run("check", "--changed", "gone")
-    assert (code, "PC009 LaunchError: revision gone: fatal: " in said) == (2, True)
+    assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
+    code, (refusal,) = repository.run("check", "--changed", "gone")
+    assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
 
 
 def test_spills() -> None:
@@ -378,10 +379,11 @@ def test_spills() -> None:
     names = [f"a{n}" for n in range(48)]
     loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
-    ptx = compiled(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
+    ptx = compile_to_ptx(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
     frames = {
         flags: {
-            f"{each['space']} {each['kind']}": each["bytes"] for each in list_machine_accesses(ptx, "k", flags, "sm_90")
+            f"{access['space']} {access['kind']}": access["bytes"]
+            for access in list_machine_accesses(ptx, "k", flags, "sm_90")
         }
         for flags in ("", "--maxrregcount=24")
     }
@@ -416,7 +418,9 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
 )
 def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
     """The frames and spills of all functions that a kernel may call are its own; those of others are not."""
-    frame, stores, loads = (each["bytes"] for each in list_machine_accesses(compiled(_FUNCTIONS), entry, "", "sm_90"))
+    frame, stores, loads = (
+        access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
+    )
     assert least <= frame <= most
     assert (stores > 100, loads > 100) == (spills, spills)
 
@@ -425,12 +429,12 @@ def test_commands_in_messages(repository: Repository) -> None:
     """They work as they are from where the gate was called."""
     (repository.folder / "ptxcount.lock").unlink()
     name = repository.folder.name
-    here, repository.folder = repository.folder, repository.folder.parent
+    folder, repository.folder = repository.folder, repository.folder.parent
     assert f"run ptxcount pin {name}, and" in repository.run("check", name)[1][0]
     assert repository.run("pin", name)[0] == 0
-    repository.folder = here
+    repository.folder = folder
     repository.kernel(1)
-    repository.folder = here.parent
+    repository.folder = folder.parent
     assert (
         f"{name}/scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin {name} holds it"
         in (repository.run("check", name)[1][0])
@@ -442,4 +446,4 @@ def test_control_characters(repository: Repository) -> None:
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)
-        assert (code, any(not each.isprintable() for each in "".join(lines))) == (2, False)
+        assert (code, any(not character.isprintable() for character in "".join(lines))) == (2, False)

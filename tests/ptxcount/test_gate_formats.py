@@ -1,4 +1,4 @@
-"""What `check` says as SARIF, JSON and annotations, and `compare` as Markdown; pytest's fixture."""
+"""Output of `check` as SARIF, JSON and annotations, and of `compare` as Markdown; pytest's fixture."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def test_formats(repository: Repository) -> None:
     repository.launch(LAUNCH + half + LAUNCH.replace("scale.cu", "a b#%.cu"))
     sarif = _output(repository, "sarif")
     (run,) = json.loads(sarif)["runs"]
-    found = []
-    for each in run["results"]:
-        place = each["locations"][0]["physicalLocation"]
-        found.append((each["ruleId"], each["level"], place["artifactLocation"]["uri"], place["region"]["startLine"]))
-    assert found == [
+    findings = []
+    for result in run["results"]:
+        place = result["locations"][0]["physicalLocation"]
+        findings.append(
+            (result["ruleId"], result["level"], place["artifactLocation"]["uri"], place["region"]["startLine"])
+        )
+    assert findings == [
         ("PC003", "error", "scale.cu", 6),
         ("PC101", "warning", "scale.cu", 6),
         ("PC005", "error", "scale.cu", 4),
@@ -41,35 +43,35 @@ def test_formats(repository: Repository) -> None:
         ("PC007", "error", "scale.cu", 7),
     ]
     assert run["results"][0]["message"]["text"].endswith("; scale<float> (launch 1)")
-    assert {each["id"] for each in run["tool"]["driver"]["rules"]} == {code for code, *_ in found}
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {code for code, *_ in findings}
 
     first, third = "scale<float> (launch 1)", "scale<float> (launch 3)"
-    held = json.loads(_output(repository, "json"))
-    assert [(each["code"], each["level"], each["line"]) for each in held["findings"]] == [
-        (code, level, line) for code, level, _, line in found
+    report = json.loads(_output(repository, "json"))
+    assert [(finding["code"], finding["level"], finding["line"]) for finding in report["findings"]] == [
+        (code, level, line) for code, level, _, line in findings
     ]
-    assert [(each["name"], each["totals"]["load_sectors"]) for each in held["launches"]] == [
+    assert [(launch["name"], launch["totals"]["load_sectors"]) for launch in report["launches"]] == [
         (first, 1024), ("half", 512), (third, 1024)
     ]  # fmt: skip
     kinds = [line.partition(" file=")[0] for line in _output(repository, "github").splitlines()]
-    assert kinds == [f"::{level}" for _, level, *_ in found]
+    assert kinds == [f"::{level}" for _, level, *_ in findings]
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(held, SCHEMA)
+    jsonschema.validate(report, SCHEMA)
     log = pytest.importorskip("pydantic_sarif.model").StaticAnalysisResultsFormatSarifVersion210JsonSchema
     log.model_validate_json(sarif)
 
 
 def test_one_line_for_github(repository: Repository) -> None:
-    """What nvcc says over many lines is one annotation."""
+    """An error of nvcc over many lines is one annotation."""
     repository.kernel(2, ("int i =", "i ="))
-    code, (said,) = repository.run("check", "--format", "github")
+    code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
-    assert said.count("%0A") > 2
+    assert annotation.count("%0A") > 2
 
 
 THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
-#: What is written, and what is said of it.
+#: The stride, the launches, and the lines of `compare`.
 COMPARED = [
     (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches count the same.",
                  "scale<float>: scale.cu:6: global load sectors rose from 256 to 1024 (+300%)",
@@ -85,19 +87,19 @@ COMPARED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stride", "launch", "said"), COMPARED)
-def test_compare(stride: int, launch: str, said: list[str], repository: Repository) -> None:
+@pytest.mark.parametrize(("stride", "launch", "messages"), COMPARED)
+def test_compare(stride: int, launch: str, messages: list[str], repository: Repository) -> None:
     """A title, and in a block of code what changed against the lock file of a revision."""
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
-    same = ["### Memory transactions: same", "", "    1 of 1 launches count the same."]
-    assert repository.run("compare", "HEAD") == (0, same)
+    unchanged = ["### Memory transactions: same", "", "    1 of 1 launches count the same."]
+    assert repository.run("compare", "HEAD") == (0, unchanged)
     repository.kernel(stride)
     repository.launch(launch)
     code, (title, empty, *lines) = repository.run("compare", "HEAD")
-    assert (code, title, empty) == (0, f"### Memory transactions: {said[0]}", "")
-    expected = [f"    {each}" for each in said[1:]]
+    assert (code, title, empty) == (0, f"### Memory transactions: {messages[0]}", "")
+    expected = [f"    {message}" for message in messages[1:]]
     assert [line[: len(begins)] for line, begins in zip(lines, expected, strict=True)] == expected
     repository.lock('"nvcc": "13', '"nvcc": "12')
     repository.git("commit", "-qam", "another nvcc")

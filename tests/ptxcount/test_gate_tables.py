@@ -26,7 +26,7 @@ VALUES = (
 NESTED = "[" * 100_000
 
 
-def _with(key: str, value: str) -> str:
+def _replace_key(key: str, value: str) -> str:
     lines = [line for line in LAUNCH.splitlines() if not line.startswith(f"{key} =")]
     return "\n".join([*lines, f"{key} = {value}", ""])
 
@@ -36,7 +36,7 @@ def test_values_at_keys(repository: Repository) -> None:
     seeded = random.Random(55)
     for key in KEYS:
         for value in seeded.sample(VALUES, 10):
-            repository.launch(_with(key, value))
+            repository.launch(_replace_key(key, value))
             code, lines = repository.run("check")
             assert code in (0, 1, 2), (key, value)
             assert bool(code) <= any(" PC0" in line for line in lines), (key, value, lines)
@@ -44,7 +44,7 @@ def test_values_at_keys(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("ptxcount.lock", NESTED, "ptxcount.lock:1: PC009 LockError: "),
         ("ptxcount.lock", "[]", "ptxcount.lock:1: PC009 LockError: "),
@@ -58,7 +58,7 @@ def test_values_at_keys(repository: Repository) -> None:
         ("scale.cu", "FIFO", "scale.cu:1: PC009 LaunchError: "),
     ],
 )  # fmt: skip
-def test_odd_files(file: str, content: str, said: str, repository: Repository) -> None:
+def test_odd_files(file: str, content: str, message: str, repository: Repository) -> None:
     """Bad text in a file, and a file without an end."""
     np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
     repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
@@ -69,7 +69,7 @@ def test_odd_files(file: str, content: str, said: str, repository: Repository) -
     else:
         path.write_text(content, encoding="latin-1")
     code, lines = repository.run("check")
-    assert (code, lines[0].startswith(said)) == (2, True), lines
+    assert (code, lines[0].startswith(message)) == (2, True), lines
     assert content != "FIFO" or "named pipe" in lines[0]
 
 
@@ -94,5 +94,5 @@ def test_line_of_a_header_that_went() -> None:
     access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}
-    before = {"scale.cu: x = in[i];": load, "more.h: return in[i];": load}
-    assert {(change.file, change.line) for change in iter_changes([row], before)} == {("more.h", 1)}
+    pinned = {"scale.cu: x = in[i];": load, "more.h: return in[i];": load}
+    assert {(change.file, change.line) for change in iter_changes([row], pinned)} == {("more.h", 1)}

@@ -10,7 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.cli.arguments import make_arguments, make_variables
 from tests.ptxcount.snippets import module
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 SOURCE = """
 struct Row { const float* x; int n; };
@@ -51,29 +51,29 @@ CASES: list[tuple[str, list[str], list[str], list[float]]] = [
 @pytest.fixture(scope="module")
 def ptx() -> str:
     """All kernels."""
-    return compiled(SOURCE)
+    return compile_to_ptx(SOURCE)
 
 
-def _zeros(given: Any) -> list[Any]:
-    """The arrays of zeros in what is given, from front to back."""
-    if isinstance(given, dict):
-        return [each for member in given.values() for each in _zeros(member)]
-    if isinstance(given, list):
-        return [each for member in given for each in _zeros(member)]
-    return [given] if isinstance(given, np.ndarray) and not given.any() else []
+def _zeros(argument: Any) -> list[Any]:
+    """List the arrays of zeros in an argument, from front to back."""
+    if isinstance(argument, dict):
+        return [array for member in argument.values() for array in _zeros(member)]
+    if isinstance(argument, list):
+        return [array for member in argument for array in _zeros(member)]
+    return [argument] if isinstance(argument, np.ndarray) and not argument.any() else []
 
 
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
     """Structs by value and in memory, rows by their pointers, a list of nodes, a variable, a texture's handle."""
-    given = make_arguments(words)
-    arrays = _zeros(given)
-    counters = ptxcount.count(ptx, entry, 1, 32, given, variables=make_variables(set_by_host))
+    arguments = make_arguments(words)
+    arrays = _zeros(arguments)
+    counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
     assert arrays[0][: len(expected)].tolist() == expected if entry != "of_sets" else arrays[1].tolist() == [1] * 32
     assert counters.stores.sectors == 4
 
 
-#: What is stored to and read from, of an array of 64, and the sectors of both.
+#: Parts of an array of 64 that are stored to and read from, and the sectors of both.
 PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5, 5), (slice(0, 32), slice(8, 40), 4, 5)]
 
 
@@ -96,23 +96,23 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
 
 def test_part_of_an_input(ptx: str) -> None:
     """A part that may be written is an output, also of an array that may not be any more."""
-    whole = np.ones(64, np.float32)
-    part = whole[32:]
-    whole.flags.writeable = False
+    array = np.ones(64, np.float32)
+    part = array[32:]
+    array.flags.writeable = False
     ptxcount.count(ptx, "shift", 1, 32, [part, np.arange(64, dtype=np.float32)[1:33]])
     assert part.tolist() == [*range(32)]
 
 
 @pytest.mark.parametrize("kind", ["u64", "b64", "s64"])
 def test_race_behind_a_pointer(kind: str) -> None:
-    """What a pointer from memory reaches may be any array."""
+    """A pointer from memory may reach any array."""
     body = f"ld.param.u64 %rd1, [p0]; ld.global.{kind} %rd2, [%rd1]; st.global.u32 [%rd2], %r0;"
-    found = ptxcount.count(module(body, 1), None, 1, 32, [{"*": {"x": np.zeros(1, np.uint32)}}]).findings
-    assert [each.code for each in found] == ["global-race"]
+    findings = ptxcount.count(module(body, 1), None, 1, 32, [{"*": {"x": np.zeros(1, np.uint32)}}]).findings
+    assert [finding.code for finding in findings] == ["global-race"]
 
 
 def test_first_part(ptx: str) -> None:
-    """What lies before the array is nobody's; a copy is an array of its own."""
+    """Memory before the array is out of bounds; a copy is an array of its own."""
     array = np.zeros(64, np.float32)
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the array around argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])
@@ -120,14 +120,14 @@ def test_first_part(ptx: str) -> None:
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[32:].copy()])
 
 
-@pytest.mark.parametrize(("given", "text"), [
+@pytest.mark.parametrize(("argument", "text"), [
     ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
     ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
     ({"*": {"n": "7"}}, r"\*argument 0.n: an array or a NumPy scalar, not str"),
     ({}, "argument 0: an array or a NumPy scalar, not dict"),
     ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
 ])  # fmt: skip
-def test_refusal(given: Any, text: str, ptx: str) -> None:
+def test_refusal(argument: Any, text: str, ptx: str) -> None:
     """By the member's name."""
     with pytest.raises(ptxcount.LaunchError, match=text):
-        ptxcount.count(ptx, "of_struct", 1, 32, [given])
+        ptxcount.count(ptx, "of_struct", 1, 32, [argument])

@@ -1,4 +1,4 @@
-"""What memory this machine has, and arrays that take no more than their own."""
+"""Memory of this machine, and arrays that take no more than their own."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_no_more_than_its_own() -> None:
     """Made at once, it would take nine times as much."""
     size = 64 << 20
     tracemalloc.start()
-    made = host_memory.counting(size, "int8")
+    numbers = host_memory.counting(size, "int8")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size <= peak < 1.5 * size
-    assert made[-1] == -1
+    assert numbers[-1] == -1

@@ -42,14 +42,14 @@ def _shift_to_leading(bits: int, a: int) -> int:
 
 
 def _field(signed: bool, n: int, a: int, start: int, length: int) -> int:
-    """The pseudo-code of ``bfe`` in the PTX ISA: fields inside, across the end and beyond it, and empty ones."""
+    """Execute ``bfe`` of the PTX ISA as pseudo-code: fields inside, across the end and beyond it, and empty ones."""
     start, length, a = start & 255, length & 255, a % (1 << n)
     sign = a >> min(start + length - 1, n - 1) & 1 if signed and length else 0
     return sum(((a >> (start + i) & 1) if i < length and start + i < n else sign) << i for i in range(n))
 
 
-def _inserted(n: int, field: int, a: int, start: int, length: int) -> int:
-    """The pseudo-code of ``bfi`` in the PTX ISA."""
+def _insert_bits(n: int, field: int, a: int, start: int, length: int) -> int:
+    """Execute the pseudo-code of ``bfi`` in the PTX ISA."""
     for i in range(min(length & 255, n - min(start & 255, n))):
         place = (start & 255) + i
         a = a & ~(1 << place) | (field >> i & 1) << place
@@ -95,12 +95,12 @@ CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("shf.l.clamp", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << min(c, 32)) >> 32),
     ("shf.r.wrap", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> (c & 31)),
     ("bfe", "u32 u64", "tpp", "t", partial(_field, False)), ("bfe", "s32 s64", "tpp", "t", partial(_field, True)),
-    ("bfi", "b32 b64", "ttpp", "t", _inserted),
+    ("bfi", "b32 b64", "ttpp", "t", _insert_bits),
     ("shf.r.clamp", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> min(c, 32)),
 ]  # fmt: skip
 AMOUNTS = {"u": [0, 1, 5, 15, 16, 31, 32, 33, 63, 64, 65, 2**31, 2**32 - 1],
            "p": [0, 1, 7, 16, 31, 32, 33, 63, 64, 200, 255, 256 + 3]}  # fmt: skip
-ROWS = [(name, kind, *rest) for name, kinds, *rest in CASES for kind in kinds.split()]
+ROWS = [(name, kind, *row_columns) for name, kinds, *row_columns in CASES for kind in kinds.split()]
 
 
 @pytest.mark.parametrize(("name", "kind", "reads", "writes", "oracle"), ROWS, ids=[f"{r[0]}.{r[1]}" for r in ROWS])
@@ -139,7 +139,8 @@ CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "first", "second", "oracle"), [(kind, *rest) for kinds, *rest in CARRIED for kind in kinds.split()]
+    ("kind", "first", "second", "oracle"),
+    [(kind, *instructions) for kinds, *instructions in CARRIED for kind in kinds.split()],
 )
 def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
     """The carry, or borrow, reaches the next instruction that asks for it, as in arithmetic of twice the width."""
@@ -148,15 +149,15 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
     operands = [np.array([edges[k] for k in column], _dtype(kind)) for column in rows.T]
     got = evaluate(f"{first}; {second}".format(t=kind), operands, _dtype(kind))
     bits = BITS[kind]
-    for found, *row in zip(got.tolist(), *(each.tolist() for each in operands), strict=True):
+    for result, *row in zip(got.tolist(), *(operand.tolist() for operand in operands), strict=True):
         a, b, *upper = row
         lower = (a, b) if "madc.hi" in second else (a % 2**bits, b % 2**bits)
-        assert found == _wrap(oracle(bits, *lower, *upper), kind), row
+        assert result == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
 def test_packed() -> None:
     """``mov`` puts the first of two words lowest, and the bits of a float as they are."""
     words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
-    assert packed.tolist() == [x | y << 32 for x, y in zip(*(each.tolist() for each in words), strict=True)]
+    assert packed.tolist() == [x | y << 32 for x, y in zip(*(operand.tolist() for operand in words), strict=True)]
     assert set(evaluate("mov.b64 {d}, 0d3FB999999999999A", words, np.uint64).tolist()) == {0x3FB999999999999A}

@@ -19,7 +19,7 @@ from ptxcount.cli.arguments import make_argument, make_arguments
 from ptxcount.command_line import main
 from ptxcount.source.declarations import find_declarations
 from ptxcount.util.errors import LaunchError
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 SOURCE = """\
 #include "point.h"
@@ -40,7 +40,7 @@ GATHER = "--grid 4 --block 256 out=float32[1024] in=float32[4096] n=int32:1024"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The source, with an include beside it."""
+    """Write the source, with an include beside it."""
     (tmp_path / "point.h").write_text(POINT)
     (tmp_path / "kernels.cu").write_text(SOURCE)
     return tmp_path / "kernels.cu"
@@ -101,17 +101,17 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_fills() -> None:
-    """Random ones by their seed, within bounds; integers are indices unless told otherwise."""
-    made: Any = make_argument
-    uniform = made("x=float32[1000]=random(1,-2,3)")
+    """Random arrays depend on their seed, within bounds; integers are indices by default."""
+    make: Any = make_argument
+    uniform = make("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
-    assert (uniform == made("x=float32[1000]=random(1,-2,3)")).all()
-    indices = made("x=int32[1000]=random(7)")
+    assert (uniform == make("x=float32[1000]=random(1,-2,3)")).all()
+    indices = make("x=int32[1000]=random(7)")
     assert 0 <= indices.min() < 50 < 950 < indices.max() < 1000
-    assert {*made("x=int32[3]=random(12)").tolist()} == {0, 1, 2}
-    for low, high, held in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
-        assert {*made(f"x=int32[99]=random(1,{low},{high})").tolist()} == held
-    assert sorted(made("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
+    assert {*make("x=int32[3]=random(12)").tolist()} == {0, 1, 2}
+    for low, high, values in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
+        assert {*make(f"x=int32[99]=random(1,{low},{high})").tolist()} == values
+    assert sorted(make("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,17 @@ def test_words_that_are_none(word: str) -> None:
 
 def test_declarations() -> None:
     """Comments and texts hold none; each has its namespaces, its template and its parameters."""
-    found = find_declarations(SOURCE)
-    assert [(each.name, each.line, each.planar) for each in found] == [("phys::gather", 6, False), ("filled", 11, True)]
-    assert found[0].template == ["typename T", "int N = 2"]
-    assert found[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]
+    declarations = find_declarations(SOURCE)
+    assert [(declaration.name, declaration.line, declaration.planar) for declaration in declarations] == [
+        ("phys::gather", 6, False),
+        ("filled", 11, True),
+    ]
+    assert declarations[0].template == ["typename T", "int N = 2"]
+    assert declarations[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]
 
 
 def test_kernel_of_cupy() -> None:
-    """What a ``cupy.RawKernel`` has: its text, its name and options of NVRTC."""
+    """A ``cupy.RawKernel`` is counted by its text, its name and its options of NVRTC."""
     text = 'extern "C" __global__ void scale(float* o) { o[threadIdx.x] *= BY; }'
     kernel = SimpleNamespace(code=text, name="scale", options=("-DBY=2",))
     out = np.ones(32, np.float32)
@@ -142,8 +145,10 @@ def test_kernel_of_cupy() -> None:
 
 
 def test_kernel_of_triton() -> None:
-    """What ``triton.compile`` gives: PTX, with pointers to scratch memory behind the arguments, and its warps."""
-    ptx = compiled('extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }')
+    """A kernel of ``triton.compile`` has PTX, with pointers to scratch memory behind the arguments, and its warps."""
+    ptx = compile_to_ptx(
+        'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
+    )
     metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
     for block, threads in ((None, 128), (64, 64)):
         out = np.zeros(128, np.float32)
@@ -152,7 +157,7 @@ def test_kernel_of_triton() -> None:
 
 
 def test_kernel_of_nothing_known() -> None:
-    """What is taken is said."""
+    """The error lists the kernels that are allowed."""
     with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, a CuPy RawKernel, .* not int"):
         ptxcount.count(7, None, 1, 32, [])
 
@@ -162,10 +167,10 @@ def test_kernel_of_numba() -> None:
     pytest.importorskip("numba.cuda")
     cuda: Any = importlib.import_module("numba.cuda")
 
-    def scale(out: Any, x: Any, by: Any) -> None:
+    def scale(out: Any, x: Any, factor: Any) -> None:
         i = cuda.grid(1)
         if i < x.size:
-            out[i] = x[i] * by
+            out[i] = x[i] * factor
 
     out = np.zeros(256, np.float32)
     counters = ptxcount.count(cuda.jit(scale), None, 2, 128, [out, np.ones(256, np.float32), np.float32(3)])
@@ -184,7 +189,7 @@ def test_kernel_of_another_numba() -> None:
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
 def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an architecture and the types of the arguments, unless told others, with source lines."""
+    """It is compiled for an architecture and the arguments' types, or those of a signature, with source lines."""
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'
@@ -192,15 +197,15 @@ def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypa
         "if (i < o_shape && o_size == 8 && o_item == 4 && o_step == 4) o[i] = x[i] * by; }"
     )
 
-    def compile_ptx(function: Any, given: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
-        assert (function, given, cc) == (len, types, (9, 0))
-        ptx = compiled(text)
+    def compile_ptx(function: Any, argument_types: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
+        assert (function, argument_types, cc) == (len, types, (9, 0))
+        ptx = compile_to_ptx(text)
         return ptx if lineinfo else re.sub(r"\n\s*\.loc.*", "", ptx), None
 
-    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=lambda each: str(each.dtype)))
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=lambda argument: str(argument.dtype)))
     monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace(compile_ptx=compile_ptx))
     out = np.zeros(8, np.float32)
-    given: list[Any] = [out, np.ones(8, np.float32), np.float32(3)]
-    counters = ptxcount.count(_dispatcher("numba.cuda.dispatcher"), signature, 1, 32, given)
+    arguments: list[Any] = [out, np.ones(8, np.float32), np.float32(3)]
+    counters = ptxcount.count(_dispatcher("numba.cuda.dispatcher"), signature, 1, 32, arguments)
     assert out.tolist() == [3] * 8
     assert [line for _, line in counters.by_line()] == [3]

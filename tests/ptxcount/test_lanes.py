@@ -22,38 +22,40 @@ def test_lanes(operation: str, group: str) -> None:
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
     assert out.tolist() == READ[f"{operation}; {group}"]
-    asked = operation.startswith("shfl") and 0 in out[:, 0].tolist()
-    assert [each.code for each in counters.findings] == ["inactive-lane"] * asked
+    reads_idle = operation.startswith("shfl") and 0 in out[:, 0].tolist()
+    assert [finding.code for finding in counters.findings] == ["inactive-lane"] * reads_idle
 
 
-@pytest.mark.parametrize(("group", "told"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))])
-def test_elect(group: str, told: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("group", "leaders"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))]
+)
+def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The lowest lane of those that take part."""
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_kernel(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
-    lowest = [told[0]] * 8 + [told[1]] * 24
-    assert out.tolist() == [[each, each == lane] for lane, each in enumerate(lowest)]
+    lowest = [leaders[0]] * 8 + [leaders[1]] * 24
+    assert out.tolist() == [[leader, leader == lane] for lane, leader in enumerate(lowest)]
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
-    """Lanes that are not there change nothing, whatever lies at the ends of the type."""
+    """Lanes that do not exist change nothing, also at the ends of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
-        given = (first + np.arange(20)).astype(np.int64).astype(f"{kind[0].replace('s', 'i')}4")
+        operand = (first + np.arange(20)).astype(np.int64).astype(f"{kind[0].replace('s', 'i')}4")
         word = "b32" if name in ("and", "or", "xor") else kind
-        found = evaluate(f"redux.sync.{name}.{word} {{d}}, {{a}}, -1", [given], given.dtype)
-        assert {*found.tolist()} == {int(reduce.reduce(given, dtype=given.dtype))}
+        result = evaluate(f"redux.sync.{name}.{word} {{d}}, {{a}}, -1", [operand], operand.dtype)
+        assert {*result.tolist()} == {int(reduce.reduce(operand, dtype=operand.dtype))}
 
 
 def test_message() -> None:
-    """The finding names the line, the lane, and whom it asks."""
+    """The finding names the line, the lane, and the lane that it reads from."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
-    (found,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
-    assert "shfl" in text.splitlines()[found.source.ptx_line - 1]
+    (finding,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
+    assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
     who = "lane 7 of warp 0 reads from lane"
-    assert found.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"
-    assert found.times == 1
+    assert finding.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"
+    assert finding.times == 1

@@ -74,22 +74,22 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mangled", "name", "source", "called"), NAMES)
-def test_names(mangled: str, name: str, source: str, called: list[str]) -> None:
+@pytest.mark.parametrize(("mangled", "name", "source", "aliases"), NAMES)
+def test_names(mangled: str, name: str, source: str, aliases: list[str]) -> None:
     """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
-    assert all(matches_name(mangled, each) for each in (name, source, *called))
-    assert not any(matches_name(mangled, each) for each in ("cale", "ather", "Point", "gather<double>"))
+    assert all(matches_name(mangled, alias) for alias in (name, source, *aliases))
+    assert not any(matches_name(mangled, fragment) for fragment in ("cale", "ather", "Point", "gather<double>"))
 
 
 def test_parameter_types() -> None:
     """Of a name that says them; lists in brackets are one."""
-    found = [parameter_types(each) for each in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
-    assert found == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
+    types = [parameter_types(symbol) for symbol in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
+    assert types == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
 
 
 def test_exact_name() -> None:
-    """A name that a kernel has as it stands is that kernel's, whatever others are called in the source."""
+    """An exact name of a kernel is that kernel's, also beside similar names."""
     ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
     assert find_entry(ptx, "scale") == "scale"
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"
@@ -113,7 +113,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "text"), REFUSED)
 def test_refusal(change: dict[str, Any], text: str) -> None:
-    """What does not fit is said in the library's own error."""
+    """An invalid launch raises the library's own error."""
     call: dict[str, Any] = {
         "source_or_ptx": TEXT,
         "entry": "first",

@@ -47,8 +47,8 @@ def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytes
     """As ``.reqntid`` fixes them, or within ``.maxntid``."""
     file = tmp_path / "k.ptx"
     text = module("ret;", 1)
-    head, bracket, rest = text.partition("{")
-    file.write_text(f"{head}{directive}\n{bracket}{rest}")
+    head, bracket, body = text.partition("{")
+    file.write_text(f"{head}{directive}\n{bracket}{body}")
     assert main([str(file)]) == 0
     assert f"--block {block} " in capsys.readouterr().out
 

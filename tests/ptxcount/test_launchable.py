@@ -110,8 +110,8 @@ def test_gate_and_command_line(
         Path("ptxcount.toml").write_text("\n".join(["[[launch]]", *table, f"flags = '{flags}'"]), encoding="utf-8")
         for command in ("pin", "check"):
             assert main([command]) == code
-            said = capsys.readouterr()
-            assert ("k.cu:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of " in said.out + said.err) is (
+            output = capsys.readouterr()
+            assert ("k.cu:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of " in output.out + output.err) is (
                 code == 2
             )
         words = ["k.cu", "--entry", "heavy", "--grid", "1", "--block", "1024", "out=float32[4096]", "int32:4096"]

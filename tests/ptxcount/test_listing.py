@@ -111,7 +111,7 @@ def test_json() -> None:
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
-    assert [(each["line"], len(each["accesses"])) for each in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
+    assert [(line["line"], len(line["accesses"])) for line in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
     assert printed == {**without.totals(), **nothing}
     printed = json.loads(listing.format_json(LAUNCH))
     assert printed.pop("lines")[-1]["file"] == OTHER
@@ -136,5 +136,5 @@ def test_names_without_lines(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "circle").symlink_to("circle")
-    shown = [Path(each) for each in ("gone.cu", "folder")]
+    shown = [Path(file) for file in ("gone.cu", "folder")]
     assert listing.read_source_lines(shown)(name) is None

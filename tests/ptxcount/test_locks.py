@@ -1,4 +1,4 @@
-"""Locks, tickets and flags for which threads wait: whoever is waited for goes on, in the own block or in another."""
+"""Locks, tickets and flags: the thread that others wait for goes on, in their block or in another."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ptxcount
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
-#: What each thread does before it adds one, and afterwards; ``lock`` points to 64 zeros.
+#: Code of each thread before it adds one, and afterwards; ``lock`` points to 64 zeros.
 LOCKS = {
     "by the first thread": ("if (threadIdx.x) return; while (atomicCAS(lock, 0, 1));", "atomicExch(lock, 0);"),
     "by everybody": ("while (atomicCAS(lock, 0, 1) != 0);", "atomicExch(lock, 0);"),
@@ -31,12 +31,12 @@ LOCKS = {
 
 
 def _source() -> str:
-    """A kernel for each."""
+    """Write a kernel for each pair of operations."""
     return "\n".join(
-        f"__global__ void k{n}(int* lock, int* sum) {{ {before} "
+        f"__global__ void k{n}(int* lock, int* sum) {{ {acquire} "
         f"{'atomicAdd(sum, 1)' if name == 'one held, two wanted' else '*(volatile int*)sum += 1'}; "
-        f"__threadfence(); {after} }}"
-        for n, (name, (before, after)) in enumerate(LOCKS.items())
+        f"__threadfence(); {release} }}"
+        for n, (name, (acquire, release)) in enumerate(LOCKS.items())
     )
 
 
@@ -45,12 +45,12 @@ def test_locks(name: str) -> None:
     """Every thread that adds one to a sum has the lock alone, where there is one lock: nothing is lost."""
     total = np.zeros(1, np.int32)
     entry = f"k{[*LOCKS].index(name)}"
-    ptxcount.count(compiled(_source()), entry, 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
+    ptxcount.count(compile_to_ptx(_source()), entry, 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
 def test_no_end() -> None:
-    """A lock that nobody opens ends at once: nobody is left who could."""
+    """A lock that no remaining thread can open ends the launch at once."""
     source = "__global__ void k(int* lock) { while (atomicCAS(lock, 1, 0) == 0); }"
     with pytest.raises(ptxcount.NoProgressError, match="asks again and again for what nobody writes"):
-        ptxcount.count(compiled(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
+        ptxcount.count(compile_to_ptx(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)

@@ -15,7 +15,7 @@ _STORE = "st.global.u32 [%rd1], %r5;"
 
 
 def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
-    """What each thread of the first block stores of %r5; %r0 is its number, %p1 whether that is below 40."""
+    """Return %r5 of each thread of the first block; %r0 is its number, %p1 tells if that is below 40."""
     text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
     text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
     out = np.zeros(threads, np.uint32)
@@ -111,13 +111,13 @@ def test_parameters_by_address() -> None:
         _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
 
 
-@pytest.mark.parametrize(("size", "given", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
-def test_asynchronous_copies(size: int, given: str, expected: int) -> None:
+@pytest.mark.parametrize(("size", "source_size", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
+def test_asynchronous_copies(size: int, source_size: str, expected: int) -> None:
     """Counted as a load and a copy, which is no store; of nothing, zeros are copied."""
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"
         f"mad.wide.u32 %rd2, %r0, {size}, %rd1; cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1],"
-        f"[%rd2], {size}{given}; cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;"
+        f"[%rd2], {size}{source_size}; cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;"
         f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
     )  # fmt: skip
     out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)

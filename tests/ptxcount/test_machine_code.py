@@ -27,7 +27,7 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """The disassembler that PyPI's wheel brings beside nvcc."""
+    """Find the disassembler of PyPI's wheel, beside nvcc."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
@@ -61,11 +61,17 @@ def predict(text: str) -> dict[str, Accesses]:
         accesses: Accesses = Counter()
         for group in executable.neighbours:
             accesses.update((group.kind, width) for _, width in group.list_accesses())
-        grouped = {each for group in executable.neighbours for each in group.instructions}
-        for each in executable.entry.instructions:
-            if each.opcode in ("ld", "st") and "shared" in each.modifiers and id(each) not in grouped:
-                elements = {"v2": 2, "v4": 4}.get(each.modifiers[1], 1)
-                accesses["load" if each.opcode == "ld" else "store", TYPES[each.modifiers[-1]].size * elements] += 1
+        grouped = {instruction for group in executable.neighbours for instruction in group.instructions}
+        for instruction in executable.entry.instructions:
+            if (
+                instruction.opcode in ("ld", "st")
+                and "shared" in instruction.modifiers
+                and id(instruction) not in grouped
+            ):
+                elements = {"v2": 2, "v4": 4}.get(instruction.modifiers[1], 1)
+                accesses[
+                    "load" if instruction.opcode == "ld" else "store", TYPES[instruction.modifiers[-1]].size * elements
+                ] += 1
         kernels[name] = accesses
     return kernels
 
@@ -73,9 +79,11 @@ def predict(text: str) -> dict[str, Accesses]:
 def test_kernels(nvdisasm: Path, tmp_path: Path) -> None:
     """Merged accesses equal those of the machine code: in kernels with each rule, and none is left out."""
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
-    found, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
     names = {f"k{number}": code for number, code in enumerate(KERNELS)}
-    differ = {code: (found[name], expected[name]) for name, code in names.items() if found[name] != expected[name]}
+    differ = {
+        code: (predicted[name], expected[name]) for name, code in names.items() if predicted[name] != expected[name]
+    }
     assert not differ
     assert len(KERNELS) >= 60
 
@@ -83,13 +91,13 @@ def test_kernels(nvdisasm: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["ld", "st"])
 def test_all_subsets_of_eight_words(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
     """Every choice of eight words in a row, and every order of four."""
-    choices = [each for count in range(1, 9) for each in itertools.combinations(range(8), count)]
+    choices = [choice for count in range(1, 9) for choice in itertools.combinations(range(8), count)]
     choices += itertools.permutations(range(4))
     text = _HEADER + "".join(
         kernel(f"k{number}", " ".join(f"{kind}{4 * word}" for word in words)) for number, words in enumerate(choices)
     )
-    found, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
-    assert len(choices) == 255 + 24 == len(found)
-    assert {choices[n]: found[f"k{n}"] for n in range(len(choices))} == {
+    predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    assert len(choices) == 255 + 24 == len(predicted)
+    assert {choices[n]: predicted[f"k{n}"] for n in range(len(choices))} == {
         choices[n]: expected[f"k{n}"] for n in range(len(choices))
     }

@@ -17,25 +17,25 @@ def test_products(product: Product) -> None:
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
     execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
-    wanted = product.outputs(product.expected(*matrices))
+    expected = product.outputs(product.compute_expected(*matrices))
     per = max(32 // product.bits("d"), 1)
     got = np.stack([out >> (16 * place) & 0xFFFF if per == 2 else out for place in range(per)], axis=1)
     values = ELEMENTS[product.types[0]][1](got.reshape(-1, 32))
     if product.types[0] == "s32":
-        limit = np.clip if "satfinite" in product.more else lambda x, low, high: (x - low) % 2**32 + low
-        np.testing.assert_array_equal(values, limit(wanted, -(2**31), 2**31 - 1))
+        limit = np.clip if "satfinite" in product.modifiers else lambda x, low, high: (x - low) % 2**32 + low
+        np.testing.assert_array_equal(values, limit(expected, -(2**31), 2**31 - 1))
     else:
-        np.testing.assert_allclose(values, wanted, rtol=1e-3 if per == 2 else 1e-6, atol=1e-2 if per == 2 else 1e-5)
+        np.testing.assert_allclose(values, expected, rtol=1e-3 if per == 2 else 1e-6, atol=1e-2 if per == 2 else 1e-5)
 
 
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
 def test_quad_pairs(layouts: str, kind: str) -> None:
     """``m8n8k4`` of halves: four products, whose elements lie as the PTX ISA's formulas say; sums are exact."""
-    text, registers, wanted = quad_pairs(layouts, kind)
-    out = np.zeros_like(wanted)
+    text, registers, expected = quad_pairs(layouts, kind)
+    out = np.zeros_like(expected)
     execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
-    assert (out == wanted).all()
+    assert (out == expected).all()
 
 
 #: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and the order in memory of a, b and c.
@@ -55,12 +55,12 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
     rng = np.random.default_rng(7)
     extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
     a, b, c = (rng.integers(-8, 8, extent).astype(dtype) for extent, dtype in extents)
-    memory = [each.ravel(order=order).copy() for each, order in zip((a, b, c), orders, strict=True)]  # type: ignore[arg-type]
-    leading = [np.int32(each.shape[order == "C"]) for each, order in zip((a, b, c), orders, strict=True)]
+    memory = [matrix.ravel(order=order).copy() for matrix, order in zip((a, b, c), orders, strict=True)]  # type: ignore[arg-type]
+    leading = [np.int32(matrix.shape[order == "C"]) for matrix, order in zip((a, b, c), orders, strict=True)]
     out = np.zeros(m * n, total)
     execute_kernel(sources.ptx("tensor_cores"), name, (1, 1, 1), (32, 1, 1), [out, *memory, *leading])
-    wanted = a.astype(float) @ b.astype(float) + c
-    np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), wanted)  # type: ignore[call-overload]
+    expected = a.astype(float) @ b.astype(float) + c
+    np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), expected)  # type: ignore[call-overload]
 
 
 def test_rows_of_squares() -> None:

@@ -7,7 +7,7 @@ from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 
 
 def test_counts_of_an_h200() -> None:
-    """All of them are equal, whatever values change and whatever lanes share a word."""
+    """All counters are equal, for all values and for all lanes that share a word."""
     measured = read_measured()
     assert {launch.name for launch in LAUNCHES} <= measured.keys()
     wrong = compare_counts(measured)
@@ -16,8 +16,8 @@ def test_counts_of_an_h200() -> None:
 
 def test_caveat() -> None:
     """The loop is explained beside its numbers, which lack the retries that other warps cause."""
-    found = {launch.kernel: launch.execute().caveats() for launch in LAUNCHES}
+    caveats = {launch.kernel: launch.execute().caveats() for launch in LAUNCHES}
     loop = f"{NARROW}; retries among warps are not counted"
-    assert found["red_bf16"] == {"global atomic": loop}
-    assert found["sh_cas"] == {"shared atomic": loop}
-    assert found["word"] == {}
+    assert caveats["red_bf16"] == {"global atomic": loop}
+    assert caveats["sh_cas"] == {"shared atomic": loop}
+    assert caveats["word"] == {}

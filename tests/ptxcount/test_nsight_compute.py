@@ -15,7 +15,7 @@ READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.ite
 
 LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
 ATOMICS = {"atomic_requests", "atomic_sectors"}
-#: What ptxcount counts otherwise; docs/evidence/counter.md says why, where it is known.
+#: Counters that differ in ptxcount; docs/evidence/counter.md has the known reasons.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
     "summed_by_function": STORES,
@@ -47,15 +47,15 @@ NEAR = {
 }
 
 
-@pytest.mark.parametrize("one", LAUNCHES, ids=[one.name for one in LAUNCHES])
-def test_reading(one: DeviceLaunch) -> None:
+@pytest.mark.parametrize("device_launch", LAUNCHES, ids=[device_launch.name for device_launch in LAUNCHES])
+def test_reading(device_launch: DeviceLaunch) -> None:
     """Global, shared (as ptxas merges), texture and surface counters equal the chip's, but for those listed."""
-    wanted = READINGS[one.name]
-    counters = one.run_on_cpu(one.copy_arguments())
+    readings = READINGS[device_launch.name]
+    counters = device_launch.run_on_cpu(device_launch.copy_arguments())
     totals = counters.totals()
     totals |= {f"shared_{kind}_wavefronts": wavefronts for kind, (_, wavefronts) in counters.merged.items()}
-    near, share = NEAR.get(one.name, ("", 0.0))
-    differ = {name for name, value in wanted.items() if totals.get(name, 0) != value}
-    assert differ - {near} == OTHERWISE.get(one.name, set())
+    near, share = NEAR.get(device_launch.name, ("", 0.0))
+    differ = {name for name, value in readings.items() if totals.get(name, 0) != value}
+    assert differ - {near} == OTHERWISE.get(device_launch.name, set())
     if near:
-        assert totals[near] == pytest.approx(wanted[near], rel=share)
+        assert totals[near] == pytest.approx(readings[near], rel=share)

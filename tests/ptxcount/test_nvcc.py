@@ -1,4 +1,4 @@
-"""Where nvcc is found, and what happens when it is not there, takes for ever, or has to be told where to look."""
+"""The search for nvcc, its absence, its time limit, and names of files that a shell would run."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """An nvcc for each place to look, none of them real."""
+    """Write an nvcc for each place of the search, none of them real."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    found = {
+    compilers = {
         "NVCC": tmp_path / "own" / "nvcc",
         "wheel": wheels / "cu13" / "bin" / "nvcc",
         "PATH": tmp_path / "bin" / "nvcc",
     }
-    others = [wheels / name / "bin" / "nvcc" for name in ("cu9", "cu10", "cu11", "cu12", "other")]
-    for path in (*found.values(), *others):
+    ignored = [wheels / name / "bin" / "nvcc" for name in ("cu9", "cu10", "cu11", "cu12", "other")]
+    for path in (*compilers.values(), *ignored):
         _executable(path)
-    monkeypatch.setenv("NVCC", str(found["NVCC"]))
-    monkeypatch.setenv("PATH", str(found["PATH"].parent))
-    return found
+    monkeypatch.setenv("NVCC", str(compilers["NVCC"]))
+    monkeypatch.setenv("PATH", str(compilers["PATH"].parent))
+    return compilers
 
 
 def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_text_that_is_no_text() -> None:
-    """What UTF-8 cannot hold is replaced in a source, as in a comment it may well stand."""
+    """Characters that UTF-8 cannot encode are replaced in a source: comments may hold them."""
     assert ".version" in nvcc.compile_source("// \ud800\n").ptx
 
 
@@ -119,9 +119,9 @@ def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pyt
     source.parent.mkdir(exist_ok=True)
     source.with_name("beside.h").write_text("#define BESIDE 1\n")
     source.write_text(SOURCE)
-    made = nvcc.compile_source(source, instances=["k<float>"])
-    assert f'.file\t1 "{tmp_path / source}"' in made.ptx
-    assert [made.files[0], *(each.resolve() for each in made.files if each.name == "beside.h")] == [
+    compilation = nvcc.compile_source(source, instances=["k<float>"])
+    assert f'.file\t1 "{tmp_path / source}"' in compilation.ptx
+    assert [compilation.files[0], *(file.resolve() for file in compilation.files if file.name == "beside.h")] == [
         source,
         (tmp_path / source).with_name("beside.h"),
     ]
@@ -155,14 +155,14 @@ def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pyte
     assert nvcc.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
-#: What the variable holds, and the seconds that it means; None: it means none.
-LIMITS = [("", 300), ("2.5", 2.5), *((given, None) for given in ("0", "x", "-1", "nan", "1e9", "inf", "9" * 5000))]
+#: Text of the variable, and its seconds; None if it is no number of seconds.
+LIMITS = [("", 300), ("2.5", 2.5), *((text, None) for text in ("0", "x", "-1", "nan", "1e9", "inf", "9" * 5000))]
 
 
-@pytest.mark.parametrize(("given", "limit"), LIMITS)
-def test_time_limit_of_the_environment(given: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("text", "limit"), LIMITS)
+def test_time_limit_of_the_environment(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds; what is none is named."""
-    monkeypatch.setenv("NVCC_TIME_LIMIT", given)
+    monkeypatch.setenv("NVCC_TIME_LIMIT", text)
     if limit is None:
         with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds"):
             nvcc.find_time_limit()

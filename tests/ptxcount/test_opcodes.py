@@ -19,7 +19,7 @@ _PLAIN: dict[str, Callable[[Any, Any], bool]] = {
 }
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
-#: How ptxcount holds each type of floats, and back: bits of bfloat16 are those of the upper half of a float32.
+#: Encoding of each type of floats, and decoding: bits of bfloat16 are those of the upper half of a float32.
 FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "f16": ("f2", lambda x: np.array(x, "f2"), lambda x: x),
     "f32": ("f4", lambda x: np.array(x, "f4"), lambda x: x),
@@ -33,7 +33,7 @@ FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _floats(name: str, a: float, b: float) -> bool:
-    """A comparison of floats as the PTX ISA words it."""
+    """Compare floats as the PTX ISA words it."""
     unknown = math.isnan(a) or math.isnan(b)
     if name in ("num", "nan"):
         return unknown == (name == "nan")
@@ -49,22 +49,22 @@ def _integers(kind: str) -> Any:
 def test_integer_comparisons(kind: str) -> None:
     """All of them, of both ends of the type; alone and combined, as a predicate and as a number."""
     ends = _integers(kind)
-    a, b = (np.array(each, ends.dtype) for each in zip(*product(ends, ends), strict=True))
+    a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
         if (kind[0] == "s" and name in _UNSIGNED) or (kind[0] == "b" and name not in ("eq", "ne")):
             continue
-        wanted = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
-        assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == wanted
+        expected = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
+        assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == expected
         opposite = evaluate(f"setp.{name}.{kind} %p1|{{d}}, {{a}}, {{b}}", [a, b], "?")
-        assert opposite.tolist() == [not each for each in wanted]
-        found = evaluate(f"set.{name}.u32.{kind} {{d}}, {{a}}, {{b}}", [a, b], "u4")
-        assert found.tolist() == [0xFFFFFFFF * each for each in wanted]
+        assert opposite.tolist() == [not outcome for outcome in expected]
+        outcomes = evaluate(f"set.{name}.u32.{kind} {{d}}, {{a}}, {{b}}", [a, b], "u4")
+        assert outcomes.tolist() == [0xFFFFFFFF * outcome for outcome in expected]
         for logic in COMBINATIONS:
             third = np.arange(len(a)) % 2 == 0
-            both = evaluate(f"setp.{name}.{logic}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], "?")
-            assert both.tolist() == [
+            combined = evaluate(f"setp.{name}.{logic}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], "?")
+            assert combined.tolist() == [
                 getattr(operator, f"{logic}_" if logic != "xor" else "xor")(x, y)
-                for x, y in zip(wanted, (~third).tolist(), strict=True)
+                for x, y in zip(expected, (~third).tolist(), strict=True)
             ]
 
 
@@ -75,67 +75,70 @@ def test_float_comparisons(kind: str, flushes: bool) -> None:
     dtype, encoded, decoded = FLOATS[kind]
     if flushes and kind in ("f64", "bf16"):
         return
-    a, b = (encoded(each) for each in zip(*product(NUMBERS, NUMBERS), strict=True))
+    a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
-    values = [[math.copysign(0, x) if abs(x) < tiny else x for x in decoded(each).tolist()] for each in (a, b)]
+    values = [[math.copysign(0, x) if abs(x) < tiny else x for x in decoded(operand).tolist()] for operand in (a, b)]
     ftz = ".ftz" * flushes
     for name in FLOAT_COMPARISONS:
-        wanted = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
-        assert evaluate(f"setp.{name}{ftz}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == wanted, name
+        expected = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
+        assert evaluate(f"setp.{name}{ftz}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == expected, name
         if kind == "f64":
             continue
         for (result, pair), true in TRUE.items():
             if pair or (result.endswith("16") and result != kind):
                 continue
             bits = f"u{2 if result.endswith('16') else 4}"
-            found = evaluate(f"set.{name}{ftz}.{result}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bits)
-            assert found.tolist() == [true * each for each in wanted], (name, result)
+            outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bits)
+            assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
-            words = [each.view("u2").astype("u4") | np.roll(each.view("u2"), 1).astype("u4") << 16 for each in (a, b)]
-            found = evaluate(f"set.{name}{ftz}.u32.{kind}x2 {{d}}, {{a}}, {{b}}", words, "u4")
-            halves = zip(wanted, np.roll(wanted, 1).tolist(), strict=True)
-            assert found.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
+            words = [
+                operand.view("u2").astype("u4") | np.roll(operand.view("u2"), 1).astype("u4") << 16
+                for operand in (a, b)
+            ]
+            outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2 {{d}}, {{a}}, {{b}}", words, "u4")
+            halves = zip(expected, np.roll(expected, 1).tolist(), strict=True)
+            assert outcomes.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
 
 
-def _signed(value: int, bits: int) -> int:
+def _sign_extend(value: int, bits: int) -> int:
     value &= (1 << bits) - 1
     return value - (value >> (bits - 1) << bits)
 
 
 def _split(word: int, bits: int, signed: bool) -> list[int]:
-    """The parts of a word, lowest first."""
+    """Split a word into parts, lowest first."""
     parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
-    return [_signed(each, bits) for each in parts] if signed else parts
+    return [_sign_extend(part, bits) for part in parts] if signed else parts
 
 
-def _joined(values: list[int], bits: int = 8) -> int:
+def _join(values: list[int], bits: int = 8) -> int:
     return sum((value & (1 << bits) - 1) << bits * k for k, value in enumerate(values))
 
 
 def _parts(operation: Callable[[int, int], int], bits: int, signed: bool) -> Callable[..., int]:
-    return lambda a, b, c=0: _joined([*map(operation, _split(a, bits, signed), _split(b, bits, signed))], bits)
+    return lambda a, b, c=0: _join([*map(operation, _split(a, bits, signed), _split(b, bits, signed))], bits)
 
 
 def _fns(mask: int, base: int, offset: int) -> int:
     places = [p for p in range(32) if mask >> p & 1]
     if offset == 0:
         return base if base in places else 0xFFFFFFFF
-    some = [p for p in places if p >= base] if offset > 0 else [p for p in reversed(places) if p <= base]
-    return some[abs(offset) - 1] if len(some) >= abs(offset) else 0xFFFFFFFF
+    candidates = [p for p in places if p >= base] if offset > 0 else [p for p in reversed(places) if p <= base]
+    return candidates[abs(offset) - 1] if len(candidates) >= abs(offset) else 0xFFFFFFFF
 
 
 def _prmt(picks: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
-    return lambda a, b, c: _joined([(b << 32 | a) >> 8 * (picks(place, c & 3) & 7) for place in range(4)])
+    return lambda a, b, c: _join([(b << 32 | a) >> 8 * (picks(place, c & 3) & 7) for place in range(4)])
 
 
-def _permuted(a: int, b: int, c: int) -> int:
+def _permute(a: int, b: int, c: int) -> int:
     """``prmt``: a byte, or its sign where the pick has a fourth bit."""
     picks = [c >> 4 * place & 15 for place in range(4)]
-    return _joined([_signed((b << 32 | a) >> 8 * (pick & 7), 8) >> (7 if pick & 8 else 0) for pick in picks])
+    return _join([_sign_extend((b << 32 | a) >> 8 * (pick & 7), 8) >> (7 if pick & 8 else 0) for pick in picks])
 
 
 def _logic(table: int) -> Callable[[int, int, int], int]:
-    return lambda a, b, c: _joined(
+    return lambda a, b, c: _join(
         [table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1 for i in range(32)], 1
     )
 
@@ -147,14 +150,14 @@ def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int],
 
 
 def _mul24(a: int, b: int) -> int:
-    return _signed(a, 24) * _signed(b, 24)
+    return _sign_extend(a, 24) * _sign_extend(b, 24)
 
 
 def _szext(a: int, bits: int) -> int:
-    return _signed(a, min(bits, 32)) if bits else 0
+    return _sign_extend(a, min(bits, 32)) if bits else 0
 
 
-def _clamped(value: int, bits: int) -> int:
+def _clamp(value: int, bits: int) -> int:
     return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
 
 
@@ -164,59 +167,61 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
       for name, function in (("add", operator.add), ("min", min), ("max", max)) for kind in ("s16x2", "u16x2")),
     ("max.relu.s16x2", 2, _parts(lambda x, y: max(x, y, 0), 16, True)),
     ("min.relu.s16x2", 2, _parts(lambda x, y: max(min(x, y), 0), 16, True)),
-    ("max.relu.s32", 2, lambda a, b: max(_signed(a, 32), _signed(b, 32), 0)),
+    ("max.relu.s32", 2, lambda a, b: max(_sign_extend(a, 32), _sign_extend(b, 32), 0)),
     ("mul24.lo.s32", 2, _mul24), ("mul24.hi.s32", 2, lambda a, b: _mul24(a, b) >> 16),
     ("mul24.hi.u32", 2, lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16),
     ("mad24.lo.s32", 3, lambda a, b, c: _mul24(a, b) + c),
-    ("mad24.hi.sat.s32", 3, lambda a, b, c: _clamped(_signed(_mul24(a, b) >> 16, 32) + _signed(c, 32), 32)),
-    ("mad.hi.sat.s32", 3, lambda a, b, c: _clamped((_signed(a, 32) * _signed(b, 32) >> 32) + _signed(c, 32), 32)),
+    ("mad24.hi.sat.s32", 3, lambda a, b, c: _clamp(_sign_extend(_mul24(a, b) >> 16, 32) + _sign_extend(c, 32), 32)),
+    ("mad.hi.sat.s32", 3, lambda a, b, c: _clamp(
+        (_sign_extend(a, 32) * _sign_extend(b, 32) >> 32) + _sign_extend(c, 32), 32)),
     ("szext.clamp.s32", 2, _szext), ("szext.wrap.s32", 2, lambda a, b: _szext(a, b & 31)),
     ("szext.clamp.u32", 2, lambda a, b: a & (1 << min(b, 32)) - 1),
-    ("slct.u32.s32", 3, lambda a, b, c: a if _signed(c, 32) >= 0 else b),
+    ("slct.u32.s32", 3, lambda a, b, c: a if _sign_extend(c, 32) >= 0 else b),
     ("prmt.b32.f4e", 3, _prmt(lambda place, n: n + place)), ("prmt.b32.b4e", 3, _prmt(lambda place, n: n - place)),
     ("prmt.b32.rc8", 3, _prmt(lambda place, n: n)), ("prmt.b32.ecl", 3, _prmt(max)), ("prmt.b32.ecr", 3, _prmt(min)),
     ("prmt.b32.rc16", 3, _prmt(lambda place, n: place % 2 + 2 * (n % 2))),
-    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _joined([_clamped(_signed(x, 32), 8) for x in (b, a)])
+    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _join([_clamp(_sign_extend(x, 32), 8) for x in (b, a)])
      | (c & 0xFFFF) << 16),
     *((f"v{name}{count}.{kind}.{kind}.{kind}", 3, _parts(operation, 32 // count, kind == "s32"))
       for name, operation in (("add", operator.add), ("sub", operator.sub), ("absdiff", lambda x, y: abs(x - y)),
                               ("avrg", lambda x, y: (x + y + 1) >> 1), ("min", min), ("max", max))
       for count in (2, 4) for kind in ("u32", "s32")),
-    ("vadd4.s32.s32.s32.sat", 3, _parts(lambda x, y: _clamped(x + y, 8), 8, True)),
+    ("vadd4.s32.s32.s32.sat", 3, _parts(lambda x, y: _clamp(x + y, 8), 8, True)),
     *((f"vabsdiff4.{kind}.{kind}.s32.add", 3, lambda a, b, c, signed=kind == "s32": c + sum(
         abs(x - y) for x, y in zip(_split(a, 8, signed), _split(b, 8, True), strict=True))) for kind in ("s32", "u32")),
     ("vset4.s32.s32.lt", 3, _parts(operator.lt, 8, True)),
-    *((f"{name}.{one}.{two}", 3, _products(name, one == "s32", two == "s32"))
-      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for one in ("u32", "s32") for two in ("u32", "s32")),
+    *((f"{name}.{a_kind}.{b_kind}", 3, _products(name, a_kind == "s32", b_kind == "s32"))
+      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for a_kind in ("u32", "s32") for b_kind in ("u32", "s32")),
     *((f"lop3.b32|, {table}", 3, _logic(table)) for table in (0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B)),
-    ("prmt.b32", 3, _permuted),
-    ("vadd.u32.u32.s32", 2, lambda a, b: a + b), ("vset.s32.u32.gt", 2, lambda a, b: _signed(a, 32) > b),
-    ("vsub.s32.u32.s32.sat", 2, lambda a, b: _clamped(a - _signed(b, 32), 32)),
-    ("vabsdiff.u32.s32.s32.max", 3, lambda a, b, c: max(abs(_signed(a, 32) - _signed(b, 32)), c)),
-    ("vmax.s32.s32.s32.min", 3, lambda a, b, c: min(max(_signed(a, 32), _signed(b, 32)), _signed(c, 32))),
+    ("prmt.b32", 3, _permute),
+    ("vadd.u32.u32.s32", 2, lambda a, b: a + b), ("vset.s32.u32.gt", 2, lambda a, b: _sign_extend(a, 32) > b),
+    ("vsub.s32.u32.s32.sat", 2, lambda a, b: _clamp(a - _sign_extend(b, 32), 32)),
+    ("vabsdiff.u32.s32.s32.max", 3, lambda a, b, c: max(abs(_sign_extend(a, 32) - _sign_extend(b, 32)), c)),
+    ("vmax.s32.s32.s32.min", 3, lambda a, b, c: min(
+        max(_sign_extend(a, 32), _sign_extend(b, 32)), _sign_extend(c, 32))),
     ("vmin.u32.u32.u32.add", 3, lambda a, b, c: min(a, b) + c),
 ]  # fmt: skip
 ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0x80008000, 0x7FFF8000,
                  0x7F80FF01, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)  # fmt: skip
 
 
-@pytest.mark.parametrize(("instruction", "count", "wanted"), WORDS, ids=[row[0] for row in WORDS])
-def test_words(instruction: str, count: int, wanted: Callable[..., int]) -> None:
+@pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
+def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None:
     """At the ends of words, of their halves and bytes, and of 24 bits; of three operands also random words."""
     rng = np.random.default_rng(len(instruction))
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
-    operands = [np.array(each, np.uint32) for each in zip(*rows, strict=True)]
-    name, _, more = instruction.partition("|")
-    text = f"{name} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}{more}"
-    found = evaluate(text, operands, "u4").tolist()
-    assert found == [wanted(*map(int, row)) & 0xFFFFFFFF for row in rows]
+    operands = [np.array(column, np.uint32) for column in zip(*rows, strict=True)]
+    name, _, suffix = instruction.partition("|")
+    text = f"{name} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}{suffix}"
+    results = evaluate(text, operands, "u4").tolist()
+    assert results == [oracle(*map(int, row)) & 0xFFFFFFFF for row in rows]
 
 
 def test_find_nth_set() -> None:
     """``fns``: upwards, downwards, the place itself, and none."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
-    operands = [np.array(each, np.int64).astype(np.uint32) for each in zip(*cases, strict=True)]
-    found = evaluate("fns.b32 {d}, {a}, {b}, {c}", operands, "u4").tolist()
-    assert found == [_fns(*case) for case in cases]
+    operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]
+    results = evaluate("fns.b32 {d}, {a}, {b}, {c}", operands, "u4").tolist()
+    assert results == [_fns(*case) for case in cases]

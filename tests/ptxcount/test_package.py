@@ -25,7 +25,7 @@ PACKAGE = Path(ptxcount.__file__).parent
 
 
 def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
-    """What a file imports at all: modules, how many folders up they are looked for, and the names from them."""
+    """Yield the imports of a file: modules, their relative levels, and the names from them."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, 0, []) for alias in node.names)
@@ -54,8 +54,8 @@ def test_no_circles() -> None:
         for module, level, names in _imports(file):
             folder = file.parents[level - 1].joinpath(*module.split(".")) if level else PACKAGE.parent
             places = [folder, *(folder / name for name in names)] if level else []
-            found = [each for place in places for each in (place.with_suffix(".py"), place / "__init__.py")]
-            needs.setdefault(file, []).extend(each for each in found if each.is_file() and each != file)
+            candidates = [path for place in places for path in (place.with_suffix(".py"), place / "__init__.py")]
+            needs.setdefault(file, []).extend(path for path in candidates if path.is_file() and path != file)
     list(graphlib.TopologicalSorter(needs).static_order())
 
 
@@ -77,7 +77,7 @@ assert ptxcount.TensorMap.__module__ == "ptxcount.isa.hopper.tensor_maps" and pt
 
 @pytest.fixture
 def empty_environment(tmp_path: Path) -> Path:
-    """The executables of a virtual environment with NumPy alone, lent by this one: it needs no network."""
+    """Create a virtual environment with NumPy alone, lent by this one: it needs no network."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})

@@ -92,12 +92,12 @@ def test_not_ptx(text: str, problem: str) -> None:
 def test_only_what_is_asked_for_is_parsed() -> None:
     """One kernel of many: what is wrong with another does not matter before that is asked for."""
     body = '{ .reg .b32 %r1; // }\n mov.u32 %r1, {1, 2}; .pragma "}"; /* } */ ret; }\n'
-    others = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
-    text = "\n".join([*others, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
+    kernels = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
+    text = "\n".join([*kernels, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
     program = parse(text)
     assert len(program.entries) == 202
-    assert not any(each.instructions for each in program.entries.values())
-    assert [len(each.parameters) for each in program.entries.values()] == [1] * 200 + [0] * 2
+    assert not any(entry.instructions for entry in program.entries.values())
+    assert [len(entry.parameters) for entry in program.entries.values()] == [1] * 200 + [0] * 2
     execute_kernel(text, "asked", (1, 1, 1), (1, 1, 1), [])
     (instruction,) = program.entries["asked"].parse_body().instructions
     assert instruction.source.ptx_line == len(text.splitlines()), "lines are those of the whole text"
@@ -129,20 +129,23 @@ def test_parameters_that_cannot_be_given(parameter: str, problem: str) -> None:
     assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem
 
 
-@pytest.mark.parametrize(("own", "header"), [(1, 2), (2, 1)])
-def test_lines_of_a_header(own: int, header: int) -> None:
+@pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
+def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
     """A function of a header has the line that calls it, in the file that the kernel begins in."""
     text = f"""
     .entry k() {{
-        .loc {own} 7 3
+        .loc {kernel_file} 7 3
         bar.sync 0;
-        .loc {header} 5 1, function_name $called, inlined_at {own} 9 1
+        .loc {header_file} 5 1, function_name $called, inlined_at {kernel_file} 9 1
         bar.sync 0;
     }}
-    .file {own} "kernel.cu"
-    .file {header} "header.h"
+    .file {kernel_file} "kernel.cu"
+    .file {header_file} "header.h"
     """
-    lines = [(each.source.file, each.source.line) for each in parse(text).entries["k"].parse_body().instructions]
+    lines = [
+        (instruction.source.file, instruction.source.line)
+        for instruction in parse(text).entries["k"].parse_body().instructions
+    ]
     assert lines == [("kernel.cu", 7), ("kernel.cu", 9)]
 
 
@@ -166,7 +169,7 @@ def test_labels_of_a_scope() -> None:
 
 
 def _kernels(name: str, flags: str = "") -> dict[str, str]:
-    """What nvcc made of a source, each kernel in a module of its own: an accident hits one at a time anyway.
+    """Compile a source to PTX, each kernel in a module of its own: an accident hits one at a time anyway.
 
     The last one has the names of functions behind it.
     """
@@ -176,23 +179,23 @@ def _kernels(name: str, flags: str = "") -> dict[str, str]:
     return {next(iter(parse(text).entries)): text for text in texts}
 
 
-def _mutated(text: str, rng: random.Random) -> str:
+def _mutate(text: str, rng: random.Random) -> str:
     """Real PTX after one accident: cut off, a line lost or doubled, a character or a word exchanged."""
     lines = text.splitlines()
-    kind, at = rng.randrange(6), rng.randrange(len(text))
+    kind, offset = rng.randrange(6), rng.randrange(len(text))
     line = rng.randrange(len(lines))
     if kind == 0:
-        return text[:at]
+        return text[:offset]
     if kind == 1:
-        return text[:at] + rng.choice('{}[]();,.%$@!|<>+-0x9 \n"/*_aé\x00') + text[at + 1 :]
+        return text[:offset] + rng.choice('{}[]();,.%$@!|<>+-0x9 \n"/*_aé\x00') + text[offset + 1 :]
     if kind == 2:
-        return text[:at] + text[at + rng.randrange(1, 30) :]
+        return text[:offset] + text[offset + rng.randrange(1, 30) :]
     if kind in (3, 4):
         lines.insert(rng.randrange(len(lines)), lines[line]) if kind == 3 else lines.pop(line)
         return "\n".join(lines)
     words = re.findall(r"[%$.\w]+", text)
     old, new = rng.choice(words), rng.choice(words)
-    return text[:at] + text[at:].replace(old, new, 1)
+    return text[:offset] + text[offset:].replace(old, new, 1)
 
 
 def test_accidents() -> None:
@@ -200,7 +203,7 @@ def test_accidents() -> None:
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
     texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
     for _ in range(250):
-        text = _mutated(rng.choice(texts), rng)
+        text = _mutate(rng.choice(texts), rng)
         try:
             program = parse(text)
             for entry in program.entries:
@@ -213,11 +216,11 @@ def test_accidents() -> None:
 
 
 def test_accidents_at_run_time() -> None:
-    """What still loads after an accident runs to an end, or to a clear error."""
+    """PTX that still loads after an accident runs to an end, or to a clear error."""
     rng, refused = random.Random(7), 0
     text = _kernels("layouts", "-DELEMENT=float")["transpose_padded"]
     for _ in range(300):
-        mutated = _mutated(text, rng)
+        mutated = _mutate(text, rng)
         source = np.arange(40 * 35, dtype=np.float32)
         args: list[Argument] = [np.zeros_like(source), source, np.int64(40), np.int64(35)]
         try:

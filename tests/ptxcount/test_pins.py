@@ -1,4 +1,4 @@
-"""What changed between pinned counts and today's: against a slow comparison by text, at both ends of each threshold."""
+"""Changes between pinned counts and today's, against a slow comparison by text, at both ends of each threshold."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _stack(number: int) -> dict[str, Any]:
     return {"space": "stack", "kind": "frame", "width": 0, "ptx_line": 0, "bytes": number}
 
 
-def _counted(rows: list[dict[str, Any]]) -> LaunchCounts:
+def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
     return LaunchCounts(
         Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1)
     )
@@ -56,34 +56,34 @@ def test_sums(seed: int) -> None:
     draw = random.Random(seed)
 
     def rows() -> list[dict[str, Any]]:
-        made = []
+        built = []
         for line in range(1, draw.randrange(2, 7)):
             accesses = [_access(*draw.choice(KINDS), draw.randrange(1, 3), draw.randrange(1, 4)) for _ in range(2)]
-            made.append(_row(line, f"text {draw.randrange(4)}", *accesses))
-        return made
+            built.append(_row(line, f"text {draw.randrange(4)}", *accesses))
+        return built
 
     def totals(rows: list[dict[str, Any]]) -> Counter[str]:
-        found: Counter[str] = Counter()
+        sums: Counter[str] = Counter()
         for access in (access for row in rows for access in row["accesses"]):
             amount = "wavefronts" if access["space"] == "shared" else "sectors"
             for name in ("requests", amount):
-                found[f"{access['space']} {access['kind']} {name}"] += access[name]
-        return found
+                sums[f"{access['space']} {access['kind']} {name}"] += access[name]
+        return sums
 
-    before, now = rows(), rows()
-    found = [*pins.iter_changes(now, pins.pin_lines(before)[0])]
+    pinned, now = rows(), rows()
+    changes = [*pins.iter_changes(now, pins.pin_lines(pinned)[0])]
     differences: Counter[str] = Counter()
-    for each in found:
-        assert each.now != each.before
-        assert (each.line, each.file) in [(row["line"], "k.cu") for row in now]
-        differences[each.name] += each.now - each.before
-    after = totals(now)
-    after.subtract(totals(before))
-    assert {n: c for n, c in differences.items() if c} == {n: c for n, c in after.items() if c}
-    assert not [*pins.iter_changes(before, pins.pin_lines(before)[0])]
+    for change in changes:
+        assert change.now != change.before
+        assert (change.line, change.file) in [(row["line"], "k.cu") for row in now]
+        differences[change.name] += change.now - change.before
+    expected = totals(now)
+    expected.subtract(totals(pinned))
+    assert {n: c for n, c in differences.items() if c} == {n: c for n, c in expected.items() if c}
+    assert not [*pins.iter_changes(pinned, pins.pin_lines(pinned)[0])]
 
 
-#: The rows before and now, and the code, the line and the end of what is said.
+#: The rows before and now, and the code, the line and the end of the message.
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text that counts the same
@@ -93,93 +93,97 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("before", "now", "said"), CHANGES)
+@pytest.mark.parametrize(("pinned", "now", "expected"), CHANGES)
 def test_changes(
-    before: list[tuple[str, int]], now: list[tuple[str, int]], said: tuple[str, int, str] | None, tmp_path: Path
+    pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
-    """A line that another counts like is not told of; what is left is said where most is."""
+    """A line whose counts another line has is not reported; the rest is reported at the line with most."""
     sides = [
         [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
-        for side in (before, now)
+        for side in (pinned, now)
     ]
-    pins.write_lock(tmp_path, [_counted(sides[0])], "13.0.88")
+    pins.write_lock(tmp_path, [_make_counts(sides[0])], "13.0.88")
     lock = pins.read_lock(tmp_path)
     assert lock is not None
-    found = [each for each in pins.compare_launch(_counted(sides[1]), lock) if "sectors" in each.message]
-    if said is None:
-        assert not found
+    findings = [
+        finding for finding in pins.compare_launch(_make_counts(sides[1]), lock) if "sectors" in finding.message
+    ]
+    if expected is None:
+        assert not findings
     else:
-        ((code, line, end),) = [(each.code, each.line, each.message.partition(" sectors ")[2]) for each in found]
-        assert (code, line, end.partition(" ")[2]) == said
+        ((code, line, end),) = [
+            (finding.code, finding.line, finding.message.partition(" sectors ")[2]) for finding in findings
+        ]
+        assert (code, line, end.partition(" ")[2]) == expected
         new = {
             n
             for n, (text, count) in enumerate(now, 1)
-            if text not in dict(before) and count not in dict(before).values()
+            if text not in dict(pinned) and count not in dict(pinned).values()
         }
         changes = pins.iter_changes(sides[1], pins.pin_lines(sides[0])[0])
-        assert all({place[1] for place in each.places} in (set(), new) for each in changes)
+        assert all({place[1] for place in change.places} in (set(), new) for change in changes)
 
 
 def test_what_rose_most_comes_first() -> None:
     """In the comparison with a revision."""
     sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
              for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
-    text = format_markdown([_counted(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
+    text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
 
 
-#: What the lock file and the kernel have of the stack frame, and the codes of what is said.
+#: Stack frames of the lock file and of the kernel, and the codes of the findings.
 FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
 
 
-@pytest.mark.parametrize(("before", "now", "codes"), FRAMES)
-def test_stack_frames(before: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
-    """They are compared where ptxas said them both times; one that is pinned and not known any more is no pass."""
+@pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
+def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+    """They are compared where ptxas reported both; a pinned one that is now unknown is no pass."""
     load = _row(1, "a", _access("global", "load", 1, 4))
-    sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (before, now)]
+    sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]
     lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
-    assert [each.code for each in pins.compare_launch(_counted(sides[1]), lock)] == codes
+    assert [finding.code for finding in pins.compare_launch(_make_counts(sides[1]), lock)] == codes
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "message"), [
     ("{", "Input data was truncated"),
     ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "Expected `int`, got `str`"),
     ('{"nvcc": "13", "launches": {"k": {"a": 8}}}', "Expected `object`, got `int`"),
     ('{"k": {}}', "Object missing required field `nvcc`"),
     ("[]", "Expected `object`, got `array`"),
 ])  # fmt: skip
-def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
+def test_a_broken_lock(text: str, message: str, tmp_path: Path) -> None:
     """It is named, with what writes it anew."""
     (tmp_path / pins.FILE).write_text(text)
-    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{said}.*; run ptxcount pin, which writes it anew"):
+    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin, which writes it anew"):
         pins.read_lock(tmp_path)
 
 
 def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
-    """Whether they are of use is not known."""
+    """A waiver is reported as useless only where its line was counted."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
     directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.apply_waivers([], counted_lines=set())] == []
-    (said,) = directives.apply_waivers([], counted_lines={("k.cu", 1)})
-    assert "ignore[rise] waives nothing any more" in said.message
+    (finding,) = directives.apply_waivers([], counted_lines={("k.cu", 1)})
+    assert "ignore[rise] waives nothing any more" in finding.message
 
 
-def _of(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
+def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: A limit, and the line of three that it is said of: of most, per request or not, or of most above the ideal.
-SAID = [(99, 2), ("1 x ideal", 3)]
+#: A limit, and the line of three that the finding names: of most, per request or not, or of most above the ideal.
+LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 
 
-@pytest.mark.parametrize(("limit", "line"), SAID)
+@pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
 def test_line_of_a_limit(limit: float | str, line: int) -> None:
     """It is where most is, or most of what is above the ideal."""
-    rows = [_row(1, "a", _of(9, 9, 1)), _row(2, "b", _of(9, 90, 80)), _row(3, "c", _of(9, 60, 10))]
+    rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = replace(
-        _counted(rows),
+        _make_counts(rows),
         launch=Launch(Path(), "k.cu", [1], [1], limits={"load_sectors": limit}),
         totals={"load_requests": 27, "load_sectors": 159, "load_ideal_sectors": 91},
     )
-    (said,) = limits.check_launch(counted)
-    assert said.line == line
+    (finding,) = limits.check_launch(counted)
+    assert finding.line == line

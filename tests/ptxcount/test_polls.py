@@ -10,11 +10,11 @@ import pytest
 import ptxcount
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import costs, listing
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 #: A barrier, behind which a block goes on when others have asked in vain.
 LATER = "__syncthreads();"
-#: What two blocks of 64 threads do with ``a``, of zeros; the requests of loads that count, and whether some poll.
+#: Code of two blocks of 64 threads on ``a``, of zeros; the counted load requests, and True if some poll.
 KERNELS = {
     "a flag of another block": (
         f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
@@ -33,21 +33,21 @@ KERNELS = {
 
 def _count(name: str) -> LaunchCounters:
     source = f"__global__ void k(volatile int* a, int n) {{ {KERNELS[name][0]} }}"
-    return ptxcount.count(compiled(source), None, 2, 64, [np.zeros(64, np.int32), np.int32(8)], time_limit=30)
+    return ptxcount.count(compile_to_ptx(source), None, 2, 64, [np.zeros(64, np.int32), np.int32(8)], time_limit=30)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers of memory but the polls are the same, however long threads are patient."""
-    every = []
+    runs = []
     for patience, impatience in ((200, 4), (7, 3)):
         monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
         monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
         counters = _count(name)
         assert (counters.totals()["load_requests"], counters.polls > 0) == KERNELS[name][1:]
-        every.append((listing.list_lines(counters), counters.polls))
-    assert every[0][0] == every[1][0]
-    assert (every[0][1] != every[1][1]) == KERNELS[name][2]
+        runs.append((listing.list_lines(counters), counters.polls))
+    assert runs[0][0] == runs[1][0]
+    assert (runs[0][1] != runs[1][1]) == KERNELS[name][2]
 
 
 def test_what_is_said() -> None:
@@ -57,4 +57,6 @@ def test_what_is_said() -> None:
     assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)
     assert [f"{access.polls} polls" in listing.describe_cost(access) for access in counters.accesses].count(True) == 1
     assert json.loads(listing.format_json(counters))["polls"] == polls
-    assert sum(each.amount for each in costs.list_costs(counters)) == sum(each.sectors for each in counters.accesses)
+    assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
+        access.sectors for access in counters.accesses
+    )

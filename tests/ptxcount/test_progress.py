@@ -12,7 +12,7 @@ import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import progress
 from tests.ptxcount.snippets import module
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 #: Loops, and whether they are stopped in a second of no progress: what thread 0 of two does, ``a`` holding zeros.
 LOOPS = {
@@ -35,7 +35,7 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
     monkeypatch.setattr(progress, "_PATIENCE", 0.01)
     body, stopped = LOOPS[name]
-    source = compiled(f"__global__ void k(int* a) {{ {body} }}")
+    source = compile_to_ptx(f"__global__ void k(int* a) {{ {body} }}")
     count = partial(ptxcount.count, source, None, 1, 2, [np.zeros(64, np.int32)])
     if not stopped:
         assert count().threads == 2
@@ -46,9 +46,9 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         count(time_limit=0.5)
 
 
-@pytest.mark.parametrize(("grid", "told"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
+@pytest.mark.parametrize(("grid", "warns"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
 def test_estimates(
-    grid: tuple[int, int, int], told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A launch that takes minutes says so at once, and goes on."""
     monkeypatch.setattr(progress, "_MIN_MEASURED", 0.0)
@@ -57,9 +57,9 @@ def test_estimates(
         try:
             execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
         except ptxcount.TimeLimitExceededError:
-            assert told
+            assert warns
     texts = [record.getMessage() for record in caplog.records]
-    assert len(texts) == told
+    assert len(texts) == warns
     assert all("of 4294836225 blocks took" in text and "the rest will take about" in text for text in texts)
 
 

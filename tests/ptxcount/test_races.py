@@ -1,4 +1,4 @@
-"""Races and what nobody wrote: programs drawn at random against a list of all accesses, and cases by hand."""
+"""Races and unwritten reads: programs drawn at random against a list of all accesses, and cases by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
-#: What threads do to a word of shared memory, at %r6, and barriers of the block and of warps.
+#: Operations on a word of shared memory, at %r6, and barriers of the block and of warps.
 ACTIONS = {
     "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
     "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
@@ -24,15 +24,15 @@ Action = tuple[str, int, int, int, int]
 
 
 def _words(action: Action) -> list[tuple[int, int]]:
-    """The threads of an action, each with a word that it touches."""
+    """List the threads of an action, each with a word that it touches."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
 
 
-def _wrong(program: list[Action]) -> dict[str, int]:
-    """The first action that races, and the first that reads what nobody wrote, by lists of all accesses."""
-    found: dict[str, int] = {}
+def _find_faults(program: list[Action]) -> dict[str, int]:
+    """Find the first racing action, and the first unwritten read, by lists of all accesses."""
+    faults: dict[str, int] = {}
     touched: list[tuple[int, int, str, int]] = []
     written: set[int] = set()
     epochs = [0, 0]
@@ -43,25 +43,25 @@ def _wrong(program: list[Action]) -> dict[str, int]:
             epochs[warp] += 1
         now = [(t, word, kind, epochs[t // 32]) for t, word in _words(action)]
         for t, word, *_ in now:
-            for u, other, what, when in touched + now * (kind == "store"):
+            for u, earlier_word, earlier_kind, when in touched + now * (kind == "store"):
                 ordered = t // 32 == u // 32 and when < epochs[t // 32]
                 if (
                     (t, word) != (u, word)
-                    and word == other
-                    and {kind, what} not in ({"load"}, {"atomic"})
+                    and word == earlier_word
+                    and {kind, earlier_kind} not in ({"load"}, {"atomic"})
                     and not ordered
                 ):
-                    found.setdefault("shared-race", number)
+                    faults.setdefault("shared-race", number)
             if kind != "store" and word not in written:
-                found.setdefault("unwritten-read", number)
+                faults.setdefault("unwritten-read", number)
         touched += now
-        written |= {word for _, word, what, _ in now if what == "store"}
-    return found
+        written |= {word for _, word, access_kind, _ in now if access_kind == "store"}
+    return faults
 
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_random_accesses(parted: bool) -> None:
-    """Shared memory of a block, also of blocks that have parted ways before: races and what nobody wrote."""
+    """Shared memory of a block, also of blocks that have parted ways before: races and unwritten reads."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):
@@ -77,13 +77,13 @@ def test_random_accesses(parted: bool) -> None:
             for kind, first, stop, factor, shift in program
         ]
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
-        given = [np.zeros(64, np.uint32)]
-        counters = execute_kernel(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*given], races="strict")
-        found: dict[str, int] = {}
-        for each in counters.findings:
-            found.setdefault(each.code, each.source.ptx_line - text.splitlines().index(lines[0]) - 1)
-        assert found == _wrong(program), program
-        clean += not found
+        arguments = [np.zeros(64, np.uint32)]
+        counters = execute_kernel(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*arguments], races="strict")
+        faults: dict[str, int] = {}
+        for finding in counters.findings:
+            faults.setdefault(finding.code, finding.source.ptx_line - text.splitlines().index(lines[0]) - 1)
+        assert faults == _find_faults(program), program
+        clean += not faults
     assert 15 < clean < 85
 
 
@@ -101,7 +101,7 @@ def test_barrier_of_one_block(first: int) -> None:
     assert caught.value.block == (1 - first, 0, 0)
 
 
-#: What threads do to a word of global memory, at %rd2, and what orders a block behind all that was done before.
+#: Operations on a word of global memory, at %rd2, and those that order a block behind all earlier ones.
 GLOBAL = {
     "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
     "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
@@ -109,8 +109,8 @@ GLOBAL = {
 }  # fmt: skip
 
 
-def _meeting(program: list[Action]) -> int | None:
-    """The first action that races in global memory, by lists of all accesses, in blocks of four threads."""
+def _find_race(program: list[Action]) -> int | None:
+    """Find the first action that races in global memory, by lists of all accesses, in blocks of four threads."""
     touched: list[tuple[int, int, str]] = []
     behind = [0] * 4
     for number, action in enumerate(program):
@@ -121,8 +121,8 @@ def _meeting(program: list[Action]) -> int | None:
             continue
         now = [(t, word, kind) for t, word in _words(action)]
         for t, word, _ in now:
-            for u, other, what in touched[behind[t // 4] :] + now * (kind == "store"):
-                if u != t and word == other and "store" in (kind, what):
+            for u, earlier_word, earlier_kind in touched[behind[t // 4] :] + now * (kind == "store"):
+                if u != t and word == earlier_word and "store" in (kind, earlier_kind):
                     return number
         touched += now
     return None
@@ -144,11 +144,11 @@ def test_random_global_accesses() -> None:
         ]
         start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
         text = module("\n".join([start, *lines]), 1)
-        given: list[Any] = [np.zeros(512, np.uint32)]
-        counters = execute_kernel(text, "snippet", (4, 1, 1), (4, 1, 1), given, races="strict", distinct=True)
-        found = [each.source.ptx_line - text.splitlines().index(lines[0]) - 1 for each in counters.findings]
-        assert min(found, default=None) == _meeting(program), program
-        clean += not found
+        arguments: list[Any] = [np.zeros(512, np.uint32)]
+        counters = execute_kernel(text, "snippet", (4, 1, 1), (4, 1, 1), arguments, races="strict", distinct=True)
+        actions = [finding.source.ptx_line - text.splitlines().index(lines[0]) - 1 for finding in counters.findings]
+        assert min(actions, default=None) == _find_race(program), program
+        clean += not actions
     assert 15 < clean < 85
 
 
@@ -159,8 +159,10 @@ def test_global_store_of_what_is_there(value: int, races: bool) -> None:
         ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
     """
     for how in ("report", "strict"):
-        given: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = execute_kernel(module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), given, races=how, distinct=True)
+        arguments: list[Any] = [np.full(4, 5, np.uint32)]
+        counters = execute_kernel(
+            module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), arguments, races=how, distinct=True
+        )
         assert bool(counters.findings) == (races or how == "strict")
 
 
@@ -180,7 +182,7 @@ def test_the_other_of_a_race(first: int) -> None:
     assert caught.value.thread == (first, 0, 0)
 
 
-#: What threads do with one word of shared memory, %r7, that holds 5 before; and whether that is a race.
+#: Operations on one word of shared memory, %r7, that holds 5 before, and True if they race.
 SAME = [
     ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
     ("", "st.shared.u32 [%r7], %r0;", True),
@@ -197,11 +199,11 @@ SAME = [
 
 
 @pytest.mark.parametrize("parted", [False, True])
-@pytest.mark.parametrize(("before", "stores", "races"), SAME)
-def test_stores_of_the_same(before: str, stores: str, races: bool, parted: bool) -> None:
+@pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
+def test_stores_of_the_same(prelude: str, stores: str, races: bool, parted: bool) -> None:
     """A store that changes nothing for anybody is no race, also in blocks that have parted ways before."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
-    body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {before} {stores}"
+    body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     if races:
         with pytest.raises(errors.SharedRaceError):
             words_after(body, blocks=2)
@@ -217,11 +219,11 @@ def test_races_reported(races: str) -> None:
     counters = execute_kernel(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
     assert out.tolist() == [63] * 64
     assert counters.totals()["shared_store_requests"] == 6
-    said = [(each.code, each.source.ptx_line, each.message) for each in counters.findings]
+    reports = [(finding.code, finding.source.ptx_line, finding.message) for finding in counters.findings]
     line = next(i for i, line in enumerate(text.splitlines(), 1) if "st.shared" in line)
     race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
-    assert [(code, at) for code, at, _ in said] == [("shared-race", line)] * (races == "report")
-    assert all(message.startswith(race) for _, _, message in said)
+    assert [(code, ptx_line) for code, ptx_line, _ in reports] == [("shared-race", line)] * (races == "report")
+    assert all(message.startswith(race) for _, _, message in reports)
 
 
 #: Two lines that race in global memory; none of the second is named where one instruction races with itself.
@@ -237,15 +239,15 @@ LINES = {
 def test_both_lines_of_a_race_in_global_memory(did: str) -> None:
     """The line that races, and that of the earlier access."""
     source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{LINES[did]}\n}}"
-    (found,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
-    assert (found.code, found.source.line) == ("global-race", 3)
-    assert did in found.message
-    assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", found.message) or did == "writes as well"
+    (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
+    assert (finding.code, finding.source.line) == ("global-race", 3)
+    assert did in finding.message
+    assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or did == "writes as well"
 
 
 def test_races_must_be_known() -> None:
-    """What becomes of them, and of reads of what nobody wrote, is one of some words."""
-    for word, known in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
+    """An unknown policy for races or for unwritten reads is refused with the allowed ones."""
+    for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
-        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {known} is allowed"):
+        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):
             execute_kernel(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)

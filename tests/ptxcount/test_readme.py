@@ -1,4 +1,4 @@
-"""What the library's README shows, and the project's, is what comes out."""
+"""Outputs in the library's README and the project's are those of the commands."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ COMMANDS = [
 ]
 
 
-def _shown(block: str) -> Iterator[str]:
-    """The lines of an output as patterns, of which ``...`` stands for what is left out."""
+def _make_patterns(block: str) -> Iterator[str]:
+    """Turn the lines of an output into patterns, in which ``...`` stands for omitted text."""
     for line in block.splitlines():
         if line != "...":
             yield ".*".join(re.escape(part) for part in line.split("..."))
@@ -50,7 +50,7 @@ def test_commands(
     failed = main(words)
     captured = capsys.readouterr()
     printed = iter((captured.err if failed else captured.out).splitlines())
-    for pattern in _shown(output):
+    for pattern in _make_patterns(output):
         assert any(re.fullmatch(pattern, line) for line in printed), pattern
 
 

@@ -1,4 +1,4 @@
-"""Sources by their content: PTX of whatever name, binaries, files without an end."""
+"""Sources by their content: PTX of any name, binaries, files without an end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PTX = """.version 8.0
     ],
 )
 def test_is_ptx(text: str, expected: bool, tmp_path: Path) -> None:
-    """A text, and a file of whatever name."""
+    """A text, and a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)
@@ -47,7 +47,7 @@ def test_closing_nul(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, no source"),
         ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, no source"),
@@ -57,7 +57,7 @@ def test_closing_nul(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_no_source(
-    name: str, content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line names the file and its kind."""
     file = tmp_path / name
@@ -67,7 +67,7 @@ def test_no_source(
         file.write_bytes(content)
     assert main([str(file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"LaunchError: {file} {said}")
+    assert line.startswith(f"LaunchError: {file} {message}")
 
 
 def test_device(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a kernel leaves behind for its next instruction: registers, who touched what, what was written, steps."""
+"""State between the instructions of a kernel: registers, accesses, written memory, steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fault = type[errors.KernelFaultError]
 
 
 def test_guarded_writes() -> None:
-    """Where a write has a guard, the other threads keep what an earlier basic block gave them."""
+    """Threads that a guard excludes from a write keep the value of an earlier basic block."""
     out = words_after("""
         mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
         bra NEXT;
@@ -56,14 +56,14 @@ def test_misaligned(step: int, first: int, thread: int) -> None:
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 def test_spaces(space: str) -> None:
     """``isspacep``: a generic address lies in the space that it was made from, and in no other."""
-    for other in ("global", "shared", "local", "const"):
-        found = words_after(f"""
-            {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if other == "local" else "cvt.u64.u32 %rd3, %r7;"}
-            {"ld.param.u64 %rd3, [p0];" if other == "global" else ""}
-            cvta.{other}.u64 %rd4, %rd3; isspacep.{space} %p1, %rd4; selp.u32 %r5, 1, 0, %p1;
+    for origin in ("global", "shared", "local", "const"):
+        results = words_after(f"""
+            {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if origin == "local" else "cvt.u64.u32 %rd3, %r7;"}
+            {"ld.param.u64 %rd3, [p0];" if origin == "global" else ""}
+            cvta.{origin}.u64 %rd4, %rd3; isspacep.{space} %p1, %rd4; selp.u32 %r5, 1, 0, %p1;
             st.global.u32 [%rd1], %r5;
         """)
-        assert set(found.tolist()) == {int(space == other)}
+        assert set(results.tolist()) == {int(space == origin)}
 
 
 @pytest.mark.parametrize("writers", ["lt", "ge"])
@@ -110,7 +110,7 @@ def test_reductions(space: str, operation: str, operand: str, expected: Any) -> 
 
 
 def test_reduction_is_the_smallest_access() -> None:
-    """What was written is known for units of its size: words between wide ones were not."""
+    """Written memory is tracked in units of the smallest access: words between wide ones are unwritten."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body)
@@ -134,21 +134,21 @@ def test_vector_over_a_ragged_end(access: str, guard: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("access", "what"), [
+@pytest.mark.parametrize(("access", "message"), [
     ("ld.param.v2.u64 {%rd2, %rd3}, [p0];", "16 bytes .* byte 0 of p0 of 8 bytes"),
     ("ld.param.u32 %r4, [p0+8];", "4 bytes .* byte 8 of p0 of 8 bytes"),
     ("ld.param.u64 %rd2, [p0+4];", "8 bytes .* byte 4 of p0 of 8 bytes"),
     ("ld.param.u8 %r4, [p0-1];", "1 bytes before p0 of 8 bytes"),
 ])  # fmt: skip
-def test_parameter_over_its_end(access: str, what: str) -> None:
-    """What lies behind a parameter is as out of bounds as what lies behind an array."""
+def test_parameter_over_its_end(access: str, message: str) -> None:
+    """Memory behind a parameter is as out of bounds as memory behind an array."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
-    _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, what, (5, 0, 0), 64)
+    _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, message, (5, 0, 0), 64)
 
 
-def _names(error: Fault, body: str, access: str, what: str, thread: tuple[int, int, int], size: int) -> None:
-    """A fault names the line of the access and the first thread that made it."""
-    with pytest.raises(error, match=what) as caught:
+def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int, int, int], size: int) -> None:
+    """Check that a fault names the line of the access and its first thread."""
+    with pytest.raises(error, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value
     assert access in module(PLACES + body, 1, SHARED).splitlines()[fault.source.ptx_line - 1]
@@ -157,24 +157,24 @@ def _names(error: Fault, body: str, access: str, what: str, thread: tuple[int, i
 
 #: Special registers by what they are for the thread x, y, z of block i, j, k, which is number t of its block.
 SPECIAL: dict[str, Any] = {
-    **{f"%tid.{axis}": lambda at, place=place: at["thread"][place] for place, axis in enumerate("xyz")},
-    **{f"%ctaid.{axis}": lambda at, place=place: at["block"][place] for place, axis in enumerate("xyz")},
-    **{f"%ntid.{axis}": lambda at, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
-    **{f"%nctaid.{axis}": lambda at, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
-    **{f"%cluster_ctaid.{axis}": lambda at, n=n: at["block"][n] % (1, 3, 2)[n] for n, axis in enumerate("xyz")},
-    **{f"%clusterid.{axis}": lambda at, n=n: at["block"][n] // (1, 3, 2)[n] for n, axis in enumerate("xyz")},
-    **{f"%nclusterid.{axis}": lambda at, n=n: (2, 1, 1)[n] for n, axis in enumerate("xyz")},
-    "%cluster_ctarank": lambda at: at["block"][1] + 3 * at["block"][2],
-    "%cluster_nctarank": lambda at: 6,
-    "%laneid": lambda at: at["t"] % 32,
-    "%warpid": lambda at: at["t"] // 32,
-    "%nwarpid": lambda at: 2,
-    "WARP_SZ": lambda at: 32,
-    "%lanemask_eq": lambda at: 1 << at["t"] % 32,
-    "%lanemask_lt": lambda at: sum(1 << lane for lane in range(32) if lane < at["t"] % 32),
-    "%lanemask_le": lambda at: sum(1 << lane for lane in range(32) if lane <= at["t"] % 32),
-    "%lanemask_gt": lambda at: sum(1 << lane for lane in range(32) if lane > at["t"] % 32),
-    "%lanemask_ge": lambda at: sum(1 << lane for lane in range(32) if lane >= at["t"] % 32),
+    **{f"%tid.{axis}": lambda point, place=place: point["thread"][place] for place, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": lambda point, place=place: point["block"][place] for place, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": lambda point, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": lambda point, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
+    **{f"%cluster_ctaid.{axis}": lambda point, n=n: point["block"][n] % (1, 3, 2)[n] for n, axis in enumerate("xyz")},
+    **{f"%clusterid.{axis}": lambda point, n=n: point["block"][n] // (1, 3, 2)[n] for n, axis in enumerate("xyz")},
+    **{f"%nclusterid.{axis}": lambda point, n=n: (2, 1, 1)[n] for n, axis in enumerate("xyz")},
+    "%cluster_ctarank": lambda point: point["block"][1] + 3 * point["block"][2],
+    "%cluster_nctarank": lambda point: 6,
+    "%laneid": lambda point: point["t"] % 32,
+    "%warpid": lambda point: point["t"] // 32,
+    "%nwarpid": lambda point: 2,
+    "WARP_SZ": lambda point: 32,
+    "%lanemask_eq": lambda point: 1 << point["t"] % 32,
+    "%lanemask_lt": lambda point: sum(1 << lane for lane in range(32) if lane < point["t"] % 32),
+    "%lanemask_le": lambda point: sum(1 << lane for lane in range(32) if lane <= point["t"] % 32),
+    "%lanemask_gt": lambda point: sum(1 << lane for lane in range(32) if lane > point["t"] % 32),
+    "%lanemask_ge": lambda point: sum(1 << lane for lane in range(32) if lane >= point["t"] % 32),
 }
 
 
@@ -189,10 +189,10 @@ def test_special_registers(name: str) -> None:
     """
     out = np.zeros(2 * 3 * 2 * 60, np.uint32)
     execute_kernel(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out], cluster=(1, 3, 2))
-    for index, found in enumerate(out.tolist()):
+    for index, value in enumerate(out.tolist()):
         number, t = divmod(index, 60)
-        at = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}
-        assert found == SPECIAL[name](at), at
+        point = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}
+        assert value == SPECIAL[name](point), point
 
 
 @pytest.mark.parametrize("align", [1, 8, 16, 64])
@@ -216,31 +216,31 @@ def test_address_of_no_space(window: int) -> None:
         execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
 
 
-@pytest.mark.parametrize(("space", "most", "what"), [
+@pytest.mark.parametrize(("space", "most", "message"), [
     ("shared", 49152, "49153 bytes of static shared memory a block; 49152 are allowed"),
     ("local", 524288, "524289 bytes of local memory a thread; 524288 are allowed"),
 ])  # fmt: skip
-def test_memory_of_a_block(space: str, most: int, what: str) -> None:
+def test_memory_of_a_block(space: str, most: int, message: str) -> None:
     """As much as is allowed, and a byte more."""
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
-        with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=what):
+        with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=message):
             execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
                                     "st.{}.v4.u32 [%r8], {{%r1, %r2, %r3, %r4}};"])  # fmt: skip
-@pytest.mark.parametrize(("space", "place", "error", "what"), [
+@pytest.mark.parametrize(("space", "place", "error", "message"), [
     ("shared", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of shared memory"),
     ("local", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of local memory"),
     ("shared", 8, errors.MisalignedError, "shared address 8 is not a multiple of 16 bytes"),
     ("local", 8, errors.MisalignedError, "16 bytes at 8 of 40 bytes of local memory"),
 ])  # fmt: skip
-def test_vector_of_a_block(space: str, place: int, error: Fault, what: str, access: str) -> None:
+def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, access: str) -> None:
     """A vector that begins within shared or local memory ends there as well, and is aligned as a whole."""
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
-    with pytest.raises(error, match=what) as caught:
+    with pytest.raises(error, match=message) as caught:
         execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [])
     assert caught.value.thread == (3, 0, 0)
 

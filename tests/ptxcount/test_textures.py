@@ -22,7 +22,7 @@ COUNT = 128
 
 
 def _index(place: int, extent: int, address: str) -> int | None:
-    """The element at a place along an axis; None beyond a border."""
+    """Return the element at a place along an axis; None beyond a border."""
     if address == "wrap":
         return place % extent
     if address == "mirror":
@@ -31,7 +31,7 @@ def _index(place: int, extent: int, address: str) -> int | None:
 
 
 def _nearest(number: float, tie: float) -> float:
-    """A number of 8 binary places."""
+    """Round a number to 8 binary places."""
     return float(np.ceil(number * 256 - 0.5) if tie < 0 else np.floor(number * 256 + 0.5)) / 256
 
 
@@ -41,24 +41,30 @@ def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
         plane = _weight(choice[::2], parts[::2])
         further = _nearest(plane * parts[1], -1)
         return further if choice[1] else plane - further
-    both = _nearest(parts[0] * parts[1], 1) if len(parts) == 2 else 0.0
+    corner = _nearest(parts[0] * parts[1], 1) if len(parts) == 2 else 0.0
     first, last = parts[0], parts[-1] if len(parts) == 2 else 0.0
-    return {(0,): 1 - first, (1,): first, (0, 0): 1 - first - last + both, (0, 1): last - both, (1, 0): first - both,
-            (1, 1): both}[choice]  # fmt: skip
+    return {(0,): 1 - first, (1,): first, (0, 0): 1 - first - last + corner, (0, 1): last - corner,
+            (1, 0): first - corner, (1, 1): corner}[choice]  # fmt: skip
 
 
-def fetched(array: Array, at: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
+def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
     """One fetch, from coordinates in the order of the axes, by the formulas of the CUDA guide."""
-    scaled = [one * extent if normalized else one for one, extent in zip(at, array.shape, strict=True)]
-    fixed = [int(np.floor(each * 256 + 0.5)) - 128 if linear else int(np.floor(each)) * 256 for each in scaled]
+    scaled = [
+        coordinate * extent if normalized else coordinate
+        for coordinate, extent in zip(coordinates, array.shape, strict=True)
+    ]
+    fixed = [
+        int(np.floor(coordinate * 256 + 0.5)) - 128 if linear else int(np.floor(coordinate)) * 256
+        for coordinate in scaled
+    ]
     total = 0.0
-    for choice in product(*[(0, 1) if linear else (0,)] * len(at)):
+    for choice in product(*[(0, 1) if linear else (0,)] * len(coordinates)):
         places = [
-            _index(each // 256 + which, extent, address)
-            for each, which, extent in zip(fixed, choice, array.shape, strict=True)
+            _index(center // 256 + step, extent, address)
+            for center, step, extent in zip(fixed, choice, array.shape, strict=True)
         ]
         if None not in places:
-            weight = _weight(choice[::-1], [each % 256 / 256 for each in fixed[::-1]])
+            weight = _weight(choice[::-1], [center % 256 / 256 for center in fixed[::-1]])
             total += float(array[tuple(places)]) * weight
     return total
 
@@ -75,16 +81,20 @@ MODES = [
 def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
     """Inside and beyond the edges; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
-    at = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
-    at = [(each / n).astype(np.float32) if normalized else each for each, n in zip(at, shape, strict=True)]
+    coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
+    coordinates = [
+        (axis / n).astype(np.float32) if normalized else axis for axis, n in zip(coordinates, shape, strict=True)
+    ]
     out = np.zeros(COUNT, np.float32)
     texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
-    counters = execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *at[::-1]])
-    wanted = [
-        fetched(array, tuple(map(float, each)), filter_ == "linear", address, normalized)
-        for each in zip(*at, strict=True)
+    counters = execute_kernel(
+        sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *coordinates[::-1]]
+    )
+    expected = [
+        compute_fetch(array, tuple(map(float, point)), filter_ == "linear", address, normalized)
+        for point in zip(*coordinates, strict=True)
     ]
-    np.testing.assert_allclose(out, wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
     assert counters.totals()["texture_load_requests"] == COUNT // 4
 
 
@@ -103,16 +113,16 @@ def test_places(shape: tuple[int, ...]) -> None:
 def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     """Layers are not filtered, and those beyond are the nearest."""
     array, layer = RNG.normal(size=shape).astype(np.float32), RNG.integers(-1, 5, COUNT).astype(np.int32)
-    at = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
+    coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
-    args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *at[::-1], layer]
+    args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *coordinates[::-1], layer]
     execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
     layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative one is a large unsigned number
-    wanted = [
-        fetched(array[which], tuple(map(float, each)), True, "clamp", False)
-        for which, each in zip(layers, zip(*at, strict=True), strict=True)
+    expected = [
+        compute_fetch(array[index], tuple(map(float, point)), True, "clamp", False)
+        for index, point in zip(layers, zip(*coordinates, strict=True), strict=True)
     ]
-    np.testing.assert_allclose(out, wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_elements() -> None:
@@ -136,18 +146,18 @@ def test_elements() -> None:
 
 def test_channels() -> None:
     """Four numbers an element, and the four elements around a place."""
-    text, at = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
-    column, row = (each.astype(int) for each in at)
-    colours, found = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
-    execute_kernel(text, "colours", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(colours, channels=4), *at])
-    np.testing.assert_array_equal(found, colours[row, column])
+    text, coordinates = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
+    column, row = (axis.astype(int) for axis in coordinates)
+    colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
+    execute_kernel(text, "colours", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(colours, channels=4), *coordinates])
+    np.testing.assert_array_equal(out, colours[row, column])
     numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
-    execute_kernel(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *at])
+    execute_kernel(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *coordinates])
     np.testing.assert_array_equal(small, numbers[row, column])
     plane = RNG.normal(size=(8, 8)).astype(np.float32)
-    whole = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
-    execute_kernel(text, "gather", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(plane), *whole])
-    assert found[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
+    center = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
+    execute_kernel(text, "gather", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(plane), *center])
+    assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
 
 
 def test_surfaces() -> None:
@@ -188,7 +198,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
 def test_wrong(dtype: str, options: dict[str, Any], message: str) -> None:
-    """What a host could not bind either."""
+    """Textures that a host could not bind are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 

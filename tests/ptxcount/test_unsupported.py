@@ -1,4 +1,4 @@
-"""What is not supported fails only the kernel that holds it, only when a thread reaches it, and names its lines."""
+"""An unsupported instruction fails only its kernel, only when a thread reaches it, and the error names its lines."""
 
 from __future__ import annotations
 

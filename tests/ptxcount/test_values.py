@@ -17,16 +17,16 @@ KINDS = ["s32", "u32", "s64", "u64"]
 
 
 def _operands(kind: str, rng: np.random.Generator) -> tuple[Value, Value]:
-    """A sum near a place where something happens to integers, and a sum or a number."""
+    """Draw a sum near a limit of integers, and a sum or a number."""
     size, bits = TYPES[kind].size, TYPES[kind].bits
     signed = f"i{size}"
     center = int(rng.choice([0, 1, -1, 2 ** (bits - 1) - 3, -(2 ** (bits - 1)) + 3, 2 ** (bits - 2), 1000]))
     offsets = rng.integers(-5, 6, 4)[:, None]
     block = np.array([[_wrap(center + int(n), bits)] for n in offsets.ravel()], signed)
-    one = Sum(block, rng.integers(-6, 7, (1, 8)).astype(signed))
-    two = Sum(block[::-1].copy(), rng.integers(-6, 7, (1, 8)).astype(signed))
+    first = Sum(block, rng.integers(-6, 7, (1, 8)).astype(signed))
+    second = Sum(block[::-1].copy(), rng.integers(-6, 7, (1, 8)).astype(signed))
     number = np.array([[_wrap(center + int(rng.integers(-8, 9)), bits)]], signed)
-    return one, two if rng.random() < 0.5 else number
+    return first, second if rng.random() < 0.5 else number
 
 
 def _wrap(value: int, bits: int) -> int:
@@ -40,12 +40,12 @@ def test_comparisons(name: str, kind: str) -> None:
     """By bounds or by arrays, the outcome is that of the wrapped numbers."""
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
-        one, two = _operands(kind, rng)
-        found = symbolic_values.compare_sums(name, sort, one, two)
-        expected = COMPARISONS[name](dense(one).view(sort.dtype), dense(two).view(sort.dtype))
-        if found is not None:
+        first, second = _operands(kind, rng)
+        outcome = symbolic_values.compare_sums(name, sort, first, second)
+        expected = COMPARISONS[name](dense(first).view(sort.dtype), dense(second).view(sort.dtype))
+        if outcome is not None:
             decided += 1
-            np.testing.assert_array_equal(np.broadcast_to(found, expected.shape), expected)
+            np.testing.assert_array_equal(np.broadcast_to(outcome, expected.shape), expected)
     assert decided > 50
 
 
@@ -54,8 +54,8 @@ def test_sums_at_the_end_of_a_type(kind: str) -> None:
     """The greatest number is exact, and the next one has wrapped."""
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
-        one = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
-        assert (symbolic_values.split_exact(one, sort) is not None) == is_exact
+        number = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
+        assert (symbolic_values.split_exact(number, sort) is not None) == is_exact
 
 
 ORACLES = {
@@ -72,16 +72,16 @@ def test_ring_operations(name: str, kind: str) -> None:
     """Additions, products and shifts wrap like the arrays."""
     rng, sort, kept = np.random.default_rng(2), TYPES[kind], 0
     for _ in range(200):
-        one, two = _operands(kind, rng)
+        first, second = _operands(kind, rng)
         if name == "shl":
-            two = rng.integers(0, 31, (1, 1)).astype(np.uint32)
-            expected = ORACLES[name](dense(one).view(sort.dtype), two.astype(sort.dtype))
+            second = rng.integers(0, 31, (1, 1)).astype(np.uint32)
+            expected = ORACLES[name](dense(first).view(sort.dtype), second.astype(sort.dtype))
         else:
-            expected = ORACLES[name](dense(one).view(sort.dtype), dense(two).view(sort.dtype))
-        found = SUM_RULES[name](sort, one, two)
-        if found is not None:
+            expected = ORACLES[name](dense(first).view(sort.dtype), dense(second).view(sort.dtype))
+        result = SUM_RULES[name](sort, first, second)
+        if result is not None:
             kept += 1
-            np.testing.assert_array_equal(np.broadcast_to(dense(found).view(sort.dtype), expected.shape), expected)
+            np.testing.assert_array_equal(np.broadcast_to(dense(result).view(sort.dtype), expected.shape), expected)
     assert kept > 50
 
 
@@ -91,10 +91,10 @@ def test_conversions(source: str, target: str) -> None:
     """A sum that may have wrapped is not widened part by part."""
     rng, kept = np.random.default_rng(3), 0
     for _ in range(300):
-        one, _ = _operands(source, rng)
-        found = symbolic_values.convert_sum(one, TYPES[source], TYPES[target])
-        expected = dense(one).view(TYPES[source].dtype).astype(TYPES[target].dtype)
-        if found is not None:
+        number, _ = _operands(source, rng)
+        converted = symbolic_values.convert_sum(number, TYPES[source], TYPES[target])
+        expected = dense(number).view(TYPES[source].dtype).astype(TYPES[target].dtype)
+        if converted is not None:
             kept += 1
-            np.testing.assert_array_equal(dense(found).view(TYPES[target].dtype), expected)
+            np.testing.assert_array_equal(dense(converted).view(TYPES[target].dtype), expected)
     assert kept > 30

@@ -13,7 +13,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes.warps import LANES
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 THREADS = 40
 #: The masks of lanes, as a function of the lane: into %r4, from the lane in %r8; and the same for the model.
@@ -39,16 +39,16 @@ class Step(NamedTuple):
     shift: int
 
     def word(self, thread: int) -> int:
-        """The word that a thread of the launch touches."""
+        """Return the word that a thread of the launch touches."""
         return (thread * self.factor + self.shift) % 64
 
 
 def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
-    """Some steps, with whole warps at barriers; half of them tell by two barriers what another lane wrote."""
+    """Draw steps, with whole warps at barriers; half of the programs pass on a lane's store by two barriers."""
     program = []
     if rng.integers(2):
-        shift, (one, other) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
-        program = [Step("store", 0, 32, 1, 0), Step(one, 0, 32, 0, 0), Step(other, 0, 32, 0, 0)]
+        shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
+        program = [Step("store", 0, 32, 1, 0), Step(first_mask, 0, 32, 0, 0), Step(second_mask, 0, 32, 0, 0)]
         program += [Step("load", 0, 1, 1, shift)]
     for kind in rng.choice(kinds, 6).tolist():
         ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
@@ -58,8 +58,8 @@ def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
 
 
 def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
-    """The first step that races, from the accesses that come before each thread's next."""
-    before: list[set[int]] = [set() for _ in range(blocks * THREADS)]
+    """Find the first step that races, from the accesses that come before each thread's next."""
+    preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     accesses: list[tuple[int, int, str]] = []
     for number, (kind, first, stop, *_) in enumerate(program):
         threads = [block * THREADS + t for block in range(blocks) for t in range(first, stop)]
@@ -69,31 +69,38 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
             for thread in threads:
                 groups.setdefault((thread - lane[thread], MASKS[kind][1](lane[thread])), []).append(thread)
             for group in groups.values():
-                united = set().union(*(before[thread] for thread in group))
+                united = set().union(*(preceding[thread] for thread in group))
                 for thread in group:
-                    before[thread] = united
+                    preceding[thread] = united
         elif kind == "block":
             for block in range(blocks):
-                mine = range(block * THREADS, (block + 1) * THREADS)
-                united = set().union(*(before[thread] for thread in mine)) if shared else set(range(len(accesses)))
-                for thread in mine:
-                    before[thread] = united
+                members = range(block * THREADS, (block + 1) * THREADS)
+                united = (
+                    set().union(*(preceding[thread] for thread in members)) if shared else set(range(len(accesses)))
+                )
+                for thread in members:
+                    preceding[thread] = united
         else:
             now = [(thread, program[number].word(thread), kind) for thread in threads]
             for thread, word, _ in now:
-                earlier = [other for place, other in enumerate(accesses) if place not in before[thread]]
-                for other, place, what in earlier + now * (kind == "store"):
-                    apart = shared and other // THREADS != thread // THREADS
-                    if other != thread and place == word and {kind, what} not in ({"load"}, {"atomic"}) and not apart:
+                earlier = [access for place, access in enumerate(accesses) if place not in preceding[thread]]
+                for earlier_thread, place, earlier_kind in earlier + now * (kind == "store"):
+                    apart = shared and earlier_thread // THREADS != thread // THREADS
+                    if (
+                        earlier_thread != thread
+                        and place == word
+                        and {kind, earlier_kind} not in ({"load"}, {"atomic"})
+                        and not apart
+                    ):
                         return number
             for place, access in enumerate(now, len(accesses)):
-                before[access[0]] = before[access[0]] | {place}
+                preceding[access[0]] = preceding[access[0]] | {place}
             accesses += now
     return None
 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
-    """The counters of a program, its PTX, and the line of each step."""
+    """Count a program; return its counters, its PTX, and the line of each step."""
     address = {"shared": "%r6", "global": "%rd2"}[space]
     lines = []
     for kind, first, stop, factor, shift in program:
@@ -124,7 +131,7 @@ def test_random_masks(space: str, blocks: int) -> None:
         program = draw_program(rng, kinds)
         counters, text, lines = run_program(program, blocks, space)
         start = text.splitlines().index(lines[0]) + 1
-        races = [each.source.ptx_line - start for each in counters.findings if each.code == f"{space}-race"]
+        races = [finding.source.ptx_line - start for finding in counters.findings if finding.code == f"{space}-race"]
         assert min(races, default=None) == find_first_race(program, blocks, shared=space == "shared"), program
         clean += not races
     assert 20 < clean < 130
@@ -140,20 +147,20 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "one", "other", "found"), PATHS)
-def test_lanes_that_wait(name: str, one: str, other: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
+def test_lanes_that_wait(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
     """A barrier waits for the lanes of its mask that have not left, on any path; who never comes is found."""
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
-        st.shared.u32 [%r1], %r0; {other} bra END;
-        ONE: st.shared.u32 [%r1], %r0; {one} ld.shared.u32 %r5, [%r7+124]; st.global.u32 [%rd1], %r5; END:""",
+        st.shared.u32 [%r1], %r0; {second_code} bra END;
+        ONE: st.shared.u32 [%r1], %r0; {first_code} ld.shared.u32 %r5, [%r7+124]; st.global.u32 [%rd1], %r5; END:""",
         1,
         SHARED,
     )
     out = np.zeros(64, np.uint32)
     counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
-    codes = [each.code for each in counters.findings if each.code != "shared-race"]
-    assert sorted(codes) == found
+    codes = [finding.code for finding in counters.findings if finding.code != "shared-race"]
+    assert sorted(codes) == expected
     assert out[:8].tolist() == [31] * 8
 
 
@@ -171,12 +178,12 @@ def test_masks_without_lane(instruction: str, mask: str, times: int) -> None:
     """A thread that is not in the mask that it gives is found, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_kernel(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
-    found = [(each.code, each.times) for each in counters.findings]
-    assert found == [("mask-without-lane", times)] * (times > 0)
+    findings = [(finding.code, finding.times) for finding in counters.findings]
+    assert findings == [("mask-without-lane", times)] * (times > 0)
 
 
 def test_number_of_a_barrier() -> None:
-    """The register of a barrier's number is read when its threads have come, though nobody reads it later."""
+    """The register of a barrier's number is read when its threads have arrived, though no later code reads it."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)
@@ -184,7 +191,7 @@ def test_number_of_a_barrier() -> None:
         words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
 
 
-#: How threads of a warp wait, between a store to their own cell and a load from one so far away; and whether it races.
+#: Waits of a warp between a store to an own cell and a load from one so far away, and True if that races.
 TILES = [
     ("__syncwarp(0xffu << (lane & 24))", 16, True),
     ("__syncwarp(0xffu << (lane & 24))", 4, False),
@@ -204,5 +211,5 @@ def test_tiles(number: int, races: bool) -> None:
         for n, (wait, far, _) in enumerate(TILES)
     ]
     source = "\n".join(["#include <cooperative_groups.h>", "namespace cg = cooperative_groups;", *kernels])
-    counters = ptxcount.count(compiled(source), f"k{number}", 1, 64, [np.zeros(64, np.int32)], races="strict")
-    assert [each.code for each in counters.findings] == ["shared-race"] * races
+    counters = ptxcount.count(compile_to_ptx(source), f"k{number}", 1, 64, [np.zeros(64, np.int32)], races="strict")
+    assert [finding.code for finding in counters.findings] == ["shared-race"] * races

@@ -12,7 +12,7 @@ from ptxcount.util import atomic_write
 
 
 def test_mode_stays(tmp_path: Path) -> None:
-    """Nobody may read on a sudden what nobody else could."""
+    """The written file keeps its permissions."""
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o640)
@@ -49,7 +49,7 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """Where others may write, too, they may have guessed the name that the file has until it is whole."""
+    """A link at the temporary name, which another user may have guessed, is not followed."""
     path, theirs = tmp_path / "file", tmp_path / "theirs"
     theirs.write_text("before")
     (tmp_path / f"file.{threading.get_native_id()}{atomic_write.UNFINISHED}").symlink_to(theirs)

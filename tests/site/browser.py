@@ -1,4 +1,4 @@
-"""What the browser test needs from the machine."""
+"""Programs and packages that the browser test needs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ CHROMIUM = next(
 )
 
 
-def missing() -> str | None:
-    """Why the test cannot run here, or None."""
+def explain_absence() -> str | None:
+    """Return the reason why the test cannot run here, or None."""
     if shutil.which("node") is None:
         return "node is not installed"
     if CHROMIUM is None:

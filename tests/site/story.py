@@ -1,4 +1,4 @@
-"""A made-up repository, and what was measured of it: commits that change, fail, and measure a part; hostile names."""
+"""A made-up repository with results: commits that change, fail and measure in part; hostile names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 from tests.commits import begin, commit
-from tests.stored import Outcome, changed, samples, write
+from tests.stored import Outcome, change_document, samples, write
 
 FLAGS = "-Xptxas -O3"
 TIMED = {"w": ("64", "256"), "dtype": ("float32", "float64"), "flags": (FLAGS,)}
@@ -35,7 +35,7 @@ SIZES, DTYPES = {"rows x columns": ("64x64", "8x8")}, {"dtype": ("float32",)}
 MATRICES = {"kernel": ("flip", "turn"), **SIZES, **DTYPES, "flags": (FLAGS, "-O0")}
 TIME, COPIES = "time_kernel.Blur.time_back_to_back", "track_control.Blur.track_copy_ratio"
 TURNED, COPY = "time_kernel.Matrices.time_back_to_back", "time_copy.DeviceCopy.time_back_to_back"
-LOADED, STORED = (f"track_counted.Blur.track_sectors_{what}" for what in ("loaded", "stored"))
+LOADED, STORED = (f"track_counted.Blur.track_sectors_{direction}" for direction in ("loaded", "stored"))
 RATIO, SPILLED = "track_counted.Blur.track_load_sectors", "track_compiled.Compiled.track_spill_bytes"
 AXES: dict[str, Any] = {
     **dict.fromkeys((TIME, COPIES, LOADED, STORED, RATIO), TIMED),
@@ -44,7 +44,7 @@ AXES: dict[str, Any] = {
     COPY: {**SIZES, **DTYPES},
 }
 
-#: A name that would run a script wherever it were taken for markup. A folder bears it: no slash.
+#: Name that runs a script if a page takes it for markup. It names a folder, so it has no slash.
 HOSTILE = '"><img src=x onerror="window.attacked=1">'
 TITLES = {
     TIME: "Blur, DRAM", COPIES: "Blur, DRAM: copies", TURNED: "Matrices, DRAM", COPY: "Copy, DRAM", SPILLED: HOSTILE,
@@ -56,7 +56,7 @@ SOURCE = (
     "// A blur.\n__global__ void blur(float* out, const float* image, int w)\n{\n    out[threadIdx.x] = image[0];\n}\n"
 )
 ACCEPTED = '[[regression]]\nkernel = "sharpen"\nnumber = "spill bytes"\nreason = "it keeps a row"\n'
-#: What a run stored of the source's lines: sectors of two accesses, and wavefronts in a header.
+#: Stored costs of source lines: sectors of two accesses, and wavefronts in a header.
 LISTING = (
     "      1  // A blur, of an image whose rows are so long that no line of a phone has room for them.\n"
     "        ...\n>>    4      out[threadIdx.x] = image[0];\n         ^ load: 1\n"
@@ -68,11 +68,11 @@ COSTS = [
     {"file": 1, "line": 4, "unit": "wavefronts", "amount": 1, "now": [3], "best": []},
 ]
 
-#: On a branch of its own; measured without a GPU alone; without counts of stores; with counts of one width.
+#: Subjects of commits: on a side branch; measured without a GPU only; the last timed; with failed counts.
 ASIDE, ALONE, LAST = "Blur aside", "Sharpen spills less", "Blur along rows"
 KEEPS, BREAKS = "Sharpen keeps a row", "Blur breaks"
 
-#: Subject -> files; seconds of `blur`, sectors it loads, bytes `sharpen` spills. NaN fails; None: not measured.
+#: Subject -> files; seconds and loaded sectors of `blur`, spilled bytes of `sharpen`. NaN: failed; None: not measured.
 STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float | None]]] = {
     "Blur and sharpen": ({"imaging/blur.cu": SOURCE, "README.md": "1"}, (4e-5, 64.0, 16.0)),
     f"Blur <down> {HOSTILE}": ({"imaging/blur.cu": SOURCE.replace("[0]", "[w]")}, (8e-5, 128.0, 16.0)),
@@ -83,7 +83,7 @@ STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float |
     LAST: ({"imaging/blur.cu": SOURCE}, (3e-5, 64.0, 24.0)),
     ALONE: ({"imaging/sharpen.cu": "// less"}, (None, None, 20.0)),
 }
-#: Subject -> seconds of flip and of turn, 64x64 and 8x8, by flags; and of a copy.
+#: Subject -> seconds of flip and turn at 64x64 and 8x8, by flags; then of a copy.
 TURNS = {
     "Blur and sharpen": (*[1e-4, 2e-4, 3e-5, 4e-5] * 2, 5e-5, 1e-5),
     LAST: (1e-4, 2.1e-4, 3e-5, 4e-5, 1.5e-4, 2e-4, 2.5e-5, 4e-5, 5e-5, 1e-5),
@@ -91,33 +91,35 @@ TURNS = {
 
 
 @contextmanager
-def published(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Publish the site of the repository; its folder, and what commits are called in texts, by their hashes."""
+def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Publish the site of the repository; yield its folder, and the commits' names in golden texts by hash."""
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
-        made = _suite()
-        patch.setattr(registry, "current_suite", lambda: made)
+        suite = _suite()
+        patch.setattr(registry, "current_suite", lambda: suite)
         patch.setattr(settings, "package_name", lambda: "")
         patch.setenv(cache_dir.CACHE, str(folder / "cache"))
         patch.setenv(CHECKOUT, str(root))
         patch.setattr(publisher, "ROOT", root)
-        commits.measured.cache_clear()
-        names = _made(root)
+        commits.find_measured_paths.cache_clear()
+        names = _make_repository(root)
         config = Config.load(str(root / "asv.conf.json"))
         config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
-        yield publisher.write(config, get_repo(config)), names
-    commits.measured.cache_clear()
+        yield publisher.write_site(config, get_repo(config)), names
+    commits.find_measured_paths.cache_clear()
 
 
 def _suite() -> Suite:
-    """Kernels, of which one has no reference, in a project that names no package."""
-    one: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
-    two: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
+    """Return a suite of a project without a package; one of its kernels has no reference."""
+    image_parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
+    matrix_parameters: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
     kernels: Any = {
-        "blur": Kernel("blur", one, file="imaging/blur.cu", block=32, over=("w",)),
-        "sharpen": Kernel("sharpen", one, file="imaging/sharpen.cu", block=32, over=("w",), reference=abs),
+        "blur": Kernel("blur", image_parameters, file="imaging/blur.cu", block=32, over=("w",)),
+        "sharpen": Kernel("sharpen", image_parameters, file="imaging/sharpen.cu", block=32, over=("w",), reference=abs),
         **{
-            name: Kernel(name, two, file="imaging/turn.cu", block=32, over=("columns", "rows"), reference=abs)
+            name: Kernel(
+                name, matrix_parameters, file="imaging/turn.cu", block=32, over=("columns", "rows"), reference=abs
+            )
             for name in MATRICES["kernel"]
         },
     }
@@ -128,28 +130,28 @@ def _suite() -> Suite:
     return Suite(kernels=lambda: kernels, timed=(blur, matrices), copy=copy, counted=(blur,), compiled=compiled)
 
 
-def _made(root: Path) -> dict[str, str]:
-    """Make the repository with results of three machines; what its commits are called here, by their hashes."""
+def _make_repository(root: Path) -> dict[str, str]:
+    """Make the repository with results of three machines; return the commits' names by hash."""
     begin(root)
     stored: dict[str, dict[str, dict[str, dict[str, Outcome]]]] = {"no-gpu-x86_64": {}, "nvidia-h200": {}, HOSTILE: {}}
     names: dict[str, str] = {}
-    codes, failed = [], []
+    codes, failures = [], []
     for place, (subject, (files, (seconds, sectors, spilled))) in enumerate(STORY.items()):
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "-b", "side")
-        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # it orders commits of two branches
-            made = commit(root, files, subject)
+        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # orders the commits of two branches
+            commit_hash = commit(root, files, subject)
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "main")
-        names[made] = f"commit{place}"
-        without, on_gpu, hostile = (every.setdefault(made, {}) for every in stored.values())
+        names[commit_hash] = f"commit{place}"
+        without, on_gpu, hostile = (commits.setdefault(commit_hash, {}) for commits in stored.values())
         if seconds is not None:
             times = [seconds * factor for factor in (1, 2, 3, 4)]
-            on_gpu[TIME] = _cases(*(None if math.isnan(each) else samples(each) for each in times))
-            on_gpu[COPIES] = _cases(*(None if math.isnan(each) else each / 2e-5 for each in times))
-            failed += [{"commit": made, "benchmark": TIME, "reason": f"k {HOSTILE}", "configurations": 4}] * math.isnan(
-                seconds
-            )
+            on_gpu[TIME] = _cases(*(None if math.isnan(time) else samples(time) for time in times))
+            on_gpu[COPIES] = _cases(*(None if math.isnan(time) else time / 2e-5 for time in times))
+            failures += [
+                {"commit": commit_hash, "benchmark": TIME, "reason": f"k {HOSTILE}", "configurations": 4}
+            ] * math.isnan(seconds)
         if subject in TURNS:
             on_gpu[TURNED] = _cases(*map(samples, TURNS[subject][:8]))
             on_gpu[COPY] = _cases(*map(samples, TURNS[subject][8:]))
@@ -161,32 +163,35 @@ def _made(root: Path) -> dict[str, str]:
             without[SPILLED] = _cases(0.0, 0.0, spilled, spilled)
         on_gpu |= without if subject != ALONE else {}
         hostile |= on_gpu if place < 2 else {}
-        known = TIMED["dtype"][: 1 if place == 0 else 2]  # of the first commit not all machine code is known
+        dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks a part of its machine code
         code = "a" if subject == ASIDE else str(min(place, 1))
-        codes.append({"commit": made, "arch": "sm_90", "cubins": {f"blur {each} {FLAGS}": code * 64 for each in known}})
-    for machine, every in stored.items():
-        write(root, {made: each for made, each in every.items() if each}, machine, axes=AXES)
-    for path in (root / "results").glob("*/????????-*.json"):  # two commits of a moment
-        changed(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
-    described = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
+        codes.append(
+            {"commit": commit_hash, "arch": "sm_90", "cubins": {f"blur {dtype} {FLAGS}": code * 64 for dtype in dtypes}}
+        )
+    for machine, stored_commits in stored.items():
+        results = {commit_hash: outcomes for commit_hash, outcomes in stored_commits.items() if outcomes}
+        write(root, results, machine, axes=AXES)
+    for path in (root / "results").glob("*/????????-*.json"):  # pairs of commits with equal dates
+        change_document(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
+    benchmarks = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, title in TITLES.items():
-        described[name]["pretty_name"] = title
-    described[SPILLED]["unit"] = HOSTILE
-    (root / "results" / "benchmarks.json").write_text(json.dumps(described), encoding="utf-8")
-    _records(root / "results", list(names), codes, failed)
+        benchmarks[name]["pretty_name"] = title
+    benchmarks[SPILLED]["unit"] = HOSTILE
+    (root / "results" / "benchmarks.json").write_text(json.dumps(benchmarks), encoding="utf-8")
+    _records(root / "results", list(names), codes, failures)
     return names
 
 
 def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any]) -> None:
-    """Write what runs recorded: two GPUs shared the newest commit, and one number of it was not measured again."""
+    """Write the records of runs: two GPUs shared the newest commit, and reused one number."""
     run = {"commits": names, "failed": failed, "arch": "sm_90", "peak_bytes_per_second": 1e9}
-    first, second = ({**run, "before": {"uuid": f"GPU-{each * 8}-9"}} for each in "12")
-    *others, newest, _ = names
+    first, second = ({**run, "before": {"uuid": f"GPU-{digit * 8}-9"}} for digit in "12")
+    *earlier, newest, _ = names
     widths = ([f"{width}, {dtype}, {FLAGS}" for dtype in TIMED["dtype"]] for width in TIMED["w"])
-    runs = [{**first, "commits": others}]
-    for one, texts in zip((first, second), widths, strict=True):
-        runs.append({**one, "commits": [newest], "selected": {TIME: texts, COPIES: texts}})
-    reused = {"time_kernel.Blur": {others[1]: [f"64, float32, {FLAGS}"]}}
+    runs = [{**first, "commits": earlier}]
+    for run_of_gpu, texts in zip((first, second), widths, strict=True):
+        runs.append({**run_of_gpu, "commits": [newest], "selected": {TIME: texts, COPIES: texts}})
+    reused = {"time_kernel.Blur": {earlier[1]: [f"64, float32, {FLAGS}"]}}
     moments = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00"}
     reuse = {**moments, "fingerprints": {}, "commit": newest, "reused": reused}
     launch = source_lines.select_launches()[0]
@@ -205,7 +210,7 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
             **run, "failed": [], "gpu": HOSTILE, "nvcc": HOSTILE, "after": {"driver": HOSTILE},
             "peak_bytes_per_second": None,
         }],
-        record.CUBINS_FILE: [{**each, "arch": HOSTILE} for each in codes],
+        record.CUBINS_FILE: [{**code, "arch": HOSTILE} for code in codes],
     })  # fmt: skip
 
 
@@ -215,4 +220,4 @@ def _write(folder: Path, files: Mapping[str, list[Any]]) -> None:
 
 
 def _cases(*outcomes: Outcome) -> dict[str, Outcome]:
-    return {f"case {place}": each for place, each in enumerate(outcomes)}
+    return {f"case {place}": outcome for place, outcome in enumerate(outcomes)}

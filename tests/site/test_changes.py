@@ -1,4 +1,4 @@
-"""What Overview and the pages of commits are made of, against the review and git themselves."""
+"""The values behind Overview and the pages of commits, compared with the review and with git."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from asv.repo import get_repo
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import COUNTS, changed_names, changes, counted
+from kernelwatch.show.site.changes import COUNTS, load_changes, select_configurations, summarize_counts
 from kernelwatch.store import git
 from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
-from tests.commits import begin
-from tests.commits import commit as made
+from tests.commits import begin, commit
 from tests.stored import COUNT
 
 MACHINE = "nvidia-h200"
@@ -32,23 +31,23 @@ MACHINE = "nvidia-h200"
 @pytest.mark.history
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
-    """Each kernel has as many slower and faster times as the review of all of the same two commits."""
+    """Each kernel has the same numbers of slower and faster times as in the full review of both commits."""
     (selection,) = select_commits(base, head, MACHINE, ROOT)
-    (change,) = (each for each in _changes() if each["head"].startswith(head))
+    (change,) = (change for change in _load_changes() if change["head"].startswith(head))
     assert change["base"].startswith(base)
     timed = [row for row in review_selection(selection, ROOT).rows if row.kind == "timed"]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         expected = Counter(row.kernel for row in timed if row.judgement.verdict is verdict)
         for kernel in {group["kernel"] for group in change["groups"]}:
-            own = [group[verdict.value.lower()] for group in change["groups"] if group["kernel"] == kernel]
-            assert sum(own) == expected[kernel]
+            counts = [group[verdict.value.lower()] for group in change["groups"] if group["kernel"] == kernel]
+            assert sum(counts) == expected[kernel]
 
 
 @cache
-def _changes() -> list[dict[str, Any]]:
+def _load_changes() -> list[dict[str, Any]]:
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.repo = str(ROOT)
-    return list(changes(History(MACHINE, ROOT), get_repo(config), ROOT))
+    return list(load_changes(History(MACHINE, ROOT), get_repo(config), ROOT))
 
 
 T, T2 = "time_a.A.time_x(1)", "time_a.A.time_x(2)"
@@ -56,7 +55,7 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
 
 
 @pytest.mark.parametrize(
-    ("head", "asked"),
+    ("head", "selected"),
     [
         ({}, []),
         ({T: 1.0099}, []),
@@ -68,21 +67,21 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
         ({T2: 2.0, D: None}, [T, T2, D]),
     ],
 )
-def test_what_a_review_looks_at(head: dict[str, float | None], asked: list[str]) -> None:
-    """All times if one moved by 1 %, or fails; of numbers all of a class in which one is another; else nothing."""
+def test_selected_configurations(head: dict[str, float | None], selected: list[str]) -> None:
+    """All times if one moved by 1 % or fails; all numbers of a class in which one changed."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
-    assert changed_names(base, base, base | head) == set(asked)
+    assert select_configurations(base, base, base | head) == set(selected)
 
 
 def _group(**facts: Any) -> dict[str, Any]:
-    """A change of one group."""
+    """Return a group of changes with defaults for all other fields."""
     timed = not facts.keys().isdisjoint(("slower", "faster"))
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
         "evidence": ["registers +3.0 %"], "mean": "", "size": 1.0, "times": 4, "configurations": "2 rose",
         "of": {"benchmark": COUNT}, "machine": "gpu", "at": "64x64 -O3", "ratio": 1.044, "kernel_times": 4, **facts,
     }  # fmt: skip
-    return {**group, "verdict": counted(group)["verdict"]}
+    return {**group, "verdict": summarize_counts(group)["verdict"]}
 
 
 SLOWER = {"slower": 4, "mean": "+4.4 %"}
@@ -140,13 +139,13 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("groups", "said"), SENTENCES.values(), ids=SENTENCES)
-def test_a_commit_in_a_sentence(groups: list[dict[str, Any]], said: str) -> None:
-    """The worst two kernels, and how many more."""
-    assert words.sentence([{"base": "b", "groups": [_group(**each) for each in groups]}]) == said
+@pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
+def test_a_commit_in_a_sentence(groups: list[dict[str, Any]], sentence: str) -> None:
+    """The sentence names the worst two kernels, and counts the others."""
+    assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
-#: How many configurations have which verdict -> the word for them.
+#: Verdict of a group -> verdicts of its configurations.
 COUNTED = {
     "slower": ["slower rose", "slower"],
     "faster": ["faster undecided"],
@@ -165,69 +164,74 @@ COUNTED = {
 
 @pytest.mark.parametrize("word", COUNTED)
 def test_one_word(word: str) -> None:
-    """What changed counts more than what is in doubt, and that more than what is accepted."""
-    assert [counted(Counter(each.split()))["verdict"] for each in COUNTED[word]] == [word] * len(COUNTED[word])
+    """Changes outrank undecided configurations, which outrank acknowledged ones."""
+    assert [summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]] == [word] * len(
+        COUNTED[word]
+    )
 
 
 def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
-    """Whatever git lets a name and a subject hold; a commit that it does not know is left out."""
+    """Names and subjects may hold separators; a commit unknown to git is left out."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
-    hashes = [made(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
+    hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
     repo = Git(str(root), str(tmp_path / "mirror"))
     git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
-    made(root, {"side.txt": ""})
+    commit(root, {"side.txt": ""})
     git.text(root, "checkout", "--quiet", "main")
     git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
     merge = git.text(root, "rev-parse", "HEAD")
-    assert commits.described(repo, [merge])[merge]["files"] == ["side.txt"]  # what it brought into the first parent
-    found = commits.described(repo, [*hashes, "0" * 40])
-    assert list(found) == hashes
-    for number, facts in enumerate(found.values()):
+    assert commits.describe_commits(repo, [merge])[merge]["files"] == ["side.txt"]  # changes against the first parent
+    described = commits.describe_commits(repo, [*hashes, "0" * 40])
+    assert list(described) == hashes
+    for number, facts in enumerate(described.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
-    touching = [{"commit": each, "subject": subject} for each in reversed(hashes[1:])]
-    assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
-    assert commits.measure_distance(repo, hashes[1]) == {"commits": 3, "touching": 1}  # of three, a merge and its side
-    assert commits.measure_distance(repo, "0" * 40) is None
+    touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
+    assert commits.describe_range(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
+    assert commits.count_distance(repo, hashes[1]) == {
+        "commits": 3,
+        "touching": 1,
+    }  # three commits include a merge and its side
+    assert commits.count_distance(repo, "0" * 40) is None
 
 
 BEHIND = {"commits": 458, "touching": 4}
 
-#: A filter of the templates, what it is given, and what it makes of that.
+#: Filter of the templates, input, output.
 FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
-    (words.place_commit, "side", "on side"),
-    (words.place_commit, NO_BRANCH, "on no branch"),
-    (words.place_commit, UNKNOWN, "unknown to git"),
-    (words.place_commit, MERGED, "merged"),
+    (words.describe_branch, "side", "on side"),
+    (words.describe_branch, NO_BRANCH, "on no branch"),
+    (words.describe_branch, UNKNOWN, "unknown to git"),
+    (words.describe_branch, MERGED, "merged"),
     (
-        words.tell_age,
+        words.describe_age,
         {"day": "2026-11-21", "distance": BEHIND},
         "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels",
     ),
     (
-        words.tell_age,
+        words.describe_age,
         {"day": "", "distance": {"commits": 1, "touching": 1}},
         "measured, 1 commit ago, 1 of which touches kernels",
     ),
-    (words.tell_age, {"day": "", "distance": {"commits": 0, "touching": 0}}, "measured, at HEAD"),
-    (words.tell_age, {"day": "", "distance": None}, "measured, not an ancestor that git knows"),
-    (words.breakable, "<a_b>", "&lt;a_<wbr>b&gt;"),
-    (words.short_names, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
-    (words.short_names, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),
+    (words.describe_age, {"day": "", "distance": {"commits": 0, "touching": 0}}, "measured, at HEAD"),
+    (words.describe_age, {"day": "", "distance": None}, "measured, not an ancestor that git knows"),
+    (words.break_name, "<a_b>", "&lt;a_<wbr>b&gt;"),
+    (words.shorten_machines, ["nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-4090"], ["H100", "RTX 4090"]),
+    (words.shorten_machines, ["nvidia-a100-40gb", "nvidia-a100-80gb"], ["nvidia-a100-40gb", "nvidia-a100-80gb"]),
 ]
 
 
-@pytest.mark.parametrize(("made", "given", "shown"), FILTERS)
-def test_filters(made: Callable[[Any], Any], given: Any, shown: Any) -> None:
-    """Names may come from anywhere; machines that differ in their memory alone keep all of theirs."""
-    found = made(given)
-    assert (list(found.values()) if isinstance(found, dict) else str(found)) == shown
+@pytest.mark.parametrize(("convert", "value", "expected"), FILTERS)
+def test_filters(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
+    """Names are escaped; machines that differ only in memory keep their full names."""
+    converted = convert(value)
+    assert (list(converted.values()) if isinstance(converted, dict) else str(converted)) == expected
 
 
 KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
 
-#: What a commit changes -> the lines that its page shows: number, whether it is new, text.
+#: Changed files of a commit, and the lines on its page: number, whether it is new, text.
 CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
     "a line of the kernel's file": (
         {"gpu_kernels/k.cu": KERNEL.replace("= 0", "= 1")},
@@ -251,10 +255,14 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 def test_source_lines_that_changed(
     files: dict[str, str], expected: list[tuple[int, bool, str]], tmp_path: Path
 ) -> None:
-    """Those of the files that define the kernels, or else of all that is measured."""
+    """Lines of files that define the kernels come first; else lines of all measured paths are shown."""
     root = begin(tmp_path / "repository")
-    before = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l("), "gpu_kernels/catalog.py": ""}
-    base, head = made(root, before), made(root, files)
-    found = commits.changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
-    assert [(each["number"], each["is_new"], each["text"]) for each in found] == expected
-    assert {each["file"] for each in found} <= files.keys()
+    base_files = {
+        "gpu_kernels/k.cu": KERNEL,
+        "gpu_kernels/l.cu": KERNEL.replace("k(", "l("),
+        "gpu_kernels/catalog.py": "",
+    }
+    base, head = commit(root, base_files), commit(root, files)
+    lines = commits.find_changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
+    assert [(line["number"], line["is_new"], line["text"]) for line in lines] == expected
+    assert {line["file"] for line in lines} <= files.keys()

@@ -1,4 +1,4 @@
-"""What publishing keeps: a commit's review is made once, and anew wherever something that it depends on is another."""
+"""The cache of reviews: a commit is reviewed once, and again when an input of its review changes."""
 
 from __future__ import annotations
 
@@ -20,75 +20,75 @@ from tests.commits import begin, commit
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Three commits of which two are measured, the first and the second, and a cache."""
+    """Return a project of three commits, with an empty cache; the first two commits are measured."""
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     root = begin(tmp_path / "project")
-    _measured(root, commit(root), commit(root))
+    _store_results(root, commit(root), commit(root))
     commit(root)
     yield root
     digest_code.cache_clear()
 
 
-def _measured(root: Path, *commits: str, machine: str = "gpu") -> None:
-    stored.write(root, {each: {stored.COUNT: {"one": 1.0}} for each in commits}, machine)
+def _store_results(root: Path, *commits: str, machine: str = "gpu") -> None:
+    stored.write(root, {commit: {stored.COUNT: {"one": 1.0}} for commit in commits}, machine)
 
 
-def _record(root: Path, place: int, text: str = "") -> None:
-    """Write a record of the commit of that place, or without a place of all."""
+def _write_record(root: Path, place: int, text: str = "") -> None:
+    """Write a record of the commit at a place, or of all commits if the place is -1."""
     name = f"{History('gpu', root).list_commits()[place][:8]}-x.runs.jsonl" if place >= 0 else "runs.jsonl"
     (root / "results" / "gpu" / name).write_text(text)
 
 
-def _library(root: Path) -> None:
+def _add_benchmark(root: Path) -> None:
     (root / "benchmarks").mkdir()
     (root / "benchmarks" / "a.py").touch()
     digest_code.cache_clear()
 
 
-#: What is another, and whose reviews may be others then: the first's, the second's.
+#: Change, and whether the keys of the first and second commit change.
 CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
     "nothing": (lambda root: None, [False, False]),
-    "a result of the second": (lambda root: _record(root, 1), [False, True]),
-    "a result of the first": (lambda root: _record(root, 0), [True, True]),
-    "a record that both share": (lambda root: _record(root, -1), [True, True]),
-    "one more commit": (lambda root: _measured(root, git.text(root, "rev-parse", "HEAD")), [False, False]),
-    "a result of another machine": (lambda root: _measured(root, "b" * 40, machine="other"), [False, False]),
+    "a result of the second": (lambda root: _write_record(root, 1), [False, True]),
+    "a result of the first": (lambda root: _write_record(root, 0), [True, True]),
+    "a record that both share": (lambda root: _write_record(root, -1), [True, True]),
+    "one more commit": (lambda root: _store_results(root, git.text(root, "rev-parse", "HEAD")), [False, False]),
+    "a result of another machine": (lambda root: _store_results(root, "b" * 40, machine="other"), [False, False]),
     "what is acknowledged elsewhere": (lambda root: (root / "acknowledged.toml").touch(), [False, False]),
     "a setting": (lambda root: (root / "pyproject.toml").touch(), [True, True]),
-    "the code": (_library, [True, True]),
+    "the code": (_add_benchmark, [True, True]),
     "a commit that is not measured": (commit, [False, False]),
     "a text beside": (lambda root: (root / "README.md").touch(), [False, False]),
 }
 
 
-@pytest.mark.parametrize("what", CHANGED)
-def test_keys(what: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that a review depends on, and nothing else: no later commit, but all before it."""
+@pytest.mark.parametrize("change_name", CHANGED)
+def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys depend on all inputs of a review, earlier commits included, and on nothing else."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
-    before = kept.keys(History("gpu", root), root)
-    change, are_others = CHANGED[what]
+    keys = kept.compute_keys(History("gpu", root), root)
+    change, is_changed = CHANGED[change_name]
     change(root)
-    after = kept.keys(History("gpu", root), root)
-    assert [after[each] != before[each] for each in before] == are_others
+    changed_keys = kept.compute_keys(History("gpu", root), root)
+    assert [changed_keys[commit] != keys[commit] for commit in keys] == is_changed
 
 
 def test_what_is_acknowledged(root: Path) -> None:
-    """The file that lies in the folder counts for the commit that is checked out."""
+    """The file in the folder counts for the checked out commit."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
-    first, second = kept.keys(history, root).items()
+    first, second = kept.compute_keys(history, root).items()
     (root / "acknowledged.toml").write_text("#")
-    again = kept.keys(history, root)
-    assert (again[first[0]] == first[1], again[second[0]] == second[1]) == (True, False)
+    changed_keys = kept.compute_keys(history, root)
+    assert (changed_keys[first[0]] == first[1], changed_keys[second[0]] == second[1]) == (True, False)
 
 
 @pytest.mark.parametrize("damage", [b"", b'[{"a": 1}, {"b', None])
 def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
-    """Made once, also of a history that grows; what is torn, or cannot be kept, is made anew."""
-    folder, asked = tmp_path / "cache" / "published", list[str]()
+    """Reviews are made once, also if the history grows. A damaged or unwritable cache is replaced."""
+    folder, reviewed = tmp_path / "cache" / "published", list[str]()
 
     def review(commit: str) -> object:
-        asked.append(commit)
+        reviewed.append(commit)
         return {"commit": (commit, 1.5)}
 
     folder.mkdir(parents=True)
@@ -97,14 +97,16 @@ def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
         os.utime(folder / f"{name}.json", (time.time() - age * 86_400,) * 2)
     commits = History("gpu", root).list_commits()
     for _ in range(2):
-        assert kept.reviews(History("gpu", root), review, root) == [{"commit": [each, 1.5]} for each in commits]
-    assert asked == commits
+        assert kept.load_reviews(History("gpu", root), review, root) == [
+            {"commit": [commit_hash, 1.5]} for commit_hash in commits
+        ]
+    assert reviewed == commits
     (path,) = set(folder.iterdir()) - {folder / "fresh.json"}
     head = git.text(root, "rev-parse", "HEAD")
-    _measured(root, head)
-    assert len(kept.reviews(History("gpu", root), review, root)) == 3
-    assert asked == [*commits, head]
+    _store_results(root, head)
+    assert len(kept.load_reviews(History("gpu", root), review, root)) == 3
+    assert reviewed == [*commits, head]
     path.unlink()
     path.mkdir() if damage is None else path.write_bytes(damage)
-    kept.reviews(History("gpu", root), review, root)
-    assert asked == [*commits, head, *commits, head]
+    kept.load_reviews(History("gpu", root), review, root)
+    assert reviewed == [*commits, head, *commits, head]

@@ -11,7 +11,7 @@ from kernelwatch.show.site import publisher
 
 
 def test_link_is_refused(tmp_path: Path) -> None:
-    """The first time and the second, and what it leads to stays as it is."""
+    """Writing fails twice, and the link's target stays as it is."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")
@@ -21,5 +21,5 @@ def test_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
     for _ in range(2):
         with pytest.raises(FileExistsError, match="is a link, and its target would be removed; remove the link"):
-            publisher.write(conf, None)
+            publisher.write_site(conf, None)
         assert [path.name for path in target.iterdir()] == ["mine"]

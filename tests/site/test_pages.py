@@ -1,4 +1,4 @@
-"""The pages of one made-up repository: all that they say, as golden texts; what they load; how Chromium draws them."""
+"""The pages of a made-up repository: golden texts, loaded files, and a pass in Chromium."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.site import browser, story
 VENDOR = Path(pages.__file__).parent / "vendor"
 MANIFEST = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
 
-#: Elements before which a line ends; attributes that say something, and those by which an element loads something.
+#: Elements that begin a line; attributes that a golden text has; attributes that load a file.
 BLOCKS = ("h1", "h2", "p", "tr", "li", "caption", "figcaption", "summary", "div", "svg", "details")
 SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-told")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
@@ -34,13 +34,13 @@ LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The site's folder, and what its commits are called in golden texts, by their hashes."""
-    with story.published(tmp_path_factory.mktemp("site")) as found:
-        yield found
+    """Publish the site; yield its folder, and the commits' names in golden texts by hash."""
+    with story.publish_site(tmp_path_factory.mktemp("site")) as folder_and_names:
+        yield folder_and_names
 
 
 class _Page(HTMLParser):
-    """A page as a person reads it: a line a block, cells apart, and where links lead; and all that it loads."""
+    """A page as text, with a line for each block, separated cells and the targets of links; and its loaded files."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -53,30 +53,30 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a block, a cell or a link."""
-        known = dict(attrs)
+        attributes = dict(attrs)
         self.attributes += attrs
         self.loaded += [value or "" for name, value in attrs if LOADING.get(tag) == name]
         self.text += "\x02" if tag == "main" else "\n" if tag in BLOCKS else " | " if tag in ("td", "th") else ""
-        self.text += "".join(f"({known[name] or name})" for name in SHOWN if name in known)
+        self.text += "".join(f"({attributes[name] or name})" for name in SHOWN if name in attributes)
         if tag in ("a", "script"):
-            self._stack.append(known.get("href") or tag)
+            self._stack.append(attributes.get("href") or tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Say where a link led."""
+        """Add the target of a link."""
         link = self._stack.pop() if tag in ("a", "script") else ""
         self.text += f"[{link}]" if tag == "a" else ""
 
     def handle_data(self, data: str) -> None:
-        """Take a text on one line."""
+        """Add a text as one line."""
         self.text += re.sub(r"\s+", " ", data)
         self.scripts += data.strip() if self._stack[-1] == "script" else ""
 
 
 def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """Compare texts with a file of tests/data; with WRITE_GOLDEN=1 it is written anew."""
+    """Compare texts with a file of tests/data; WRITE_GOLDEN=1 writes it anew."""
     shown = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
-    for made, called in names.items():
-        shown = shown.replace(made, called).replace(made[:8], called)
+    for commit_hash, label in names.items():
+        shown = shown.replace(commit_hash, label).replace(commit_hash[:8], label)
     golden = ROOT / "tests" / "data" / name
     if os.environ.get("WRITE_GOLDEN"):
         golden.write_text(shown, encoding="utf-8")
@@ -84,18 +84,21 @@ def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> N
 
 
 def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
-    """Overview, Commits, each commit, the sources, and the data of the charts."""
+    """Golden texts cover all pages, each commit, and the data of the charts."""
     folder, names = site
-    every = [*(f"{each.name}.html" for each in pages.PAGES), *(f"commit/{made}.html" for made in names)]
-    there = [page for page in every if (folder / page).exists()]  # of a commit that was not measured there is none
-    texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in there}
+    addresses = [
+        *(f"{described.name}.html" for described in pages.PAGES),
+        *(f"commit/{commit_hash}.html" for commit_hash in names),
+    ]
+    existing = [page for page in addresses if (folder / page).exists()]  # a commit without results has no page
+    texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in existing}
     pieces = sorted(str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
     texts |= {piece: json.loads((folder / piece).read_text(encoding="utf-8")[8:-3]) for piece in pieces}
     _compare("site-pages.txt", texts, names)
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
-    """All that a page loads is a file of the site; no script stands in a page, and the policy allows none."""
+    """Pages load only files of the site; no script is inline, and the policy allows none."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -111,15 +114,15 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
-    """Each has its hash and its licence; none lies there that is not named."""
-    there = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
-    assert there == {"manifest.json", *(row[key] for row in MANIFEST for key in ("file", "licence_file"))}
+    """Each file has its hash and its licence, and the folder holds no other file."""
+    files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
+    assert files == {"manifest.json", *(row[key] for row in MANIFEST for key in ("file", "licence_file"))}
     for row in MANIFEST:
         assert hashlib.sha256((VENDOR / row["file"]).read_bytes()).hexdigest() == row["sha256"]
 
 
 def test_the_policy_knows_the_style_of_charts() -> None:
-    """The hash is that of the text which Plot's source writes, with the class that the charts bear."""
+    """The hash matches the style in Plot's source, with the charts' class."""
     (source,) = (row["file"] for row in MANIFEST if row["package"] == "@observablehq/plot")
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace("\\n", "\n").replace(f"${{{name}}}", "plot")
@@ -127,35 +130,35 @@ def test_the_policy_knows_the_style_of_charts() -> None:
 
 
 def test_nothing_of_this_suite_is_in_the_pages() -> None:
-    """Neither a kernel nor an axis, a dtype, an architecture or a command of the Makefile."""
+    """The library's pages name no kernel, axis, dtype, architecture or command of this suite."""
     words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
     folder = Path(pages.__file__).parent
     for path in (*folder.glob("*.py"), *folder.glob("static/*"), *folder.glob("templates/*")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            said = line.partition(" // ")[0].lstrip()
-            assert said.startswith(("#", "/")) or not re.search(words, said), f"{path.name}: {line}"
+            code = line.partition(" // ")[0].lstrip()
+            assert code.startswith(("#", "/")) or not re.search(words, code), f"{path.name}: {line}"
 
 
 def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
-    """A shallow clone lacks most measured commits: they have pages without author and files."""
+    """Measured commits that a shallow clone lacks have pages without author and files."""
     root = begin(tmp_path)
     stored.write(root, {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}})
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
-    folder = publisher.write(config, get_repo(config))
+    folder = publisher.write_site(config, get_repo(config))
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
     assert sorted(" by n," in text for text in texts) == [False, False, True]
 
 
 @pytest.mark.browser
 def test_in_a_browser(site: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    """Every page, with the network blocked: the names in the output say what is looked at; charts have golden texts."""
+    """Every page works with the network blocked, and charts have golden texts."""
     folder, names = site
-    charts, known = tmp_path / "charts.json", {"commits": list(names), "hostile": story.HOSTILE, "kernel": "blur"}
-    environment = {"SITE": str(folder), "CHROMIUM": str(browser.CHROMIUM), "KNOWN": json.dumps(known)}
-    done = subprocess.run(
+    charts, facts = tmp_path / "charts.json", {"commits": list(names), "hostile": story.HOSTILE, "kernel": "blur"}
+    environment = {"SITE": str(folder), "CHROMIUM": str(browser.CHROMIUM), "KNOWN": json.dumps(facts)}
+    process = subprocess.run(
         ["node", "--test-reporter=spec", "pages.test.js"], cwd=browser.HERE, capture_output=True, text=True,
         env={**os.environ, **environment, "CHARTS": str(charts)}, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     _compare("site-charts.txt", json.loads(charts.read_text(encoding="utf-8")), names)

@@ -1,4 +1,4 @@
-"""What each source line costs, as runs stored it: what the page Transactions reads."""
+"""Stored costs of source lines, as the page Transactions shows them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kernelwatch.toolchain import nvcc_call
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kernel is there, with shares of all that it moves; what no run has counted says so, and is not compiled."""
+    """Every kernel is listed with shares of its traffic. Uncounted kernels say so, and are not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
-        shown = {source["kernel"]: source for source in transactions.sources(results)}
+        shown = {source["kernel"]: source for source in transactions.list_sources(results)}
         assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
             expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
@@ -36,26 +36,30 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
-    """Counted anew they are the same, of each source that a run counted; counted once, nothing is added."""
+    """Counting a source again gives the stored lines; a counted source is not missing."""
     counted = list(source_lines.iter_missing(tmp_path))
     # A remark of counters before 2026-11-26.
     stored = {
-        key: one.text.replace("; requests may be split", "")
-        for key, one in source_lines.read_lines(ROOT / "results").items()
+        key: costs_line.text.replace("; requests may be split", "")
+        for key, costs_line in source_lines.read_lines(ROOT / "results").items()
     }
-    told = {line["key"]: msgspec.convert(line, CostsLine).accesses for line in counted}
-    costs = {key: one.accesses for key, one in source_lines.read_lines(ROOT / "results").items() if one.accesses}
-    assert 2 * len(costs.keys() & told.keys()) > len(told)
-    assert not [key for key in costs.keys() & told.keys() if costs[key] != told[key]]
+    counted_costs = {line["key"]: msgspec.convert(line, CostsLine).accesses for line in counted}
+    stored_costs = {
+        key: costs_line.accesses
+        for key, costs_line in source_lines.read_lines(ROOT / "results").items()
+        if costs_line.accesses
+    }
+    assert 2 * len(stored_costs.keys() & counted_costs.keys()) > len(counted_costs)
+    assert not [key for key in stored_costs.keys() & counted_costs.keys() if stored_costs[key] != counted_costs[key]]
     texts = {line["key"]: line["text"] for line in counted}
-    known = texts.keys() & stored.keys()
-    assert 2 * len(known) > len(texts)
-    assert {key: texts[key] for key in known} == {key: stored[key] for key in known}
+    keys = texts.keys() & stored.keys()
+    assert 2 * len(keys) > len(texts)
+    assert {key: texts[key] for key in keys} == {key: stored[key] for key in keys}
     (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
 
 
-#: Counters and texts of one key, by machines, where today's counter is "new" -> the text that is read.
+#: Counters and texts of one key, by machine, and the text that is read. The current counter is "new".
 READ = {
     "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
     "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
@@ -68,9 +72,9 @@ READ = {
 def test_lines_of_todays_counter_are_read(
     files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever machine has them; of one counter the first, and without any of today's the one that came last."""
+    """The first line of the current counter is read, or else the first of the last other counter."""
     monkeypatch.setattr(fingerprint, "VERSION", "new")
-    access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # which the newest lack
+    access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # lines of the newest counter have no accesses here
     for machine, entries in files.items():
         lines = [
             {"key": "k", "counter": counter, "launch": "l", "text": text, "accesses": [access] * (counter != "new")}

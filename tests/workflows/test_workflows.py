@@ -1,4 +1,4 @@
-"""What no linter knows of the workflows: what they may write, where they run, and that what they call exists."""
+"""Properties of the workflows that no linter knows: permissions, runners, and calls that exist."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_actions(file: str) -> None:
     steps = [step for job in load(file)["jobs"].values() for step in job["steps"] if "uses" in step]
     assert all(step["uses"] in ACTIONS for step in steps)
     checkouts = [step["with"] for step in steps if step["uses"].startswith("actions/checkout")]
-    assert all(each["persist-credentials"] is False for each in checkouts)
+    assert all(checkout["persist-credentials"] is False for checkout in checkouts)
 
 
 def test_who_starts_what() -> None:
@@ -99,6 +99,10 @@ def test_what_is_called_exists() -> None:
     """Targets of make, and subcommands."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     runs = [step["run"] for _, _, job in jobs() for step in job["steps"] if "run" in step]
-    made = {word for run in runs if run.startswith("make ") for word in re.findall(r"[a-z]+\b(?!=)", run.split('"')[0])}
-    assert made - {"make"} <= targets
-    assert {each for run in runs for each in re.findall(r"bin/kernelwatch (\w+)", run)} <= set(main.COMMANDS)
+    called_targets = {
+        word for run in runs if run.startswith("make ") for word in re.findall(r"[a-z]+\b(?!=)", run.split('"')[0])
+    }
+    assert called_targets - {"make"} <= targets
+    assert {subcommand for run in runs for subcommand in re.findall(r"bin/kernelwatch (\w+)", run)} <= set(
+        main.COMMANDS
+    )

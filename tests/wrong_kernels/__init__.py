@@ -18,8 +18,8 @@ _TILES, _VECTOR = {"rows": 64, "columns": 70}, {"size": 1000}
 
 #: (kernel, its arguments, how the verification goes on after its name).
 WRONG: list[tuple[Kernel, dict[str, int], str]] = [
-    (_like(model, name), arguments, f"{name}.*{said}")
-    for model, name, arguments, said in (
+    (_like(model, name), arguments, f"{name}.*{message}")
+    for model, name, arguments, message in (
         ("offset_copy", "offset_copy_off_by_one", {"size": 1000, "offset": 3}, r"element \[3\] is"),
         ("transpose_read_coalesced", "transpose_skipped_last_tile", _TILES, r"element \[64, 0\] is a5a5a5a5"),
         ("transpose_read_coalesced", "transpose_missing_bounds_check", _TILES, "wrote behind the end"),
@@ -39,8 +39,8 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
 
 #: The same of kernels that write to an input, here the last one.
 WRITING: list[tuple[Kernel, dict[str, int], str]] = [
-    (_like(model, name), arguments, f"{name}.*buffer {said}")
-    for model, name, arguments, said in (
+    (_like(model, name), arguments, f"{name}.*buffer {message}")
+    for model, name, arguments, message in (
         ("add_uncoalesced", "add_with_second_output", _VECTOR, r"[0-9]+: wrote to b, .* element \[0\] is"),
         (
             *("transpose_read_coalesced", "transpose_clears_last_row", _TILES),

@@ -22,8 +22,8 @@ FLAGS = "-Xptxas -O3"
 
 def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
     """Return a benchmark, and the result of its `setup_cache` for one configuration."""
-    benchmark_: Any = getattr(track_counted, name)()
-    return benchmark_, count_launches([benchmark_.sweep.launch(dict(zip(benchmark_.param_names, params, strict=True)))])
+    benchmark: Any = getattr(track_counted, name)()
+    return benchmark, count_launches([benchmark.sweep.launch(dict(zip(benchmark.param_names, params, strict=True)))])
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOut
 )
 def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
     """Sectors and lines a request of copies, through setup and track as asv calls them."""
-    benchmark_, cache = _set_up(name, params)
-    benchmark_.setup(cache, *params)
-    assert [benchmark_.track_load_sectors(cache, *params), benchmark_.track_load_lines(cache, *params)] == expected
-    assert [benchmark_.track_store_sectors(cache, *params), benchmark_.track_store_lines(cache, *params)] == expected
-    assert 15 < benchmark_.track_instructions(cache, *params) < 30
+    benchmark, cache = _set_up(name, params)
+    benchmark.setup(cache, *params)
+    assert [benchmark.track_load_sectors(cache, *params), benchmark.track_load_lines(cache, *params)] == expected
+    assert [benchmark.track_store_sectors(cache, *params), benchmark.track_store_lines(cache, *params)] == expected
+    assert 15 < benchmark.track_instructions(cache, *params) < 30
 
 
 def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
@@ -116,7 +116,7 @@ __global__ void sums(float* out, const float* in, int n) {{
 
 def test_table_that_moved_to_constant_memory() -> None:
     """It loads fewer sectors, and its addresses are counted instead."""
-    found = []
+    counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""
 __constant__ float constants[64] = {{1}};
@@ -128,17 +128,17 @@ __global__ void look_up(float* out, const float* all, int n) {{
         kernel = Kernel("look_up", [outputs("out", "n"), inputs("all", "64"), "n"], 32, over=("n",), text=text)
         counters = transactions.count_launch(kernel, "float32", n=64).counters
         names = ("sectors_loaded", "constant_addresses", "constant_requests")
-        found.append([metrics.METRICS[name].value(counters) for name in names])
-    assert found == [[16, 0, 0], [0, 64, 2]]
+        counts.append([metrics.METRICS[name].value(counters) for name in names])
+    assert counts == [[16, 0, 0], [0, 64, 2]]
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
 def test_bank_conflicts(kernel: str, conflicts: float) -> None:
     """The unpadded tile has 31 conflicts a store and none a load; the padded one none."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
-    benchmark_, cache = _set_up("Transpose", params)
-    benchmark_.setup(cache, *params)
-    assert benchmark_.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
+    benchmark, cache = _set_up("Transpose", params)
+    benchmark.setup(cache, *params)
+    assert benchmark.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
 def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,9 +170,9 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:
     """An old commit without a kernel or a dtype: a skip that names it."""
-    benchmark_, cache = _set_up("Transpose", params)
+    benchmark, cache = _set_up("Transpose", params)
     with pytest.raises(NotImplementedError, match=f"this commit lacks it: {reason}"):
-        benchmark_.setup(cache, *params)
+        benchmark.setup(cache, *params)
 
 
 def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         problem = "element [0] of the output was never written"
         patch.setattr(transactions, "_find_problem", lambda *_: problem)
-        benchmark_, cache = _set_up("OffsetCopy", params)
+        benchmark, cache = _set_up("OffsetCopy", params)
     assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {problem}")]
     with pytest.raises(RuntimeError, match="never written"):
-        benchmark_.setup(cache, *params)
+        benchmark.setup(cache, *params)

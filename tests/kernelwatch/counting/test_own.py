@@ -160,8 +160,8 @@ def test_what_an_entry_point_takes(parameter: str, layout: ParameterLayout | Non
 
 
 def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
-    outputs_ = expressions.call_with_known(right, variables)
-    return outputs_ if isinstance(outputs_, tuple) else (outputs_,)
+    reference_outputs = expressions.call_with_known(right, variables)
+    return reference_outputs if isinstance(reference_outputs, tuple) else (reference_outputs,)
 
 
 def _spoil(array: Any) -> Any:
@@ -250,5 +250,7 @@ def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     suite = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
     monkeypatch.setattr(registry, "current_suite", lambda: suite)
     assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
-    (record_,) = source_lines.iter_missing(tmp_path, {"Copy"})
-    assert [line for line in record_["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[body]
+    (missing_line,) = source_lines.iter_missing(tmp_path, {"Copy"})
+    assert [line for line in missing_line["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[
+        body
+    ]

@@ -120,7 +120,7 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
     if checkout != "the repository":
         origin, folder = folder, tmp_path / "checkout"
         git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
-        commits.own(folder)
+        commits.set_identity(folder)
         assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
         git.text(folder, "checkout", "--quiet", "--detach")
@@ -351,14 +351,14 @@ def test_other_hosts(tmp_path: Path) -> None:
         process = _start_process(stack, *scheduler)
         with workers.connect(address, folder) as client:
             client.wait_for_workers(2, timeout=60)
-            workers_ = client.scheduler_info()["workers"].values()
-            assert {worker["name"] for worker in workers_} == {"job-7-0", "host-0"}
+            connected_workers = client.scheduler_info()["workers"].values()
+            assert {worker["name"] for worker in connected_workers} == {"job-7-0", "host-0"}
             kind = {machine.default_name(None): 1}
-            assert all((worker["resources"], worker["nthreads"]) == (kind, 1) for worker in workers_)
+            assert all((worker["resources"], worker["nthreads"]) == (kind, 1) for worker in connected_workers)
             assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
         process.kill()
-        for process_ in ended:
-            process_.wait(60)
+        for ended_process in ended:
+            ended_process.wait(60)
 
 
 def _start_process(stack: ExitStack, module: str, *words: str) -> Any:

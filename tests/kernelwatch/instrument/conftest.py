@@ -13,5 +13,5 @@ from tests.on_fake_gpu import fake_gpu
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """Sixteen megabytes; it executes PTX."""
-    with fake_gpu(monkeypatch) as gpu_:
-        yield gpu_
+    with fake_gpu(monkeypatch) as device:
+        yield device

@@ -19,7 +19,7 @@ from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import measured
+from tests.on_fake_gpu import measure_launch
 from tests.wrong_kernels import WRITING, WRONG
 
 GUARD = 64
@@ -43,7 +43,7 @@ def test_wrong_kernels_are_rejected(
     if not has_pool:
         session.references.release()
     with pytest.raises(WrongOutputError, match=message):
-        measured(gpu, Launch(kernel.name, arguments=arguments), session)
+        measure_launch(gpu, Launch(kernel.name, arguments=arguments), session)
 
 
 #: Launch, array, bytes behind its beginning, or its end where they are negative; what must be said of them, without
@@ -52,8 +52,8 @@ END = 1 << 20
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
         (f"transpose_read_coalesced rows=97 columns=101 {dtype}", "output", byte, f"element [{row}, {column}] is")
-        for dtype, size, bytes_ in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
-        for byte in bytes_
+        for dtype, size, positions in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
+        for byte in positions
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
@@ -106,14 +106,14 @@ def test_a_flipped_bit_is_found(
     def flip(self: JobBuffers, job: Job) -> None:
         nonlocal index
         once(self, job)
-        array = next(array_ for array_ in job.arrays if array_.name == name)
+        array = next(job_array for job_array in job.arrays if job_array.name == name)
         index = self.rotation.sets - 1 if in_last_buffer else 0
         byte = array.nbytes + place - END if place >= END else place % array.nbytes
         gpu.view(self.rotation.address(array, index))[byte] ^= 64
 
     monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as raised:
-        measured(gpu, Launch.parse(text), session)
+        measure_launch(gpu, Launch.parse(text), session)
     inputs.input_block.cache_clear()
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)
     assert message in str(raised.value)
@@ -132,7 +132,7 @@ def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> N
         "chosen", [*arrays, "n"], 256, over=("n",), text=text, reference=lambda a, b: np.where(a > 0, b, 0)
     )
     monkeypatch.setitem(catalog.KERNELS, chosen.name, chosen)
-    assert len(measured(gpu, Launch(chosen.name, arguments={"n": 3000}))[0].samples) == 3
+    assert len(measure_launch(gpu, Launch(chosen.name, arguments={"n": 3000}))[0].samples) == 3
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_near_on_the_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> No
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):
-        measured(gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))
+        measure_launch(gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))

@@ -34,6 +34,7 @@ CHANGES: dict[str, Any] = {
     "oracle": served.job(entry="other"),
     "in_l2": True,
     "isolated": True,
+    "l2_fetch_bytes": 32,
     "samples": 3,
     "most": 30,
 }
@@ -85,8 +86,12 @@ GPU = {
 
 def test_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
-    fingerprint_ = fingerprint.hash_conditions(GPU)
-    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != fingerprint_]
+    conditions_hash = fingerprint.hash_conditions(GPU)
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions_hash, (
+        "as it was before it was recorded"
+    )
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions_hash
+    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != conditions_hash]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
@@ -159,7 +164,7 @@ def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
-    assert {tuple(fingerprint.find_sources(kernel_.reference) or ()) for kernel_ in catalog.KERNELS.values()} == {
+    assert {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()} == {
         ("references",)
     }
     assert "references" in (fingerprint.find_sources(test_references_are_followed) or {})

@@ -43,10 +43,10 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 def test_exact_values_are_exact(dtype: str) -> None:
     """Sums and products of inputs have no rounding, and no input is NaN, in each dtype that computes."""
     kind = np.dtype(dtype)
-    block_ = inputs.input_block(dtype)[: 16 * 6000].view(kind)
+    block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
     assert not np.array_equal(cpu[0], cpu[1])
-    for values in (block_, *cpu):
+    for values in (block, *cpu):
         wide = values.astype(np.complex128)
         assert np.isfinite(wide).all()
         assert len(np.unique(wide.real)) == inputs.LEVELS
@@ -107,7 +107,7 @@ def test_any_number_of_inputs(
     inputs.input_block.cache_clear()
     for length in (16, (4000 + sum(lengths)) // 2):
         for starts in zip(*rotation.slices(length), strict=True):
-            assert all(next_start - start_ >= length + 512 for start_, next_start in itertools.pairwise(starts))
+            assert all(next_start - start >= length + 512 for start, next_start in itertools.pairwise(starts))
             assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size
 
 
@@ -142,11 +142,11 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = build_job.describe_launch(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
-    memory_ = reference.content()
+    expected_bytes = reference.content()
     repeated = inputs.repeat_block(None, inputs.block_offset(0), 4 * size)
-    assert (memory_[:4] == POISON).all()
-    assert np.array_equal(memory_[4 : 4 * size], repeated[4:])
-    assert (memory_[4 * size :] == POISON).all()
+    assert (expected_bytes[:4] == POISON).all()
+    assert np.array_equal(expected_bytes[4 : 4 * size], repeated[4:])
+    assert (expected_bytes[4 * size :] == POISON).all()
     assert reference.length > 4 * size
 
 

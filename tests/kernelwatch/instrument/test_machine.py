@@ -69,14 +69,14 @@ class FakeNvml:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """A machine with an H200, as far as NVML goes."""
+    """Set up a machine with an H200, as far as NVML goes."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return FakeNvml(monkeypatch)
 
 
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without a driver."""
+    """Set up a machine without a driver."""
 
     def missing() -> None:
         raise pynvml.NVMLError_LibraryNotFound

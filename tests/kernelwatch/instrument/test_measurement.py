@@ -21,7 +21,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, make_fetch, measure_launch
 from tests.own_kernels import CASES
 
 
@@ -29,8 +29,21 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     """A sample is the mean of its launches: also of those that took longer."""
     took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
-    outcome_, _, _ = measured(gpu, LARGE, isolated=True)
-    assert outcome_.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
+    outcome, _, _ = measure_launch(gpu, LARGE, isolated=True)
+    assert outcome.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("fetched", [32, 128])
+def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
+    """A job that sets it has a context of its own, which ends with the next job; others keep theirs."""
+    session = Session()
+    settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
+    for options in settings:
+        measure_launch(gpu, LARGE, session, **options)
+    names = [entry for entry in gpu.log if entry.startswith(("context", "end of context"))]
+    context = f"context 1 that fetches {fetched} bytes"
+    assert set(names) == {context, f"end of {context}"}
+    assert names[-1] == f"end of {context}"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +88,8 @@ def test_samples_until_they_suffice(
             return 30e-6 * (1 + scatter[next(self.replays) % len(scatter)])
 
     monkeypatch.setattr(timed_job, "make_back_to_back", Scattered)
-    outcome_, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
-    assert (len(outcome_.samples), len(outcome_.copies), outcome_.held_back) == (sample_count, sample_count, reasons)
+    outcome, _, _ = measure_launch(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
+    assert (len(outcome.samples), len(outcome.copies), outcome.held_back) == (sample_count, sample_count, reasons)
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
@@ -84,7 +97,7 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
     """A job that was timed in turns with another is verified without being timed; nothing of it remains."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
-    session.verify(described.make_job(READY), fetching(described))
+    session.verify(described.make_job(READY), make_fetch(described))
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
     session.release_buffers()
     assert list(gpu.allocations) == [int(session.references._pool)]
@@ -99,8 +112,8 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
 def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """One for which a folder stands in the place of a checkout."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    with fake_gpu(monkeypatch) as gpu_:
-        yield gpu_
+    with fake_gpu(monkeypatch) as device:
+        yield device
 
 
 def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launch:
@@ -116,9 +129,9 @@ def test_kernels_of_anybodys(
     """They have times; the memory is given back."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
-    outcome_, _, launches_ = measured(own_gpu, launch, session, **how)
-    assert outcome_.samples == pytest.approx([SECONDS] * 3, rel=0.1)
-    assert len(launches_) <= 1
+    outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
+    assert outcome.samples == pytest.approx([SECONDS] * 3, rel=0.1)
+    assert len(fetched_lengths) <= 1
     session.release_buffers()
     assert set(own_gpu.allocations) - set(own_gpu.variables) == {int(session.references._pool)}
 
@@ -131,19 +144,19 @@ def test_wrong_kernels_of_anybodys(
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
-        measured(own_gpu, launch)
+        measure_launch(own_gpu, launch)
     wrong.reference = None
-    assert measured(own_gpu, launch)[0].samples
+    assert measure_launch(own_gpu, launch)[0].samples
     once = JobBuffers.launch_on_all_sets
 
     def behind(self: JobBuffers, job: Any) -> None:
         once(self, job)
-        written = next(array_ for array_ in job.arrays if array_.is_written)
+        written = next(array for array in job.arrays if array.is_written)
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
     monkeypatch.setattr(JobBuffers, "launch_on_all_sets", behind)
     with pytest.raises(WrongOutputError, match="behind the end of its output, first 0 bytes on"):
-        measured(own_gpu, launch)
+        measure_launch(own_gpu, launch)
 
 
 @pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
@@ -151,4 +164,4 @@ def test_dynamic_shared_memory(size: int, own_gpu: FakeGpu, tmp_path: Path, monk
     """A driver must be told that a block needs more than any kernel may have."""
     kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
     kernel.dynamic_shared = size
-    assert measured(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples
+    assert measure_launch(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples

@@ -25,7 +25,7 @@ from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.protocol import Job, JobOutcome, Restart
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
-from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
+from tests.served import LENGTH, READY, REFERENCE, Session, array, job, serve_session, sevens
 
 
 def _request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
@@ -37,10 +37,10 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
     seen: list[Job] = []
     session = Session(seen.append)
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
-    with served(session, tmp_path) as address:
+    with serve_session(session, tmp_path) as address:
         for _ in range(2):
-            outcome_ = _request_outcome(address, sent)
-            assert (outcome_.samples, outcome_.copies) == ((1.0, 2.0), (0.5, 0.5))
+            outcome = _request_outcome(address, sent)
+            assert (outcome.samples, outcome.copies) == ((1.0, 2.0), (0.5, 0.5))
     assert seen == [sent, sent]
     assert all((fetched == 7).all() and len(fetched) == LENGTH for fetched in session.fetched)
 
@@ -59,14 +59,14 @@ def test_problems(raised: Exception, expected: type[Exception], message: str, tm
     def fail(_: Job) -> None:
         raise raised
 
-    with served(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
+    with serve_session(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
         _request_outcome(address, job())
 
 
 def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit's job is for the next process."""
     monkeypatch.setattr(client, "START_LIMIT", 0.3)
-    with served(Session(), tmp_path) as address:
+    with serve_session(Session(), tmp_path) as address:
         _request_outcome(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             _request_outcome(address, job(package_digest="decade"))
@@ -83,20 +83,20 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
         pytest.fail("a reference was asked for")
 
     huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
-    with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
+    with serve_session(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
         _request_outcome(address, huge, Reference(LENGTH, fill))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
 def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
-    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
+    with serve_session(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
         _request_outcome(address, job(), Reference(length, sevens))
 
 
 def test_what_is_no_job(tmp_path: Path) -> None:
     """It is refused, and the process goes on."""
-    with served(Session(), tmp_path) as address:
+    with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
             _request_outcome(address, job(grid="wide"))
         assert _request_outcome(address, job()).samples == (1.0, 2.0)
@@ -113,7 +113,7 @@ def test_memory_stays_mapped() -> None:
         reading_end.receive_reference(LENGTH, 5.0, mapped_memory)(0, target)
         assert (target == 7).all()
     assert list(mapped_memory) == [
-        os.fstat(memory_.handle).st_ino for memory_ in (*memories[2:-1], memories[0], memories[-1])
+        os.fstat(mapping.handle).st_ino for mapping in (*memories[2:-1], memories[0], memories[-1])
     ]
 
 
@@ -124,21 +124,21 @@ def test_memory_stays_mapped() -> None:
 def test_references_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two that were never asked for, as far as a quarter of the memory goes; and not once more."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
-    made: list[str] = []
+    filled: list[str] = []
 
     def fill(name: str, into: Bytes) -> None:
-        made.append(name)
+        filled.append(name)
         into[:] = ord(name)
 
     references = {name: Reference(LENGTH, partial(fill, name)) for name in "abcx"}
     ahead = ReferenceWriter()
     ahead.look_ahead("x", [(name, references[name]) for name in later])
     ahead._threads.shutdown()
-    assert sorted(made) == list(written)
+    assert sorted(filled) == list(written)
     for name in "abx":
         assert ahead._current not in ahead._free, "it would be overwritten"
         assert os.pread(ahead.write(references[name]), LENGTH, 0) == name.encode() * LENGTH
-    assert sorted(made) == list("abx")
+    assert sorted(filled) == list("abx")
 
 
 def test_in_turns(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_in_turns(tmp_path: Path) -> None:
 
     class InTurns(Session):
         def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-            done.append(" and ".join(f"{job_.package_digest}'s {job_.name}" for job_ in jobs))
+            done.append(" and ".join(f"{turn_job.package_digest}'s {turn_job.name}" for turn_job in jobs))
             fetch(LENGTH)
             turn = len(done) - 1 - done.count("theirs's verified")
             return [JobOutcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
@@ -163,10 +163,10 @@ def test_in_turns(tmp_path: Path) -> None:
             done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
-    with served(InTurns(), tmp_path, companions=tmp_path) as address:
+    with serve_session(InTurns(), tmp_path, companions=tmp_path) as address:
         outcomes = [
-            _request_outcome(address, job_)
-            for job_ in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
+            _request_outcome(address, turn_job)
+            for turn_job in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
         ]
     assert done == [
         "ours's another",
@@ -174,7 +174,7 @@ def test_in_turns(tmp_path: Path) -> None:
         *["theirs's verified"] * 2,
         "ours's no kernel and theirs's no kernel",
     ]
-    assert [outcome_.samples for outcome_ in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
+    assert [outcome.samples for outcome in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_in_turns(tmp_path: Path) -> None:
 def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
     """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
-    for place, job_ in enumerate((own_job, partner_job)):
-        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(job_) + b"\n")
+    for place, turn_job in enumerate((own_job, partner_job)):
+        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
     companions = server.InterleavedJobs(tmp_path)
     assert companions.find_same_jobs(own_job) == ([partner_job] if is_companion else [])
     assert companions.find_same_jobs(job(package_digest="a third")) == []
@@ -212,7 +212,7 @@ def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "_exit", end)
     with (
-        served(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
+        serve_session(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
         pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
     ):
         _request_outcome(address, job())
@@ -243,8 +243,8 @@ def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     line._send_lock.acquire()
     server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
     assert (exits, process_end.poll(0.01)) == ([1], False)
-    threading.Timer(0.1, line._send_lock.release).start()
     begin = time.monotonic()
+    threading.Timer(0.1, line._send_lock.release).start()
     line.send(Restart())
     assert time.monotonic() - begin >= 0.1
     assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
@@ -273,7 +273,8 @@ FALLS_OFF = """\
             raise NotImplementedError("no usable CUDA device: GPU is lost")
         return served.Session(act)
 
-    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, l2_bytes=lambda: 1)
+    facts = dict(l2_bytes=lambda: 1, get_l2_fetch_bytes=lambda: 64)
+    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, **facts)
     class Server(server.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))
@@ -306,7 +307,7 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for _ in range(2):
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
                 _request_outcome(address, job())
-    assert facts == {"l2_bytes": 1, "others_on_gpu": 0}, "of the first"
+    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "of the first"
     assert client.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
 

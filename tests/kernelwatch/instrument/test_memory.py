@@ -65,17 +65,17 @@ def test_a_session_measures_in_it(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch)
     def launch_and_locate(launch: Launch) -> tuple[list[tuple[int, ...]], bool]:
         """Return the addresses of a kernel's launches, and whether they are in the arena; verify the output."""
         del gpu.launched[:]
-        on_fake_gpu.measured(gpu, launch, session)
-        addresses_ = [addresses for name, addresses in gpu.launched if name == launch.kernel]
-        return addresses_, all(
-            pool.address <= address < pool.address + pool.size for row in addresses_ for address in row
+        on_fake_gpu.measure_launch(gpu, launch, session)
+        launch_addresses = [addresses for name, addresses in gpu.launched if name == launch.kernel]
+        return launch_addresses, all(
+            pool.address <= address < pool.address + pool.size for row in launch_addresses for address in row
         )
 
     def make_launch(rows: int, columns: int) -> Launch:
         return Launch(LARGE.kernel, arguments={"rows": rows, "columns": columns})
 
     first = launch_and_locate(LARGE)
-    assert [launch_and_locate(launch_)[1] for launch_ in (LARGE, SMALL, make_launch(201, 99))] == [True, False, True]
+    assert [launch_and_locate(launch)[1] for launch in (LARGE, SMALL, make_launch(201, 99))] == [True, False, True]
     assert launch_and_locate(LARGE) == first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
         launch_and_locate(make_launch(2003, 1999))
@@ -91,7 +91,7 @@ def test_references_are_made_once(gpu: FakeGpu) -> None:
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})
     launches = (LARGE, LARGE, other_flags, turned, SMALL, SMALL)
-    assert [len(on_fake_gpu.measured(gpu, launch_, session)[2]) for launch_ in launches] == [1, 0, 0, 1, 1, 0]
+    assert [len(on_fake_gpu.measure_launch(gpu, launch, session)[2]) for launch in launches] == [1, 0, 0, 1, 1, 0]
 
 
 def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fetching
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, make_fetch
 from tests.own_kernels import CASES
 from tests.wrong_kernels import WRITING
 
@@ -65,10 +65,10 @@ def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], second
     jobs = [description.make_job(READY) for description in described]
     gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
     try:
-        for outcome_ in session.measure(jobs, fetching(described[0])):
+        for outcome in session.measure(jobs, make_fetch(described[0])):
             times = (
-                "+".join(f"{seconds * 1e6:.2f}" for seconds in samples_)
-                for samples_ in (outcome_.samples, outcome_.copies)
+                "+".join(f"{seconds * 1e6:.2f}" for seconds in durations)
+                for durations in (outcome.samples, outcome.copies)
             )
             gpu.log.append(" us, copies ".join(times))
     except (NotImplementedError, WrongOutputError) as error:

@@ -12,7 +12,7 @@ import pytest
 from kernelwatch.review import timed
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.points import Point
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, review_as_json, samples, write
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 
@@ -64,12 +64,12 @@ def test_times(
     base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A change counts if it is above the threshold, above what rounds differ by, and significant; either way."""
-    code, document = reviewed(write(tmp_path, pair(base, head)), capsys)
+    code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
     assert (row["verdict"], code) == (verdict.value, {SLOW: 1, UNDECIDED: 2}.get(verdict, 0))
     assert reason in row["reason"]
     assert bool(row["reason"]) == (verdict is UNDECIDED)
-    _, mirrored = reviewed(write(tmp_path, pair(head, base)), capsys)
+    _, mirrored = review_as_json(write(tmp_path, pair(head, base)), capsys)
     assert mirrored["rows"][0]["verdict"] == MIRRORED.get(verdict, verdict).value
 
 
@@ -102,7 +102,7 @@ def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFix
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
-    code, document = reviewed(write(tmp_path, suite), capsys)
+    code, document = review_as_json(write(tmp_path, suite), capsys)
     verdicts = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
     assert verdicts == [
         (f"{benchmark}({name})", verdict.value, ratio) for name, (_, _, verdict, ratio) in NUMBERS.items()
@@ -137,7 +137,7 @@ def test_values_that_are_not_there(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Failing where base did not is a regression, and in both no success; with nothing in both, nothing is judged."""
-    code, document = reviewed(write(tmp_path, {BASE: base, HEAD: head}), capsys)
+    code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
     lone = {key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]}
     assert lone.keys() == {place} - {""}
     assert all(reason in failure["reason"] for (failure,) in lone.values())

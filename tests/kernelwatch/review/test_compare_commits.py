@@ -16,7 +16,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, changed, pair, reviewed, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_document, pair, review_as_json, write
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_several_are_judged(
     assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", output, re.MULTILINE) == [
         (untimed.get(verdict, verdict), place) for place, verdict in expected
     ]
-    code, first = reviewed(tmp_path, capsys)
+    code, first = review_as_json(tmp_path, capsys)
     assert (code, first["exit_code"]) == (exit_code, exit_code)
     assert [document["conclusion"] for document in (first, *first["others"])] == [verdict for _, verdict in expected]
     name = expected[-1][0].partition(",")[0]
-    code, alone = reviewed(tmp_path, capsys, BASE, HEAD, "--machine", name)
+    code, alone = review_as_json(tmp_path, capsys, BASE, HEAD, "--machine", name)
     assert {document["machine"] for document in (alone, *alone["others"])} == {name}
 
 
@@ -84,12 +84,12 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
-    changed(
+    change_document(
         tmp_path / "results" / "benchmarks.json",
         lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
     )
-    code, found = reviewed(tmp_path, capsys)
-    assert (code, [row["kind"] for row in found["rows"]]) == (0, ["counted"])
+    code, review = review_as_json(tmp_path, capsys)
+    assert (code, [row["kind"] for row in review["rows"]]) == (0, ["counted"])
     history = History("gpu", tmp_path)
     results = history.find_commit(HEAD)
     assert results is not None
@@ -101,8 +101,8 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     """Tags, branches, HEAD and how far one lies from another are git's; what has no results is told what to run."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
-    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits[:3]})
-    code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
+    write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
+    code, document = review_as_json(tmp_path, capsys, "v1", "HEAD~1")
     assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, commits[0], commits[2])
     write(tmp_path, {commits[0]: {COUNT: {"one": 1.0}}}, machine="idle")
     next((tmp_path / "results" / "idle").glob("*-*.json")).unlink()

@@ -12,7 +12,7 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, samples, write
 
 OLD, NEW, OTHER = "13.0.2", "13.5.0", "13.1.0"
 NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
@@ -40,7 +40,7 @@ def _root(folder: Path) -> Path:
 
 def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdicts, the exit code and the form are the review's own; the compilers are named."""
-    code, document = reviewed(_root(tmp_path), capsys, "--compilers", OLD, NEW)
+    code, document = review_as_json(_root(tmp_path), capsys, "--compilers", OLD, NEW)
     assert code == 1
     assert document["base"] == {"given": OLD, "commit": BASE, "compiler": OLD}
     assert document["head"] == {"given": NEW, "commit": BASE, "compiler": NEW}
@@ -58,12 +58,12 @@ def test_two_commits_are_compared_by_one_compiler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The default, whatever else measured one of them; or the one that the variable names."""
-    code, document = reviewed(_root(tmp_path), capsys)
+    code, document = review_as_json(_root(tmp_path), capsys)
     assert (code, [row["ratio"] for row in document["rows"]]) == (1, [pytest.approx(1.25)] * 2)
     assert document["base"]["compiler"] == document["head"]["compiler"] == OLD
     write(tmp_path, _suite(8.0, 8.0), compiler=NEW)
     monkeypatch.setenv(VARIABLE, NEW)
-    code, document = reviewed(tmp_path, capsys)
+    code, document = review_as_json(tmp_path, capsys)
     assert (code, document["head"]["compiler"]) == (0, NEW)
 
 
@@ -118,5 +118,5 @@ def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixtur
     for machine, suite in (("newer", _suite(4.0, 4.0)), ("older", _suite(4.0))):
         for compiler in ("", NEW):
             write(tmp_path, suite, machine=machine, compiler=compiler)
-    code, document = reviewed(tmp_path, capsys, "--compilers", OLD, NEW)
+    code, document = review_as_json(tmp_path, capsys, "--compilers", OLD, NEW)
     assert (code, document["machine"], document["head"]["commit"]) == (0, "newer", HEAD)

@@ -20,7 +20,7 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
 from tests.kernelwatch.review.test_compare_groups import make_compiled
-from tests.stored import BASE, HEAD, RUN, TIME, Suite, reviewed, samples, write
+from tests.stored import BASE, HEAD, RUN, TIME, Suite, review_as_json, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
@@ -146,16 +146,16 @@ def test_evidence(
 ) -> None:  # fmt: skip
     """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
-    _, document = reviewed(root, capsys)
+    _, document = review_as_json(root, capsys)
     (row,) = document["rows"]
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
     assert document["only_base"] == [], "a copy only stands beside its time"
-    apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
-    again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
+    apart_note = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
+    remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
-    assert document["notes"] == [apart_ + again] * (len(uuids) - 1)
+    assert document["notes"] == [apart_note + remedy] * (len(uuids) - 1)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_kernels_that_cannot_be_launched(
         {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
         for commit, block in zip((BASE, HEAD), blocks, strict=True) if block
     ])  # fmt: skip
-    code, document = reviewed(tmp_path, capsys, BASE, HEAD, "--trade", "all")
+    code, document = review_as_json(tmp_path, capsys, BASE, HEAD, "--trade", "all")
     broken = expected == "broken"
     assert (code, document["conclusion"] == "BROKEN") == (int(broken), broken)
     assert ["cannot be launched on sm_90" in failure["reason"] for failure in document.get(expected, [])] == [
@@ -275,7 +275,7 @@ def test_what_counts(
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
     assert tuple(load_thresholds(History("gpu", tmp_path), HEAD, tmp_path).changes.values()) == pytest.approx(expected)
-    _, document = reviewed(tmp_path, capsys)
+    _, document = review_as_json(tmp_path, capsys)
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002
     assert row["verdict"] == ("SLOWER" if is_narrowed else "SAME")

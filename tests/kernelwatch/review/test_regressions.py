@@ -165,7 +165,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     docs = commit(tmp_path, message="docs only")
     order = [*commits, faster, docs]
     values = (8.0, 8.0, 1.0, 8.0)
-    write(tmp_path, {each: {COUNT: {"one": value}} for each, value in zip(order, values, strict=True)})
+    write(tmp_path, {commit_hash: {COUNT: {"one": value}} for commit_hash, value in zip(order, values, strict=True)})
     steps = list(list_steps(History("gpu", tmp_path)))
     assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
     assert list_standing(tmp_path) == []
@@ -181,7 +181,7 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
-    write(tmp_path, {each: {COUNT: {"one": value}} for each, value in values.items()})
+    write(tmp_path, {commit_hash: {COUNT: {"one": value}} for commit_hash, value in values.items()})
     return tmp_path, commits
 
 
@@ -215,8 +215,8 @@ def test_text(
     quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
     text = ""
-    for each in (root, drifts, steps, quiet):
-        text += f"== {main([], each)}\n{capsys.readouterr().out}"
+    for project_root in (root, drifts, steps, quiet):
+        text += f"== {main([], project_root)}\n{capsys.readouterr().out}"
     shown, expected = golden("regressions.txt", text, {f"{place}": commit for place, commit in enumerate(commits)})
     assert shown == expected
     assert main(["--json"], drifts) == 1

@@ -48,10 +48,10 @@ def make_commit(
     names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
     key = (("case", "one"),)
     benchmarks = {
-        name: BenchmarkMeasurements(type_, unit, "", {key: points[type_]}, (run,), failures)
-        if type_ in points
-        else BenchmarkMeasurements(type_, unit, "not run")
-        for type_, (name, unit) in names.items()
+        name: BenchmarkMeasurements(number_type, unit, "", {key: points[number_type]}, (run,), failures)
+        if number_type in points
+        else BenchmarkMeasurements(number_type, unit, "not run")
+        for number_type, (name, unit) in names.items()
     }
     return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, CubinHashes(Path("nowhere", "gpu")))
 

@@ -151,8 +151,8 @@ def test_which_numbers_decide(name: str) -> None:
     *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
-    assert [each.judgement.verdict for each in weighed] == [each.judgement.verdict for each in rows[:-1]]
-    if expected is not FAST and not any(each.kind == TIMED for each in rows) and not name.startswith(ONE_WAY):
+    assert [row.judgement.verdict for row in weighed] == [row.judgement.verdict for row in rows[:-1]]
+    if expected is not FAST and not any(row.kind == TIMED for row in rows) and not name.startswith(ONE_WAY):
         mirrored = [
             replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows
         ]
@@ -191,16 +191,19 @@ def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: s
     return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
 
-def times(open_: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
+def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
     """Return the times of a kernel, of which so many are undecided, by up to so much."""
-    return [make_undecided(1.01, (0.99, high), kernel)] * open_ + [make_time(10, kernel=kernel)] * (total - open_)
+    return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * (
+        total - undecided
+    )
 
 
 MANY = times(0, 600, "others")
 
 
 @pytest.mark.parametrize(
-    ("limit", "refused"), [(1.25, False), (1, False), *((each, True) for each in (0.9, "2", True, math.nan, math.inf))]
+    ("limit", "refused"),
+    [(1.25, False), (1, False), *((bad_limit, True) for bad_limit in (0.9, "2", True, math.nan, math.inf))],
 )
 def test_stated_limits(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -216,9 +219,9 @@ def test_stated_limits(
 
 
 ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
-    one
-    for each in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
-    for one in weigh_rows([make_number(*each)], "sm_90", find_launched=find_blocks)
+    row
+    for change in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
+    for row in weigh_rows([make_number(*change)], "sm_90", find_launched=find_blocks)
 )
 #: A float4 version: a third of the sectors, by fewer and wider requests.
 WIDER = [

@@ -36,7 +36,7 @@ def _run_successfully(repository: Repository, *words: str) -> str:
     return done.stdout
 
 
-def _untracked_files(repository: Repository) -> list[Path]:
+def _list_untracked(repository: Repository) -> list[Path]:
     """Return the files that git does not track; check that it reports no other changes."""
     lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert all(line.startswith("?? results/") for line in lines), lines
@@ -47,7 +47,7 @@ def test_bench_and_pull(repository: Repository) -> None:
     """Upstream has measured the same commit, and the one before; all results are read, also by asv's commands."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
-    result, *records = sorted(_untracked_files(repository), key=lambda path: path.suffix != ".json")
+    result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")
     assert result.name.startswith(head[:8])
     assert {path.name.removeprefix(result.stem) for path in records} == {".runs.jsonl", ".cubins.jsonl"}
 
@@ -73,6 +73,6 @@ def test_bench_and_pull(repository: Repository) -> None:
     repository.git("add", "results")
     repository.git("commit", "--quiet", "--message", "kept")
     _run_successfully(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
-    (again,) = (path for path in _untracked_files(repository) if path.name.endswith(record.RUNS_FILE))
+    (again,) = (path for path in _list_untracked(repository) if path.name.endswith(record.RUNS_FILE))
     assert again.name.startswith(head[:8])
-    assert not [path for path in _untracked_files(repository) if path.suffix == ".json"], "the numbers are the same"
+    assert not [path for path in _list_untracked(repository) if path.suffix == ".json"], "the numbers are the same"

@@ -102,9 +102,9 @@ SAID = (
 
 def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers have fixed digits; skips are NaN, failures null; a configuration without an outcome has failed."""
-    errors, warnings_ = list[str](), list[str]()
+    errors, warnings = list[str](), list[str]()
     monkeypatch.setattr(log, "error", errors.append)
-    monkeypatch.setattr(log, "warning", warnings_.append)
+    monkeypatch.setattr(log, "warning", warnings.append)
     monkeypatch.setattr(commit_run, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     results, lines = measure_commit(FakeProcess(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
@@ -121,7 +121,7 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "selected" not in lines[record.RUNS_FILE][0]
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     why = "although its machine code and conditions are the same"
-    assert warnings_ == [
+    assert warnings == [
         f"no stored number is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
         f"no stored number is reused: time_a.A(y) cannot be measured, {why}",
     ]
@@ -144,7 +144,7 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     ]
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
-    assert {each["reason"] for each in lines[record.RUNS_FILE][0]["failed"]} == {
+    assert {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]} == {
         f"{RATIO} yields a number that is not finite; only finite numbers are stored"
     }
 
@@ -210,8 +210,8 @@ class Repo:
 
 def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> run.SuiteRun:
     conf: Any = SimpleNamespace(branches=branches, launch_method="spawn")
-    machine_: Any = SimpleNamespace(machine="m")
-    return run.SuiteRun(conf, Repo(), machine_, options or {}, Path(), Path(), {})
+    asv_machine: Any = SimpleNamespace(machine="m")
+    return run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
 
 
 #: Commits whose package cannot be imported -> the commit whose benchmarks count, and all whose processes started.
@@ -372,10 +372,10 @@ def test_which_python(
             commit_process.start_process(CONF, environment, None, "c", tmp_path),
         ):
             pass
-    assert [python_ for python_, _ in begun] == python
-    for python_, variables in begun:
+    assert [executable for executable, _ in begun] == python
+    for executable, variables in begun:
         assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "what asv's matrix sets"
-        assert ("PYTHONPATH" in variables) == (python_ == sys.executable)
+        assert ("PYTHONPATH" in variables) == (executable == sys.executable)
 
 
 def test_what_counts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,13 +72,13 @@ def test_ranges(
 ) -> None:
     """Commits are newest first, as in asv; a line of a file that is no commit is named."""
     repo, commits, results = asv_repository
-    warnings_: list[str] = []
-    monkeypatch.setattr(log, "warning", warnings_.append)
+    warnings: list[str] = []
+    monkeypatch.setattr(log, "warning", warnings.append)
     (tmp_path / "file").write_text(f"{commits[2]}\n\nno-such\n {commits[0]}\n")
 
     def fill_hashes(text: Any) -> Any:
-        for number, commit_ in enumerate(commits):
-            text = text.replace(f"C{number}", commit_)
+        for number, commit_hash in enumerate(commits):
+            text = text.replace(f"C{number}", commit_hash)
         return text.replace(":FILE", f":{tmp_path / 'file'}")
 
     range_spec = (
@@ -88,8 +88,8 @@ def test_ranges(
     is_error = isinstance(expected, str)
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
         selected = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **options}, results)
-        assert [commits.index(commit_) for commit_ in selected] == expected
-    assert warnings_ == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
+        assert [commits.index(commit_hash) for commit_hash in selected] == expected
+    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
 
 
 #: Options of asv -> skipped benchmarks, of a time with a value, one that failed, and a count of another version.

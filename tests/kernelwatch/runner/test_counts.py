@@ -25,7 +25,7 @@ PLACES = list(range(48, 54))
 
 
 def _task(stored: Any = None, version: str = "1", commit: str = "", **places: list[int]) -> Task:
-    groups = {name.replace("__", "."): places_ for name, places_ in places.items()}
+    groups = {name.replace("__", "."): group_places for name, group_places in places.items()}
     return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
@@ -38,7 +38,7 @@ def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
 
 
 @pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the launches that are executed, here instead of in other processes."""
     launched: list[str] = []
 
@@ -108,7 +108,7 @@ def test_compiled() -> None:
         assert len(configuration.machine_code) == (0 if reason else 4)
 
 
-@pytest.mark.usefixtures("executed")
+@pytest.mark.usefixtures("launches")
 @pytest.mark.parametrize(
     ("raises", "skipped", "failed"),
     [

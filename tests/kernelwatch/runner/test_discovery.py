@@ -25,7 +25,7 @@ VERSIONS = {"time_copy.DeviceCopy": "4", "time_": "3", "track_control": "3", "tr
 
 
 @pytest.fixture(scope="module")
-def discovered() -> dict[str, Any]:
+def benchmarks() -> dict[str, Any]:
     """Return benchmarks by name, as asv's runner finds them."""
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 

@@ -18,7 +18,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 from tests.kernelwatch.runner.test_times import Small, gpu
-from tests.kernelwatch.strangers import STRANGERS, made
+from tests.kernelwatch.strangers import STRANGERS, make_project
 
 __all__ = ["gpu"]
 
@@ -43,7 +43,7 @@ def _values(results: Path) -> str:
 
 def test_the_same_of_a_stranger(tmp_path: Path) -> None:
     """`check`, a quick look with this Python, and a run store the same as the runner."""
-    project, commits = made(STRANGERS["a project in C++"], tmp_path)
+    project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
     bench = ("--bench", "Brighten", "--bench", "track_compiled")
     assert project.run("asv", "run", f"{commits[2]}^!", *bench).returncode == 0
     plain, fast = project.path / "results", project.path / "fast"

@@ -60,16 +60,16 @@ def test_one_function() -> None:
 )
 def test_another_release(where: str, names: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is replaced, and one line names the missing parameter."""
-    warnings_: list[str] = []
+    warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
-    monkeypatch.setattr(log, "warning", warnings_.append)
+    monkeypatch.setattr(log, "warning", warnings.append)
     monkeypatch.setattr(asv_plugin, "REQUIRED_PARAMETERS", {where: names})
     monkeypatch.setattr(asv_plugin, "Run", run)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     asv_run = run.run
     asv_plugin.setup()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
-    assert [line.partition("slower: ")[2] for line in warnings_] == [problem] * bool(problem)
+    assert [line.partition("slower: ")[2] for line in warnings] == [problem] * bool(problem)
     assert (run.run is asv_run) == bool(problem)
 
 

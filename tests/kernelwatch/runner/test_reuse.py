@@ -44,7 +44,7 @@ def _configurations(count: int) -> list[RunConfiguration]:
     ]
 
 
-def _stored_task(places: Sequence[int]) -> Task:
+def _make_stored_task(places: Sequence[int]) -> Task:
     return Task(stored={"time_a.A": {f"f{place}": StoredNumbers(f"c{place}", {"b": place}) for place in places}})
 
 
@@ -60,7 +60,7 @@ def test_share(stored_places: Sequence[int], checks: int) -> None:
         measured.extend(check.configuration.params for check in checks)
         return [1.0] * len(checks)
 
-    assert reuse.reuse_stored(configurations, _stored_task(stored_places), measure) == []
+    assert reuse.reuse_stored(configurations, _make_stored_task(stored_places), measure) == []
     reused = {configuration.params: configuration for configuration in configurations if configuration.reused}
     assert len(measured) == checks
     assert {*reused, *measured} == {str(place) for place in stored_places}
@@ -76,7 +76,7 @@ def test_share(stored_places: Sequence[int], checks: int) -> None:
 )
 def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
     """If one exceeds its threshold, or cannot be measured, nothing is reused; own numbers have no origin."""
-    configurations, task = _configurations(120), _stored_task(range(119))
+    configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
     task.commit = "c5"
@@ -119,7 +119,7 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         benchmark = {"name": name, "version": "3", "params": [[f"'{case}'" for case in CASES]], "param_names": ["case"]}
         values = [value, changes.get("second", value)]
         count = changes.get("samples", 20)
-        samples = [None if value_ is None or math.isnan(value_) else [value_] * count for value_ in values]
+        samples = [None if median is None or math.isnan(median) else [median] * count for median in values]
         benchmark_result = BenchmarkResult(values, samples, [1, 1], 0, "", None)
         results.add_result(benchmark, benchmark_result, record_samples=True, started_at=changes.get("began", MEASURED))
     results.save(str(folder))
@@ -140,9 +140,9 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "began": {commit: {TIME: BEGAN}},
         "processes": {commit: process_counts},
     }
-    for file, record_ in ((record.FINGERPRINTS_FILE, line), (record.RUNS_FILE, run)):
+    for file, document in ((record.FINGERPRINTS_FILE, line), (record.RUNS_FILE, run)):
         with (folder / "gpu" / file).open("a") as text:
-            text.write(json.dumps(record_) + "\n")
+            text.write(json.dumps(document) + "\n")
 
 
 Entries = Callable[..., dict[str, StoredNumbers]]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.store import record
-from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made, texts
+from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, make_project, texts
 from tests.stored import contents
 
 MACHINE = "no-gpu-x86_64"
@@ -51,7 +51,7 @@ def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
     return record.read_records(project.path / "results", MACHINE, file)
 
 
-def measured_commits(project: Project) -> set[str]:
+def list_measured_commits(project: Project) -> set[str]:
     """Return the abbreviated hashes of the commits with results."""
     return {path.name[:8] for path in (project.path / "results" / MACHINE).glob("*-*.json")}
 
@@ -59,7 +59,7 @@ def measured_commits(project: Project) -> set[str]:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
     """Make four commits, of which the third spoils coalescing, and a fifth whose kernel does not compile."""
-    project, commits = made(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
+    project, commits = make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
 
@@ -81,17 +81,17 @@ def test_golden(repository: tuple[Project, list[str]]) -> None:
     skipped = "· 8 n/a: no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)"
     assert done.stdout.splitlines() == [
         "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
-        f"· project {commits[2][:8]} <main~2>: 44 benchmarks",
+        f"· project {commits[2][:8]} <main~2>: 48 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 32 measured",
+        "· track_counted: 36 measured",
         skipped,
-        f"· project {commits[1][:8]} <main~3>: 44 benchmarks",
+        f"· project {commits[1][:8]} <main~3>: 48 benchmarks",
         "· time_kernel: 4 n/a",
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
-        "· track_counted: 32 measured",
+        "· track_counted: 36 measured",
         skipped,
     ]
     coalesced, spoiled = read_rows(project, commits[1]), read_rows(project, commits[2])
@@ -164,7 +164,7 @@ def test_typed(case: str, repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    assert measured_commits(project) == {commits[place][:8] for place in stored}
+    assert list_measured_commits(project) == {commits[place][:8] for place in stored}
     for place in stored:
         assert set(read_rows(project, commits[place])) == {STORES}
     counted = [set(line["fingerprints"]) for line in read_record(project, record.FINGERPRINTS_FILE)]
@@ -191,7 +191,7 @@ def test_head(repository: tuple[Project, list[str]]) -> None:
     project.environment = {**environment, "GIT_DIR": "/no/such/repository"}  # as in a hook of another
     done = project.run("kernelwatch", "run", "--bench", "Brighten.track_store", "--bench", "track_registers")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert measured_commits(project) == {commits[1][:8]}
+    assert list_measured_commits(project) == {commits[1][:8]}
     assert read_rows(project, commits[1])[STORES]["result"] == [4.0]
     assert "without what is not committed: imaging/brighten.cu" in done.stderr
     (source_line,) = read_record(project, "lines.jsonl")
@@ -223,7 +223,7 @@ def test_what_cannot_be_imported(
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    assert not measured_commits(project)
+    assert not list_measured_commits(project)
 
 
 def test_a_package_that_must_be_built(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_package_that_must_be_built(tmp_path: Path) -> None:
     stranger = STRANGERS["a PyCUDA package"]
     files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
     benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
-    project, commits = made(Stranger(benchmarks, files, stranger.spoiled), tmp_path)
+    project, commits = make_project(Stranger(benchmarks, files, stranger.spoiled), tmp_path)
     configuration = json.loads((project.path / "asv.conf.json").read_text())
     configuration["install_command"] = [
         "in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}",

@@ -96,7 +96,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
         places = task_fields.get("places", [0, 1, 2, 3])
         task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, {GROUP: stored or {}}, "c1")
         messages: list[Any] = []
-        with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
+        with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
             measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
         configurations = sorted(
             (message for message in messages if isinstance(message, RunConfiguration)),
@@ -183,14 +183,14 @@ def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
     )
 
-    def measured(*_: Any) -> JobOutcome:
-        outcome_ = next(outcomes)
-        if isinstance(outcome_, Exception):
-            raise outcome_
-        assert isinstance(outcome_, JobOutcome)
-        return outcome_
+    def ask_for_outcome(*_: Any) -> JobOutcome:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        assert isinstance(outcome, JobOutcome)
+        return outcome
 
-    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", measured)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", ask_for_outcome)
     monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
     messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
@@ -229,7 +229,7 @@ def test_no_device(gpu: FakeGpu) -> None:
 def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
     """As the commit's process describes them, but for what the commit lacks."""
     ready = on_fake_gpu.READY
-    with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
+    with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)
     jobs = [
         msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()

@@ -1,4 +1,4 @@
-"""The end of `make bench`, from this repository's own results of a GPU."""
+"""The summary at the end of `make bench`, from this repository's results of a GPU."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 @pytest.mark.history
 def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The verdict against the nearest measured ancestor; what was skipped; which page and command show more.
+    """The summary has the verdict against the nearest measured ancestor, skips, and the page and command for more.
 
-    Each commit of a run is told its own, and what no commit will have in one line.
+    Skips are those of the commit. Unsupported configurations are one line.
     """
     history, never = (
         History("nvidia-h200", ROOT),
         f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
     )
     skips = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
-    noted = [{"commit": each, "benchmark": "b", "reason": why, "configurations": n} for each, why, n in skips]
+    noted = [
+        {"commit": commit_hash, "benchmark": "b", "reason": reason, "configurations": n}
+        for commit_hash, reason, n in skips
+    ]
     text, head = git.text, [HEAD]
 
-    def _text(folder: Path, *words: str, **how: float | None) -> str:
-        return head[0] if words == ("rev-parse", "HEAD") else text(folder, *words, timeout=how.get("timeout"))
+    def _text(folder: Path, *words: str, **options: float | None) -> str:
+        return head[0] if words == ("rev-parse", "HEAD") else text(folder, *words, timeout=options.get("timeout"))
 
     monkeypatch.setattr(summary, "History", lambda *_: history)
     monkeypatch.setattr(git, "text", _text)
@@ -59,7 +62,7 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
 
 def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
-    """The first measured commit has no other to be compared with; what fails there is named all the same."""
+    """The first measured commit has no commit to compare with; its failures are listed nevertheless."""
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
@@ -67,7 +70,7 @@ def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
 
 
 def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shallow clone has results of ancestors that git does not know: the summary says what to fetch."""
+    """A shallow clone has results of ancestors that git does not know: the summary says how to fetch them."""
     root = begin(tmp_path / "whole")
     first, second = commit(root), commit(root)
     clone = tmp_path / "clone"
@@ -80,7 +83,7 @@ def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
-#: Absent configurations of head, and what the report says of them.
+#: Configurations of head, and the note on absent ones.
 ABSENT = {
     "a configuration that a run left out": (
         {COUNT: {"one": 2.0, "two": math.nan}}, "1 configurations are not measured in head, which was measured in part",
@@ -92,20 +95,20 @@ ABSENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("suite", "said"), ABSENT.values(), ids=ABSENT)
+@pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
 def test_configurations_without_a_value_in_head(
-    suite: dict[str, dict[str, Outcome]], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run in part leaves configurations out; only what the suite has lost is gone."""
+    """A run in part leaves configurations out; only configurations that the suite lost are gone."""
     write(
         tmp_path,
         {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
     )
-    (found,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    assert said in " ".join(report.render_review(review_selection(found, tmp_path)).split())
+    (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
+    assert message in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
 
 
-#: Benchmark -> its value before and after in 20 configurations; what the head of the review says.
+#: Benchmark, its value before and after in 20 configurations, and the head of the review.
 CHANGES = [
     ("track_instructions", 4.0, 5.0, ["SAME", "20 counted and compiled numbers: 20 rose (none decides)"]),
     ("track_sectors", 4.0, 5.0, ["WORSE", "20 counted and compiled numbers: 20 rose"]),
@@ -118,7 +121,7 @@ CHANGES = [
 def test_the_head_of_a_review_without_times(
     benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
 ) -> None:
-    """Numbers that changed are told, also those that do not decide; numbers alone are no slower or faster."""
+    """Changed numbers are counted, deciding or not; without times the verdict is not SLOWER or FASTER."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(
         tmp_path,

@@ -49,10 +49,10 @@ def test_runs(folder: Path) -> None:
     """A run begins where the hash differs from the commit's before; None where none is stored any more."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
-    found = CubinHashes(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
-    assert found.list_hash_changes("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
-    assert found.list_hash_changes("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
-    assert found.list_hash_changes("a", "sm_90") == {}
+    cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
+    assert cubin_hashes.list_hash_changes("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
+    assert cubin_hashes.list_hash_changes("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
+    assert cubin_hashes.list_hash_changes("a", "sm_90") == {}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,9 @@ def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> 
     """The other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
-    found = CubinHashes(_write(folder, CUBINS_FILE, line))
-    assert found.list_hash_changes("a", "sm_90") == {NAME: [(0, "11")]}
-    assert (found.find_code_hash("a", "sm_90", NAME), found.find_code_hash("a", "sm_90", name)) == ("ee", None)
+    cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, line))
+    assert cubin_hashes.list_hash_changes("a", "sm_90") == {NAME: [(0, "11")]}
+    assert (cubin_hashes.find_code_hash("a", "sm_90", NAME), cubin_hashes.find_code_hash("a", "sm_90", name)) == (
+        "ee",
+        None,
+    )

@@ -98,10 +98,9 @@ def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
         other_document = {**document, "commit_hash": commit, "env_name": environment}
         CommitFiles(results / MACHINE, commit, environment).save(other_document, {})
     documents = {
-        (document_.commit_hash[-1], document_.env_name): document_
-        for document_ in reading.iter_documents(results / MACHINE, BASE)
+        (merged.commit_hash[-1], merged.env_name): merged for merged in reading.iter_documents(results / MACHINE, BASE)
     }
-    assert {key: sorted(document_.results) for key, document_ in documents.items()} == {
+    assert {key: sorted(merged.results) for key, merged in documents.items()} == {
         ("b", ENVIRONMENT): [TIME, COUNT],
         ("a", ENVIRONMENT): [COUNT],
         ("b", "other"): [COUNT],

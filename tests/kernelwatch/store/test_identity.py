@@ -1,4 +1,4 @@
-"""Whose a stored number is, and how its samples are read: as the record of its run says."""
+"""The commit of a stored number, and its samples, as the record of its run says."""
 
 from __future__ import annotations
 

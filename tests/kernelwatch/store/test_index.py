@@ -36,11 +36,11 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the files of results that are read from now on, by the beginnings of their names."""
     read, content = list[str](), reading.read_content
 
-    def recorded(path: Path) -> bytes:
+    def read_recorded(path: Path) -> bytes:
         read.append(path.name[:8])
         return content(path)
 
-    monkeypatch.setattr(reading, "read_content", recorded)
+    monkeypatch.setattr(reading, "read_content", read_recorded)
     return read
 
 
@@ -111,7 +111,7 @@ def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPat
     seconds = dict(zip(commits, (1e-3, 1.0012e-3), strict=True))
     times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in commits}
     folder = write(root, times) / "results" / MACHINE
-    runs: list[dict[str, Any]] = [{"commits": [each], "arch": "sm_90", "before": {"uuid": "A"}} for each in commits]
+    runs: list[dict[str, Any]] = [{"commits": [commit], "arch": "sm_90", "before": {"uuid": "A"}} for commit in commits]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
     assert _thresholds(root) == [0.01, 0.05], "no run noted the machine code"
     for commit in commits:

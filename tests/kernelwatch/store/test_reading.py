@@ -14,7 +14,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import models, reading, record
 from kernelwatch.store.folders import list_machines
 from kernelwatch.store.results import History
-from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Suite, changed, samples, write
+from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Suite, change_document, samples, write
 
 RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
@@ -51,18 +51,24 @@ def _expands(document: Any) -> None:
 
 #: What is wrong with a document -> how it comes about, and what is said.
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
-    "no results": (lambda it: it.pop("results"), "missing required field `results`"),
-    "results that are a list": (lambda it: it.update(results=[]), "Expected `object`, got `array`"),
-    "no hash": (lambda it: it.update(commit_hash="main"), "commit_hash"),
-    "another format": (lambda it: it.update(version=3), "version"),
-    "other columns": (lambda it: it.update(result_columns=["result"]), "result_columns are not asv's"),
-    "a date before 1970": (lambda it: it.update(date=-1), "date"),
-    "a text for a number": (lambda it: _row(it, "result", ["x", 1.0]), "Expected `float | null`, got `str`"),
-    "a number for a text": (lambda it: _row(it, "params", [[1, 2]]), "Expected `str`, got `int`"),
-    "too few values": (lambda it: _row(it, "result", [1.0]), "result has 1 values for 2 configurations"),
-    "too many samples": (lambda it: _row(it, "samples", [[1.0]] * 3), "samples has 3 values for 2 configurations"),
-    "half a letter": (lambda it: it.update({"\ud800": 1}), "surrogates not allowed"),
-    "a long text": (lambda it: _row(it, "version", "x" * 10_001), "length <= 10000"),
+    "no results": (lambda document: document.pop("results"), "missing required field `results`"),
+    "results that are a list": (lambda document: document.update(results=[]), "Expected `object`, got `array`"),
+    "no hash": (lambda document: document.update(commit_hash="main"), "commit_hash"),
+    "another format": (lambda document: document.update(version=3), "version"),
+    "other columns": (lambda document: document.update(result_columns=["result"]), "result_columns are not asv's"),
+    "a date before 1970": (lambda document: document.update(date=-1), "date"),
+    "a text for a number": (
+        lambda document: _row(document, "result", ["x", 1.0]),
+        "Expected `float | null`, got `str`",
+    ),
+    "a number for a text": (lambda document: _row(document, "params", [[1, 2]]), "Expected `str`, got `int`"),
+    "too few values": (lambda document: _row(document, "result", [1.0]), "result has 1 values for 2 configurations"),
+    "too many samples": (
+        lambda document: _row(document, "samples", [[1.0]] * 3),
+        "samples has 3 values for 2 configurations",
+    ),
+    "half a letter": (lambda document: document.update({"\ud800": 1}), "surrogates not allowed"),
+    "a long text": (lambda document: _row(document, "version", "x" * 10_001), "length <= 10000"),
     "small and huge": (_expands, "more than 100000"),
 }
 
@@ -72,7 +78,7 @@ def test_a_file_that_does_not_fit(
     change: Callable[[Any], object], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is named once, with the reason; the other commit is there, and nothing is changed."""
-    changed(folder / RESULT, change)
+    change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
     for _ in range(2):
         assert History(MACHINE, folder.parent).list_commits() == [BASE]
@@ -155,10 +161,10 @@ def test_values(folder: Path) -> None:
 def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Of this repository's history nothing is left out."""
     folder = ROOT / "results" / name
-    read = [document for _, _, document in reading.iter_files(folder)]
-    assert len(read) == len(reading.list_paths(folder, "????????-*.json")) > 1
-    documents = [(each.commit_hash, each.env_name) for each in reading.iter_documents(folder)]
-    assert sorted(documents) == sorted({(each.commit_hash, each.env_name) for each in read})
+    documents = [document for _, _, document in reading.iter_files(folder)]
+    assert len(documents) == len(reading.list_paths(folder, "????????-*.json")) > 1
+    identities = [(document.commit_hash, document.env_name) for document in reading.iter_documents(folder)]
+    assert sorted(identities) == sorted({(document.commit_hash, document.env_name) for document in documents})
     for file in record.RECORDS:
         lines = [line for path in record.list_record_paths(folder, file) for line in path.read_bytes().splitlines()]
         assert len(record.read_records(folder.parent, name, file)) == len(lines)

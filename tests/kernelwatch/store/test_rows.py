@@ -35,15 +35,17 @@ BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool
 }
 
 
-@pytest.mark.parametrize(("one", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
-def test_united(one: rows.RowColumns, fallback: rows.RowColumns, result: list[Any], is_same: bool) -> None:
+@pytest.mark.parametrize(("columns", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
+def test_united(columns: rows.RowColumns, fallback: rows.RowColumns, result: list[Any], is_same: bool) -> None:
     """The other one's result comes with its statistics; neither row is changed, nor is made anew in vain."""
-    texts_before = str((one, fallback))
-    filled = rows.fill_missing(one, fallback)
-    assert str(filled) == str({**one, **row(*one["params"], *result, moment=one["started_at"])} if result else one)
-    assert (filled is one) == (str(filled) == texts_before[1 : len(str(one)) + 1])
-    assert rows.have_same_numbers(one, fallback) is is_same
-    assert str((one, fallback)) == texts_before
+    texts_before = str((columns, fallback))
+    filled = rows.fill_missing(columns, fallback)
+    assert str(filled) == str(
+        {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
+    )
+    assert (filled is columns) == (str(filled) == texts_before[1 : len(str(columns)) + 1])
+    assert rows.have_same_numbers(columns, fallback) is is_same
+    assert str((columns, fallback)) == texts_before
 
 
 def test_a_file_holds_what_was_read() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import data
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.results import History
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
 
@@ -64,8 +64,27 @@ ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another driver is told of where it took times, another compiler wherever it made what was measured."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
-    _, found = reviewed(tmp_path, capsys)
-    assert [note for note in found["notes"] if note.startswith("another ")] == notes
+    _, review = review_as_json(tmp_path, capsys)
+    assert [note for note in review["notes"] if note.startswith("another ")] == notes
+
+
+@pytest.mark.parametrize(("head", "notes"), [(32, 1), (64, 0), (None, 0)])
+def test_another_fetch_granularity(
+    head: int | None, notes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It halves or doubles what strided reads bring from DRAM."""
+    plain_run = _run
+    granularities = {FIRST: 64, LATER: head}
+
+    def describe_run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
+        line = plain_run(day, commits, uuid)
+        return {**line, "before": {**line["before"], "l2_fetch_bytes": granularities.get(day)}}
+
+    monkeypatch.setitem(globals(), "_run", describe_run)
+    _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
+    _, review = review_as_json(tmp_path, capsys)
+    note = f"another fetch granularity of the L2 cache: 64 for base, {head} for head{ANEW}"
+    assert review["notes"].count(note) == notes
 
 
 @pytest.mark.parametrize(
@@ -112,12 +131,12 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
 
     def facts(history: History) -> dict[str, Any]:
-        shown = Shown(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
-        return data._facts(shown, BASE, {TIME: 5, COUNT: 6})
+        shown = ShownMachine(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
+        return data._describe_commit(shown, BASE, {TIME: 5, COUNT: 6})
 
     assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})
     unknown = _store_runs(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
-    assert facts(unknown)["gpus"] == {data.UNKNOWN: [5]}, "it may be another"
+    assert facts(unknown)["gpus"] == {data.UNKNOWN_GPU: [5]}, "it may be another"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
@@ -128,5 +147,5 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
     history = History("gpu", tmp_path)
     places: dict[tuple[str, ...], str] = {("one",): "0", ("two",): "1"}
-    assert data._told(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
-    assert data._told(history, BASE, TIME, places) == {}
+    assert data._list_remarks(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
+    assert data._list_remarks(history, BASE, TIME, places) == {}

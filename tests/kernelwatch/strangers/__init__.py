@@ -1,6 +1,6 @@
 """Repositories that have nothing of this project, made in a folder: four commits, of which the third spoils coalescing.
 
-`Project` is such a repository, `STRANGERS` says what is in each, and `made` makes one.
+`Project` is such a repository, `STRANGERS` says what is in each, and `make_project` makes one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.kernelwatch.strangers import texts
 
 
 class Stranger(NamedTuple):
-    """What is in a repository.
+    """Content of a repository.
 
     Parameters
     ----------
@@ -79,14 +79,20 @@ class Project:
         self.path = folder / "project"
         (folder / "home").mkdir(parents=True)
         self.path.mkdir()
-        whose = {
-            f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        git_identity = {
+            f"GIT_{role}_{field}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
         }
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        of_library = ("KERNELWATCH_", "ASV_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(of_library)}
+        library_prefixes = ("KERNELWATCH_", "ASV_")
+        outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(library_prefixes)}
         cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-        self.environment = {**kept, **whose, "HOME": str(folder / "home"), "XDG_CACHE_HOME": cache, "PATH": path}
+        self.environment = {
+            **outer_variables,
+            **git_identity,
+            "HOME": str(folder / "home"),
+            "XDG_CACHE_HOME": cache,
+            "PATH": path,
+        }
         # A run starts dozens of processes, and asv has installed what builds the package.
         self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         self.run("git", "init", "--quiet", "--initial-branch=main")
@@ -95,9 +101,11 @@ class Project:
         """Run a command."""
         return self.ask("", *words)
 
-    def ask(self, given: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, standard_input: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command that reads a text."""
-        return subprocess.run(words, cwd=self.path, env=self.environment, input=given, capture_output=True, text=True)
+        return subprocess.run(
+            words, cwd=self.path, env=self.environment, input=standard_input, capture_output=True, text=True
+        )
 
     def environments(self) -> Path:
         """Make asv's environment, without its package; its folder, to be copied."""
@@ -118,15 +126,15 @@ class Project:
         return self.run("git", "rev-parse", "HEAD").stdout.strip()
 
 
-def made(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
+def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
     """Make a repository, let `kernelwatch init` begin, and commit four times; the hashes, oldest first."""
     project = Project(folder)
-    own = {"benchmarks/kernels.py": stranger.benchmarks} if stranger.benchmarks else {}
-    for file, text in {**stranger.files, **own}.items():
+    benchmark_files = {"benchmarks/kernels.py": stranger.benchmarks} if stranger.benchmarks else {}
+    for file, text in {**stranger.files, **benchmark_files}.items():
         project.write(file, text)
-    begun = project.run("kernelwatch", "init")
-    assert begun.returncode == 0, begun.stderr
-    assert f"benchmarks/kernels.py {'is there: not changed' if own else 'written'}" in begun.stdout
+    init = project.run("kernelwatch", "init")
+    assert init.returncode == 0, init.stderr
+    assert f"benchmarks/kernels.py {'is there: not changed' if benchmark_files else 'written'}" in init.stdout
     commits = [project.commit("as it is")]
     project.write("README", "text\n")
     commits.append(project.commit("a text"))

@@ -103,7 +103,9 @@ globals().update(watch({name}, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 def benchmarks(*, numba: bool = False, **sources: str) -> str:
     """Return the file of benchmarks for what says where each kernel comes from."""
     shape = "h*w" if numba else "h w"
-    text = _IMPORT + "".join(_BENCHMARKS.format(name=name, source=of, shape=shape) for name, of in sources.items())
+    text = _IMPORT + "".join(
+        _BENCHMARKS.format(name=name, source=source, shape=shape) for name, source in sources.items()
+    )
     if not numba:
         return text
     return text.replace("outputs, watch", "numba_arguments, outputs, watch").replace(

@@ -152,9 +152,9 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = {(launch.kernel, launch.dtype) for launch in counted if launch.kernel != gone}
     flags = {launch.flags for launch in counted}
     cubins = prebuild.list_cubins(["sm_80", "sm_90"])
-    assert {cubin_[:2] for cubin_ in cubins} == codes
+    assert {cubin_name[:2] for cubin_name in cubins} == codes
     assert len(cubins) == len({*cubins}) == 2 * len(codes) * len(flags)
-    assert len([*itertools.groupby(cubins, lambda cubin_: (*cubin_[:2], cubin_[3]))]) == 2 * len(codes)
+    assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes)
 
 
 def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,9 @@ def cubin() -> bytes:
 def _section_offset(cubin: bytes, section: str) -> int:
     """Return the offset of a section's first byte in the file."""
     first_match = next(
-        section_ for section_ in ELFFile(io.BytesIO(cubin)).iter_sections() if section_.name.startswith(section)
+        elf_section
+        for elf_section in ELFFile(io.BytesIO(cubin)).iter_sections()
+        if elf_section.name.startswith(section)
     )
     return int(first_match["sh_offset"])
 

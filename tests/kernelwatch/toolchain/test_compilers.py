@@ -76,7 +76,7 @@ def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPat
     assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == plain
 
 
-def _changed_nvcc(path: Path, **fields: object) -> None:
+def _change_entry(path: Path, **fields: object) -> None:
     entry = json.loads(path.read_text())
     path.write_text(json.dumps({name: value for name, value in {**entry, **fields}.items() if value is not None}))
 
@@ -99,10 +99,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "another type": lambda path: path.write_bytes(b"[]"),
     "not UTF-8": lambda path: path.write_bytes(b"\xff"),
     "nested": lambda path: path.write_bytes(b"[" * 200_000),
-    "messages": lambda path: _changed_nvcc(path, messages="Used 18"),
-    "messages of another type": lambda path: _changed_nvcc(path, messages=[["said"]]),
-    "data": lambda path: _changed_nvcc(path, data="AAAA"),
-    "written by an older commit": lambda path: _changed_nvcc(path, digest=None),
+    "messages": lambda path: _change_entry(path, messages="Used 18"),
+    "messages of another type": lambda path: _change_entry(path, messages=[["said"]]),
+    "data": lambda path: _change_entry(path, data="AAAA"),
+    "written by an older commit": lambda path: _change_entry(path, digest=None),
     "of another kernel": _another_release,
     "pipe": _pipe,
 }

@@ -53,11 +53,11 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
         conf = Config.load(str(ROOT / "asv.conf.json"))
         conf.matrix = {**matrix, **watched}
         compiler.choose_compiler(conf)
-        (environment_,) = environment.get_environments(conf, [])
-        assert environment_.env_vars == ({releases.VARIABLE: name} if name else {})
+        (asv_environment,) = environment.get_environments(conf, [])
+        assert asv_environment.env_vars == ({releases.VARIABLE: name} if name else {})
         suffix = "-numpy2" if matrix else ""
-        assert environment_.name == f"virtualenv-py3{suffix}" + (f"-{releases.VARIABLE}{name}" if name else "")
-        folders.add(environment_.dir_name)
+        assert asv_environment.name == f"virtualenv-py3{suffix}" + (f"-{releases.VARIABLE}{name}" if name else "")
+        folders.add(asv_environment.dir_name)
     assert len(folders) == 1
 
 

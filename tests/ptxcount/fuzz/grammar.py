@@ -103,7 +103,7 @@ class _Writer:
         return choose(variables * 3 + constants[kind])
 
     def _start(self, kind: str) -> str:
-        """A first value that differs from thread to thread."""
+        """Return a first value that differs from thread to thread."""
         place = f"(i * {2 * self._random.randrange(TABLE) + 1}u) % {TABLE}u"
         word = f"table[{place}]"
         values = {"u": word, "w": f"({word} * 0x9e3779b97f4a7c15ull)", "f": f"reals[{place}]", "d": f"doubles[{place}]"}
@@ -185,15 +185,15 @@ class _Writer:
 
 
 def kernel(seed: int, name: str) -> str:
-    """The source of the kernel of a seed."""
+    """Write the source of the kernel of a seed."""
     return _Writer(seed).kernel(name)
 
 
 def name(seed: int) -> str:
-    """What the kernel of a seed is called in `module`."""
+    """Name the kernel of a seed in `module`."""
     return f"fuzz_{seed}"
 
 
 def module(seeds: list[int]) -> str:
-    """The source of several kernels."""
+    """Write the source of several kernels."""
     return "\n\n".join(kernel(seed, name(seed)) for seed in seeds) + "\n"

@@ -18,7 +18,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes import symbolic_values
 from ptxcount.machine.block_memory import SharedMemory
 from tests.ptxcount.fuzz import grammar
-from tests.ptxcount.sources import compiled
+from tests.ptxcount.sources import compile_to_ptx
 
 Array = npt.NDArray[Any]
 #: Contraction of a * b + c is the compiler's free choice, and not every compiler's is the same.
@@ -48,7 +48,7 @@ class Memory:
 
 
 def memory(seed: int) -> Memory:
-    """Inputs drawn from a seed, and cleared outputs."""
+    """Draw inputs from a seed, and clear the outputs."""
     rng, size = np.random.default_rng(seed), grammar.TABLE
     return Memory(
         np.zeros(_THREADS, np.uint32),
@@ -64,28 +64,28 @@ def memory(seed: int) -> Memory:
 
 
 def compile_ptx(seeds: list[int], folder: Path) -> str:
-    """The PTX of the kernels of some seeds."""
+    """Compile the kernels of some seeds to PTX."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
-    return compiled(source, FLAGS)
+    return compile_to_ptx(source, FLAGS)
 
 
 def executor(ptx: str, seed: int) -> Memory:
     """Run a kernel in the executor."""
-    given = memory(seed)
+    buffers = memory(seed)
     grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
-    execute_kernel(ptx, grammar.name(seed), grid, block, [*given.arrays(), np.int32(STORES)])
-    return given
+    execute_kernel(ptx, grammar.name(seed), grid, block, [*buffers.arrays(), np.int32(STORES)])
+    return buffers
 
 
 class Host:
     """The kernels as a library of host C++."""
 
     def __init__(self, seeds: list[int], folder: Path) -> None:
-        given = ", ".join(f"static_cast<{kind}*>(a[{place}])" for place, kind in enumerate(_ELEMENTS))
+        parameters = ", ".join(f"static_cast<{kind}*>(a[{place}])" for place, kind in enumerate(_ELEMENTS))
         launchers = [
             f'extern "C" void run_{seed}(void** a) {{ launch({grammar.name(seed)}, {grammar.BLOCKS}u, '
-            f"{given}, {STORES}); }}"
+            f"{parameters}, {STORES}); }}"
             for seed in seeds
         ]
         header = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
@@ -100,13 +100,13 @@ class Host:
 
     def __call__(self, seed: int) -> Memory:
         """Run a kernel."""
-        given = memory(seed)
-        pointers = (ctypes.c_void_p * len(given.arrays()))(*(array.ctypes.data for array in given.arrays()))
+        buffers = memory(seed)
+        pointers = (ctypes.c_void_p * len(buffers.arrays()))(*(array.ctypes.data for array in buffers.arrays()))
         self._library[f"run_{seed}"](pointers)
-        return given
+        return buffers
 
 
-#: What the arrays of `Memory` hold in C++.
+#: Element types of the arrays of `Memory` in C++.
 _ELEMENTS = ("unsigned", "unsigned long long", "float", "double", "unsigned", "const unsigned",
              "const unsigned char", "const float", "const double")  # fmt: skip
 
@@ -123,22 +123,22 @@ class Gpu:
         """Run a kernel."""
         import pycuda.driver as cuda
 
-        given = memory(seed)
-        handles = [cuda.InOut(array) for array in given.arrays()]
+        buffers = memory(seed)
+        handles = [cuda.InOut(array) for array in buffers.arrays()]
         function = self._module.get_function(grammar.name(seed))
         function(*handles, np.int32(STORES), grid=(grammar.BLOCKS, 1), block=(grammar.BLOCK, 1, 1))
-        return given
+        return buffers
 
 
-def differences(one: Memory, two: Memory) -> list[str]:
-    """The names of the arrays that differ in any bit, each with the first place and both values."""
-    found = []
+def differences(first: Memory, second: Memory) -> list[str]:
+    """List the arrays that differ in any bit, each with the first place and both values."""
+    mismatches = []
     for field in fields(Memory):
-        a, b = getattr(one, field.name), getattr(two, field.name)
+        a, b = getattr(first, field.name), getattr(second, field.name)
         differ = np.flatnonzero(a.view(f"u{a.itemsize}") != b.view(f"u{b.itemsize}"))
         if len(differ):
-            found.append(f"{field.name}[{differ[0]}]: {a[differ[0]]} and {b[differ[0]]}")
-    return found
+            mismatches.append(f"{field.name}[{differ[0]}]: {a[differ[0]]} and {b[differ[0]]}")
+    return mismatches
 
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,5 +149,5 @@ def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
     touch = SharedMemory._check_access
     monkeypatch.setattr(
-        SharedMemory, "_check_access", lambda self, *args, **more: touch(self, *args, **more | {"is_exact": True})
+        SharedMemory, "_check_access", lambda self, *args, **options: touch(self, *args, **options | {"is_exact": True})
     )

@@ -42,6 +42,9 @@ class Benchmark:
         Replaces the docstring's first line.
     in_l2, isolated : bool
         For times: whether launches find their data in the L2 cache, and whether each runs by itself.
+    l2_fetch_bytes : int
+        Of what is timed: the bytes that a read which misses the L2 cache fetches from DRAM, 32, 64 or 128; 0 leaves
+        that to the driver. It is ``cudaLimitMaxL2FetchGranularity`` of a context of its own.
     shared : bool
         For counts: whether kernels use shared memory, which has metrics of its own.
     """

@@ -43,6 +43,7 @@ class Timed(Benchmark):
 
     in_l2: ClassVar[bool] = False
     isolated: ClassVar[bool] = False
+    l2_fetch_bytes: ClassVar[int] = 0
 
     def __init__(self) -> None:
         self.timer = SampleClock()
@@ -128,10 +129,11 @@ def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
     """Describe a sweep's launch for the measuring process. Raises as `build_job.describe_launch`."""
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
-    job_fields = {
+    job_fields: dict[str, Any] = {
         "samples": stopping_rule.MIN_SAMPLES,
         "most": stopping_rule.MAX_SAMPLES,
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
+    job_fields |= {"l2_fetch_bytes": sweep.l2_fetch_bytes} if sweep.l2_fetch_bytes else {}
     return build_job.describe_launch(launch, **job_fields)

@@ -22,5 +22,5 @@ def main(words: Sequence[str] | None = None) -> int:
     os.chdir(ROOT)  # asv's configuration names folders relative to its own
     git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
     conf = Config.load("asv.conf.json")
-    print(f"Written: {publisher.write(conf, get_repo(conf))}/index.html")
+    print(f"Written: {publisher.write_site(conf, get_repo(conf))}/index.html")
     return 0

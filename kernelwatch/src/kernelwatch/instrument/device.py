@@ -71,10 +71,12 @@ def describe_device(conditions: str = "") -> Ready:
     return Ready(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
 
 
-def make_context() -> Any:
-    """Return another context of the device, which is not current."""
+def make_context(l2_fetch_bytes: int = 0) -> Any:
+    """Return another context of the device, which is not current; if given, with a fetch granularity of L2."""
     process_context()
     new_context = cuda.Device(0).make_context()
+    if l2_fetch_bytes:
+        check_status(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY, l2_fetch_bytes))
     cuda.Context.pop()
     return new_context
 
@@ -110,6 +112,12 @@ def allocate(*sizes: int) -> list[Any]:
 def l2_bytes() -> int:
     """Return the size of the device's L2 cache in bytes."""
     return int(cuda.Context.get_device().get_attribute(cuda.device_attribute.L2_CACHE_SIZE))
+
+
+def get_l2_fetch_bytes() -> int:
+    """Return the bytes that a miss of the L2 cache fetches from DRAM: a setting of the current context."""
+    process_context()
+    return int(check_status(driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY)))
 
 
 def check_status(result: tuple[Any, ...]) -> Any:

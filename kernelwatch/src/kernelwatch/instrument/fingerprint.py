@@ -46,6 +46,10 @@ _GPU_FACTS = (
 )
 
 
+#: The fetch granularity of the L2 cache of all times of before it was recorded: H100s and H200s have it by default.
+L2_FETCH_BYTES = 64
+
+
 def hash_facts(*parts: object) -> str:
     """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
@@ -113,13 +117,17 @@ def list_imports(name: str, path: Path) -> tuple[str, ...]:
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
     """Return the fingerprint of the instrument and a GPU; empty if the GPU has no UUID."""
-    return hash_facts(VERSION, {name: gpu.get(name) for name in _GPU_FACTS}) if gpu.get("uuid") else ""
+    fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
+    facts = {name: gpu.get(name) for name in _GPU_FACTS}
+    facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}
+    return hash_facts(VERSION, facts) if gpu.get("uuid") else ""
 
 
-def hash_job(job: Job, *more: object) -> str:
-    """Return the fingerprint of a job's samples, and of more facts that they depend on."""
-    facts = {name: value for name, value in msgspec.structs.asdict(job).items() if name not in _TEXT_FIELDS}
-    return hash_facts(facts, *more)
+def hash_job(job: Job, *further_facts: object) -> str:
+    """Return the fingerprint of a job's samples, and of further facts that they depend on."""
+    fields = msgspec.structs.asdict(job).items()
+    facts = {name: value for name, value in fields if name not in _TEXT_FIELDS and value is not msgspec.UNSET}
+    return hash_facts(facts, *further_facts)
 
 
 @cache

@@ -108,6 +108,8 @@ class Job(Call, frozen=True, kw_only=True):
     in_l2: bool = False
     #: Time launches by themselves instead of back to back.
     isolated: bool = False
+    #: Fetch granularity of the L2 cache, in a context of its own. Unset leaves it to the driver, and to no fingerprint.
+    l2_fetch_bytes: int | msgspec.UnsetType = msgspec.UNSET
     #: Number of samples. With `most`: the minimum; samples are taken until they suffice, `most` at most.
     samples: int
     most: int = 0
@@ -120,7 +122,8 @@ class Job(Call, frozen=True, kw_only=True):
     def shares_buffers(self, candidate: Job) -> bool:
         """Return whether both jobs can be timed in turns on the same buffers, by the same instrument."""
         own_key, other_key = (
-            (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.samples) for job in (self, candidate)
+            (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
+            for job in (self, candidate)
         )
         return own_key == other_key
 

@@ -163,8 +163,11 @@ def _serve_jobs(listener: Listener, folder: Path, limit: float, facts_pipe: Any,
     server: Server | None = None
     try:
         session = Session(throttling.watch_gpu())
-        ready = device.describe_device(fingerprint.hash_conditions(machine.volatile_facts()))
-        facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": other_processes}
+        fetch = device.get_l2_fetch_bytes()
+        ready = device.describe_device(
+            fingerprint.hash_conditions({**machine.volatile_facts(), "l2_fetch_bytes": fetch})
+        )
+        facts = {"l2_bytes": device.l2_bytes(), "l2_fetch_bytes": fetch, "others_on_gpu": other_processes}
         server = Server(session, ready, limit, folder)
     except NotImplementedError as error:  # no usable device: every job is skipped for that reason
         problem, facts = JobProblem(kind="skipped", text=str(error)), {}

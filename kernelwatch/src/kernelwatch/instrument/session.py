@@ -125,7 +125,7 @@ class Session:
         A repeated job gets new ones: two rounds of it have only its numbers in common.
         """
         job = jobs[0]
-        is_small = not job.isolated and any(map(fits_in_one_wave, jobs))
+        is_small = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
         last = self._last
@@ -154,12 +154,15 @@ class Session:
             last.stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """Return a context in which no grid of many waves has run: one for all jobs, unless their helpers need such."""
+        """Return a context in which no grid of many waves has run: one for all jobs, unless their helpers need such.
+
+        A job that sets the fetch granularity of the L2 cache has a context of its own, too.
+        """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
-        if all(map(fits_in_one_wave, helper_calls)):
+        if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
             self._clean_context = self._clean_context or device.make_context()
             return partial(device.use_context, self._clean_context)
-        context = device.make_context()
+        context = device.make_context(job.l2_fetch_bytes or 0)
         stack.callback(context.detach)
         return partial(device.use_context, context)
 

@@ -85,7 +85,7 @@ class Kernel(KernelCode):
         A commit has the first form whose source has `where`, `read`, and the entry point with such arguments.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a user writes of a kernel, by keyword
         self,
         name: str,
         arguments: Sequence[Parameter | str],

@@ -23,7 +23,7 @@ _RESOURCES = ("registers", "shared bytes")
 _FRAME = "stack bytes"
 
 #: What a counted number may be, by the name that `Row.metric` has.
-_RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in each) for each in (RATIOS, TOTALS))
+_RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in metrics) for metrics in (RATIOS, TOTALS))
 
 #: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
 _MERGED = "merged wavefronts"

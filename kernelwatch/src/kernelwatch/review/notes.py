@@ -12,8 +12,13 @@ from kernelwatch.review.verdict import NOT_AGAIN
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, LONG
 
-#: Facts of a run that explain a change by themselves, and asv's types of the benchmarks that they matter for.
-_FACTS = {"GPU": ("time",), "driver": ("time",), "compiler": ("time", "track")}
+#: Facts of a run that explain a change by themselves: their fields, and asv's types of benchmarks that they matter for.
+_FACTS = {
+    "GPU": ("gpu", ("time",)),
+    "driver": ("driver", ("time",)),
+    "fetch granularity of the L2 cache": ("l2_fetch_bytes", ("time",)),
+    "compiler": ("compiler", ("time", "track")),
+}
 
 
 def list_notes(
@@ -49,12 +54,12 @@ def list_notes(
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
     """Yield the facts that differ; each benchmark has those of its run: later ones may have measured others."""
-    for fact, types in _FACTS.items():
+    for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue
         benchmarks = (name for name, measured in head.benchmarks.items() if measured.type in types)
         pairs = ([side.benchmarks[name] for side in (base, head)] for name in benchmarks)
         runs = ((old.run, new.run) for old, new in pairs if not (old.absence or new.absence))
-        for old, new in dict.fromkeys((getattr(old, fact.lower()), getattr(new, fact.lower())) for old, new in runs):
+        for old, new in dict.fromkeys((getattr(old, field), getattr(new, field)) for old, new in runs):
             if old != new and None not in (old, new):
                 yield f"another {fact}: {old} for base, {new} for head"

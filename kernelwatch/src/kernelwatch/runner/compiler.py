@@ -39,6 +39,6 @@ def choose_compiler(conf: Any) -> None:
         raise UserError(str(error)) from None
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY
-    others = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}
+    other_variables = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}
     installed = releases.installed_release()
-    conf.matrix = {**matrix, kind: others | ({variable: [installed]} if installed else {})}
+    conf.matrix = {**matrix, kind: other_variables | ({variable: [installed]} if installed else {})}

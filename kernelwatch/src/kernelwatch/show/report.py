@@ -42,9 +42,9 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
     review : Review
         The two commits.
     at_least : float
-        The relative change from which on one is listed.
-    every : bool
-        Whether each configuration that changed is listed, too.
+        The least relative change that is listed.
+    list_all : bool
+        List each configuration that changed, too.
     """
     return "".join(
         f"{line}\n" for paragraph in _iter_lines(review, at_least, list_all) for line in wrap_line(paragraph)
@@ -52,7 +52,7 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
 
 
 def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
-    """Return Markdown that shows a text unchanged: so many characters at most, and how many lines are left out."""
+    """Return Markdown that shows a text unchanged, cut to a limit of characters with the number of omitted lines."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"

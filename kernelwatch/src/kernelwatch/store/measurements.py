@@ -26,6 +26,7 @@ class RunFacts(NamedTuple):
     driver: str | None = None
     compiler: str | None = None
     arch: str | None = None
+    l2_fetch_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,8 @@ def _add_circumstances(
 def _read_facts(run: Mapping[str, Any]) -> RunFacts:
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
-    return RunFacts(
-        identity, gpu_before.get("uuid"), run.get("gpu"), gpu_before.get("driver"), run.get("nvcc"), run.get("arch")
-    )
+    of_gpu = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
+    return RunFacts(identity, gpu=run.get("gpu"), compiler=run.get("nvcc"), arch=run.get("arch"), **of_gpu)
 
 
 def _find_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:

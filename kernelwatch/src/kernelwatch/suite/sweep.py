@@ -26,6 +26,7 @@ class Sweep:
     note: str = ""
     in_l2: bool = False
     isolated: bool = False
+    l2_fetch_bytes: int = 0
     shared: bool = True
 
     def launch(self, params: Mapping[str, object]) -> Launch:

@@ -233,7 +233,7 @@ class LaunchCounters:
         to fetch and to write each at least once, in DRAM where no cache holds it.
     fetched_sectors : int or None
         The sectors that these reads bring from DRAM at least where a miss of the L2 cache fetches 64 bytes, which is
-        the default of ``cudaLimitMaxL2FetchGranularity``, or 128 or 256 by ``.L2::128B`` or ``.L2::256B``.
+        the default of ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
     merged : dict of str to tuple
         By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
         (`merging`), where that may be.

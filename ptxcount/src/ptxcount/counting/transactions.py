@@ -77,12 +77,20 @@ def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Arra
 
 
 def count_piece_sectors(
-    places: Array, offsets: Array, shift: int = 0, *, on: Array | None = None, piece: int = LINE
+    places: Array,
+    offsets: Array,
+    shift: int = 0,
+    *,
+    inside: Array | None = None,
+    is_store: bool = False,
+    is_multicast: bool = False,
 ) -> int:
-    """Count the sectors of a bulk copy, which the chip cuts where its shared address is a multiple of a piece.
+    """Count the sectors of a bulk copy, which the chip cuts where its shared address is a multiple of 128 bytes.
 
-    So it is on H100s and H200s in 456 bulk copies and 280 tiles (Nsight Compute 2025.3.1, 2026-11): each piece takes
-    the sectors that it touches.
+    Each piece takes the sectors that it touches: so it is on H100s and H200s in 456 bulk copies and 280 tiles (Nsight
+    Compute 2025.3.1, 2026-11). Zeros that a load puts beyond a tensor count as the sectors of shared memory that they
+    fill; a store drops such elements. A multicast is cut at multiples of 128 of the global address, too; its pieces
+    take at least two sectors, those of zeros three (an H200, 103 launches, docs/evidence/memory.md).
 
     Parameters
     ----------
@@ -91,14 +99,21 @@ def count_piece_sectors(
         rows of a tile are cut each by itself.
     shift : int
         The bytes by which the shared address would be greater.
-    on : ndarray of bool, optional
-        The parts that move; all unless given.
-    piece : int
-        Bytes of a piece.
+    inside : ndarray of bool, optional
+        The parts within the tensor; all unless given.
+    is_store : bool
+        Whether the copy goes to global memory.
+    is_multicast : bool
+        Whether the copy has a mask of blocks; the result is that of one destination.
     """
     rows = np.broadcast_to(np.arange(len(places))[:, None] if places.ndim > 1 else 0, places.shape)
-    keys = np.stack([rows, (offsets + shift) // piece, places // SECTOR])
-    return int(np.unique(keys.reshape(3, -1) if on is None else keys[:, on], axis=1).shape[1])
+    offsets, within = offsets + shift, np.full(places.shape, True) if inside is None else inside
+    lines = np.where(within, places // LINE if is_multicast else 0, -1)
+    sectors = np.where(within, places // SECTOR, -1 - offsets // SECTOR)
+    keys = np.stack([rows, offsets // LINE, lines, sectors])
+    keys = np.unique(keys[:, within] if is_store else keys.reshape(4, -1), axis=1)
+    parts, counts = np.unique(keys[:3], axis=1, return_counts=True)
+    return int((np.maximum(counts, np.where(parts[2] < 0, 3, 2)) if is_multicast else counts).sum())
 
 
 def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:

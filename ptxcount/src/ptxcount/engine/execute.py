@@ -29,7 +29,7 @@ CHUNK_BYTES = 256 << 20
 STEP_LIMIT = 2_000_000
 
 
-def execute_kernel(
+def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     ptx_text: str,
     entry: str,
     grid: Index3,

@@ -20,7 +20,7 @@ from .execute import STEP_LIMIT, execute_kernel
 from .launchable import require_launchable
 
 
-def count(
+def count(  # noqa: PLR0913 -- options of a launch, by keyword
     source_or_ptx: Any,
     entry: str | None,
     grid: int | Sequence[int],
@@ -140,7 +140,7 @@ def count(
     )
 
 
-def count_compiled(
+def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     ptx: str,
     entry: str,
     grid: int | Sequence[int],

@@ -87,6 +87,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         constants=memories.constants,
         parameters=memories.parameters,
         symbols=memories.symbols,
+        shared_names=frozenset(variable.name for variable in kernel.variables if variable.space == "shared"),
         unavailable={variable.name: variable.problem for variable in kernel.variables if variable.problem},
         shared_size=shared_size,
         shared_unit=kernel.shared_unit,

@@ -65,6 +65,7 @@ class Schedule:
             parts = self._execute_block(index, self._waiting.pop(index))
             if parts:
                 return parts
+        self._chunk.check_exit()
         return []
 
     def _is_stuck(self) -> bool:

@@ -32,6 +32,7 @@ _LAZY_MODULES = {
     **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk_copies"),
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "wgmma": "hopper.wgmma",
+    "tcgen05": "tcgen05",
 }
 #: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}

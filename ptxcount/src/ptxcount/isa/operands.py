@@ -68,6 +68,8 @@ def _symbol(name: str, kind: Type, offset: int) -> Reader:
         if place is None:
             problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
+        if name in chunk.context.shared_names and place + offset >= 0:
+            return chunk.rank_address(place + offset).astype(dtype)
         return np.array([[(place + offset) % most]], dtype)
 
     return read
@@ -146,7 +148,7 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """Make a function that reads a byte address: 64 bits wide, or 32 in shared and local memory."""
+    """Make a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"an address is needed, not {operand}")
     u64 = TYPES["u64"]
@@ -156,7 +158,7 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
     if isinstance(operand.base, Symbol):
         return _symbol(operand.base.name, u64, operand.offset)
     narrow = operand.base.type.size == 4
-    if narrow and space not in ("shared", "local", "parameter"):
+    if narrow and space not in ("shared", "local", "parameter", "tensor"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
     if narrow and operand.offset:

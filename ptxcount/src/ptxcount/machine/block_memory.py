@@ -15,9 +15,20 @@ from .global_memory import Report
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
-#: Position of a block's rank in an address of its cluster's shared memory, plus one: 0 is the own block.
-RANK_BITS = 24
-_WITHIN = (1 << RANK_BITS) - 1
+#: Position of a block's rank in an address of its cluster's shared memory, where CUTLASS clears the lowest bit of it,
+#: and the bit that says that there is a rank: an address without one is the own block's.
+RANK_BITS, _RANKED = 24, 30
+_WITHIN, _MAX_RANK = (1 << RANK_BITS) - 1, (1 << (_RANKED - RANK_BITS)) - 1
+
+
+def find_rank(addresses: Array) -> Array:
+    """Find the ranks in addresses of shared memory, signed integers of 64 bits; -1 for the own block."""
+    return np.where(addresses >> _RANKED & 1, addresses >> RANK_BITS & _MAX_RANK, -1)
+
+
+def make_ranked(offsets: Array, ranks: Array) -> Array:
+    """Make the addresses of offsets in the shared memory of blocks of the cluster."""
+    return np.asarray(offsets & _WITHIN | ranks << RANK_BITS | 1 << _RANKED)
 
 
 class SharedMemory:
@@ -95,14 +106,19 @@ class SharedMemory:
 
     @property
     def has_cluster(self) -> bool:
-        """Whether there are other blocks in a cluster."""
+        """True if a cluster has more than one block."""
         return self._cluster > 1
 
     def find_remote(self, address: Value) -> Array:
         """Find the addresses that lie in another block of the cluster; broadcastable to (blocks, threads)."""
-        rank = dense(address).astype(np.int64) >> RANK_BITS
-        own = np.arange(self._shape[0])[:, None] % self._cluster + 1
-        return np.asarray((rank > 0) & (rank != own))
+        rank = find_rank(dense(address).astype(np.int64))
+        own = np.arange(self._shape[0])[:, None] % self._cluster
+        return np.asarray((rank >= 0) & (rank != own))
+
+    def strip_rank(self, address: Value) -> Array:
+        """Return the offsets of addresses within shared memory; one row if those of all blocks are alike."""
+        offsets = dense(address).astype(np.int64) & _WITHIN
+        return offsets[:1] if (offsets == offsets[:1]).all() else offsets
 
     def find_first_block(self, row: int) -> int:
         """Return the block of rank 0 in the cluster of a block."""
@@ -110,8 +126,8 @@ class SharedMemory:
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
         """Return the block whose shared memory an address of a block lies in, and the offset there."""
-        rank = address >> RANK_BITS
-        return self.find_first_block(row) + rank - 1 if rank else row, address & _WITHIN
+        rank = int(find_rank(np.array(address)))
+        return row if rank < 0 else self.find_first_block(row) + rank, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
@@ -126,6 +142,17 @@ class SharedMemory:
             text = f"bulk load of {count} bytes at shared address {offset}"
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
+
+    def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
+        """Return the elements of ``width`` bytes at some offsets of a block: a matrix that no thread loads."""
+        first = int(places.min())
+        content = self.view_bytes(row, first, int(places.max()) + width - first, report, is_written=None)
+        unwritten = ~self._written[row, places // self._unit]
+        if unwritten.any():
+            place = int(places[unwritten].min())
+            report(UninitializedReadError, (row, 0), f"matrix element at shared address {place}", place)
+        index = (places - first)[..., None] + np.arange(width)
+        return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
     def reset_races(self, waiting: Array) -> None:
         """Forget accesses of the blocks with threads in a mask (1 or blocks, 1 or threads): a barrier orders them."""
@@ -168,7 +195,9 @@ class SharedMemory:
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
-        distant = self._cluster > 1 and bool((row > _WITHIN).any())
+        distant = self._cluster > 1 and bool((self.find_remote(address) & active).any())
+        if self._cluster > 1 and not distant:
+            row = self.strip_rank(address)
         is_uniform = active.size == 1 and row.shape[0] == 1 and not (is_exact or distant)
         is_uniform = is_uniform and self.cluster_races is None
         if is_uniform:
@@ -180,8 +209,8 @@ class SharedMemory:
             self.track_blocks()
         position, owners = None if is_uniform else (rows, threads), rows
         if distant:
-            rank, offsets = offsets >> RANK_BITS, offsets & _WITHIN
-            owners = np.where(rank > 0, rows // self._cluster * self._cluster + rank - 1, rows)
+            rank, offsets = find_rank(offsets), offsets & _WITHIN
+            owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
         def fail(error: Any, access: int, text: str, *other_source: Source) -> None:
             report(

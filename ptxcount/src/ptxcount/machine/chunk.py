@@ -15,13 +15,23 @@ from ..counting.turns import AtomicTurns
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
 from ..ptx.program import GIVEN, Instruction, Type
-from ..util.errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
+from ..util.errors import (
+    GlobalRaceError,
+    Index3,
+    KernelFaultError,
+    SharedRaceError,
+    Source,
+    TensorMemoryError,
+    UninitializedReadError,
+    UninitializedTensorReadError,
+)
 from ..util.findings import Finding
-from .block_memory import LocalMemory, SharedMemory
+from .block_memory import LocalMemory, SharedMemory, make_ranked
 from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
 from .polls import Poll
 from .progress import STALL_LIMIT, Progress
+from .tensor_memory import TensorMemory
 from .warp_clocks import Clock, WarpClocks
 
 ALL_THREADS = np.ones((1, 1), bool)
@@ -35,6 +45,7 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
     GlobalRaceError: ("global-race", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
+    UninitializedTensorReadError: ("unwritten-read", "unwritten"),
 }
 #: The attribute of `Context` with the memory of a state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
@@ -64,6 +75,8 @@ class Context:
     #: The addresses of variables and parameters by their names, and why others have none.
     symbols: dict[str, int]
     unavailable: dict[str, str]
+    #: The names of variables in shared memory.
+    shared_names: frozenset[str]
     #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
     shared_size: int
     shared_unit: int
@@ -176,6 +189,7 @@ class Chunk:
         )
         self.shared.reserve_bytes(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
+        self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
         self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
@@ -190,6 +204,7 @@ class Chunk:
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select_rows(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
+        part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part.steps = ALL_THREADS, NO_REGISTERS, self.steps
         part.spins, part.has_written, part.last_ordered, part._specials = (
             self.spins,
@@ -225,6 +240,12 @@ class Chunk:
             self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
         return self._specials.get(name)
 
+    def rank_address(self, offset: int) -> Array:
+        """Return the address of an offset in each block's shared memory, with its rank where there is a cluster."""
+        if not self.shared.has_cluster:
+            return np.array([[offset]])
+        return make_ranked(np.array([[offset]]), np.atleast_2d(_cluster_rank(self)).astype(np.int64))
+
     def locate(self, unit: str, axis: int) -> Any:
         """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
         context, cluster = self.context, self.context.cluster
@@ -232,6 +253,22 @@ class Chunk:
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
         block = split_index(self.block_ids[:, None], context.grid)[axis]
         return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
+
+    @property
+    def tensor(self) -> TensorMemory:
+        """Tensor memory of the blocks, which few kernels have: it is made when asked for."""
+        if self._tensor is None:
+            self._tensor = TensorMemory(self.shape[0])
+        return self._tensor
+
+    def note_waits(self, threads: Array, places: Value) -> None:
+        """Note that threads in a mask saw a phase of the barriers at shared addresses complete."""
+        self.shared.reset_races(threads)
+        self.order_blocks(threads)
+        self.shared.order_blocks(threads)
+        if self._tensor is not None:
+            waiting = np.nonzero(spread(threads, self.shape))
+            self._tensor.note_waits(waiting[0], spread(self.shared.strip_rank(places), self.shape)[waiting])
 
     def memory(self, space: str) -> Any:
         """Return the memory of a state space."""
@@ -277,7 +314,7 @@ class Chunk:
         active = self.active if active is None else active
         remote = _FALSE
         if space == "shared" and self.shared.has_cluster:
-            remote = self.shared.find_remote(place) & active
+            remote, place = self.shared.find_remote(place) & active, self.shared.strip_rank(place)
             if remote.any():
                 self.find_counters("cluster", remote_kind or kind, width).record(
                     place, remote, self.shape, turns, is_replay
@@ -345,6 +382,13 @@ class Chunk:
         row, place = position or self.first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
+
+    def check_exit(self) -> None:
+        """Check what the blocks leave behind when all of their threads have left."""
+        leak = None if self._tensor is None else self._tensor.find_leak()
+        if leak is not None:
+            text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
+            raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
 
     def first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""

@@ -29,7 +29,7 @@ class ClusterRaces:
         self._sources: dict[Source, int] = {}
 
     def select(self, rows: Array) -> ClusterRaces:
-        """The detector of some of the blocks: whole clusters."""
+        """Select the detector of some of the blocks: whole clusters."""
         part = ClusterRaces(len(rows), self._units)
         part._now, part._ordered, part._sources = self._now, self._ordered[rows], self._sources
         place = np.full(len(self._ordered), -1, np.int32)

@@ -32,7 +32,7 @@ FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
 #: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
-FETCHES = (2, 4, 8)
+FETCHES = (2, 4)
 #: Some of a list: a mask, or all.
 Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
@@ -162,7 +162,7 @@ class ArrayMemory:
         return int(sum(read)), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """How many sectors DRAM gives at least where a miss fetches 64 bytes, or what its instruction says."""
+        """Count the sectors that DRAM gives at least, where a miss fetches 64 bytes or what its instruction says."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(

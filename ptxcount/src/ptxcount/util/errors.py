@@ -7,8 +7,8 @@ from dataclasses import dataclass
 __all__ = [
     "CompileError", "DivergentBarrierError", "GlobalRaceError", "KernelFaultError", "LaunchError", "MisalignedError",
     "NoProgressError", "NvccNotFoundError", "OutOfBoundsError", "PtxError", "PtxSyntaxError", "ReadOnlyError",
-    "SharedRaceError", "Source", "StepLimitExceededError", "TimeLimitExceededError", "TrapError",
-    "UninitializedReadError", "UnsetVariableError", "UnsupportedInstructionError",
+    "SharedRaceError", "Source", "StepLimitExceededError", "TensorMemoryError", "TimeLimitExceededError", "TrapError",
+    "UninitializedReadError", "UninitializedTensorReadError", "UnsetVariableError", "UnsupportedInstructionError",
 ]  # fmt: skip
 
 Index3 = tuple[int, int, int]
@@ -128,6 +128,18 @@ class UninitializedReadError(KernelFaultError):
     """A read of shared memory that no thread of the block has written."""
 
     kind = "read of never-written shared memory"
+
+
+class UninitializedTensorReadError(UninitializedReadError):
+    """A read of tensor memory that nothing has written."""
+
+    kind = "read of never-written tensor memory"
+
+
+class TensorMemoryError(KernelFaultError):
+    """Tensor memory that is not allocated, not deallocated, or read before a product is complete."""
+
+    kind = "wrong use of tensor memory"
 
 
 class UnsetVariableError(KernelFaultError):

@@ -20,7 +20,7 @@ class Finding:
     ----------
     code : str
         ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``,
-        ``mask-without-lane``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
+        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
     source : Source
         The instruction.
     message : str

@@ -1,4 +1,4 @@
-"""What git knows of the measured commits."""
+"""Facts that git has on the measured commits."""
 
 from __future__ import annotations
 
@@ -12,62 +12,66 @@ from asv.util import ProcessError
 from kernelwatch.config import settings
 from kernelwatch.suite import registry
 
-#: Commits, and changed lines, that are listed of more.
-_LISTED = 50
+#: Maximum number of listed commits, and of changed lines.
+_MAX_LISTED = 50
 
 
 @cache
-def measured() -> tuple[str, ...]:
-    """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
+def find_measured_paths() -> tuple[str, ...]:
+    """Return git's pathspecs of files that can change machine code: the package, or else the kernels' folders."""
     if settings.package_name():
         return (settings.package_name(),)
-    origins = [each.origin for each in registry.current_suite().kernels().values()]
-    found = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
-    return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
+    origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
+    folders = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
+    return tuple(f":(glob)**/{pattern}" for folder in sorted(folders) for pattern in (folder, f"{folder}/**")) or (".",)
 
 
-def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return subject, author, date and files of commits; what git does not know is left out."""
-    words = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
+def describe_commits(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return subject, author, date and files of commits; commits unknown to git are left out."""
+    arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
     # No commit holds a zero byte, and neither author nor subject holds the end of a line.
-    records = _git(repo, *words, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
-    every = (record.split("\n") for record in records)
+    records = _run_git(repo, *arguments, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
+    fields_by_record = (record.split("\n") for record in records)
     return {
         commit: {"subject": subject, "author": author, "date": date, "files": list(filter(None, files))}
-        for commit, author, date, subject, *files in every
+        for commit, author, date, subject, *files in fields_by_record
     }
 
 
-def between(repo: Any, base: str, head: str) -> dict[str, Any]:
-    """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
-    reach = f"{base}..{head}"
-    words = ["log", f"--max-count={_LISTED}", "--format=%H %s", reach, "--", *measured()]
-    touching = [line.partition(" ") for line in _git(repo, *words).split("\n") if line]
+def describe_range(repo: Any, base: str, head: str) -> dict[str, Any]:
+    """Count the commits of a range, and list those that touch measured paths, newest first."""
+    commit_range = f"{base}..{head}"
+    arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
+    touching = [line.partition(" ") for line in _run_git(repo, *arguments).split("\n") if line]
     return {
-        "count": int(_git(repo, "rev-list", "--count", reach) or 0),
+        "count": int(_run_git(repo, "rev-list", "--count", commit_range) or 0),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
     }
 
 
-def measure_distance(repo: Any, commit: str) -> dict[str, int] | None:
-    """Count the commits from one to HEAD, and those of them that touch what is measured; None if git cannot tell."""
-    counts = [_git(repo, "rev-list", "--count", f"{commit}..HEAD", *paths) for paths in ([], ["--", *measured()])]
+def count_distance(repo: Any, commit: str) -> dict[str, int] | None:
+    """Count the commits up to HEAD, and those that touch measured paths; None for a commit that git does not know."""
+    counts = [
+        _run_git(repo, "rev-list", "--count", f"{commit}..HEAD", *paths)
+        for paths in ([], ["--", *find_measured_paths()])
+    ]
     return {"commits": int(counts[0]), "touching": int(counts[1])} if all(counts) else None
 
 
-def changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the lines that changed in the files that define some kernels; or else in all that is measured.
+def find_changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the changed lines of the files that define the kernels, or else of all measured paths.
 
-    Lines that only moved, comments and empty lines are left out where there are others.
+    Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
-    for places in (_definitions(repo, (base, head), kernels), measured()):
-        words = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
-        # A line that begins with pluses is then no header.
-        words += ["--output-indicator-old=<", "--output-indicator-new=>", base, head, "--", *places]
-        if places and (found := list(_parsed(_git(repo, *words)))):
-            old, new = ({each["text"].strip() for each in found if each["is_new"] is side} for side in (False, True))
-            telling = [each for each in found if _is_code(each["text"]) and each["text"].strip() not in old & new]
-            return (telling or found)[:_LISTED]
+    for paths in (_find_definitions(repo, (base, head), kernels), find_measured_paths()):
+        arguments = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
+        # With these indicators, a changed line that begins with pluses is no header.
+        arguments += ["--output-indicator-old=<", "--output-indicator-new=>", base, head, "--", *paths]
+        if paths and (lines := list(_parse_diff(_run_git(repo, *arguments)))):
+            sides = ({line["text"].strip() for line in lines if line["is_new"] is is_new} for is_new in (False, True))
+            moved = set.intersection(*sides)
+            relevant = [line for line in lines if _is_code(line["text"]) and line["text"].strip() not in moved]
+            return (relevant or lines)[:_MAX_LISTED]
     return []
 
 
@@ -75,41 +79,41 @@ def _is_code(text: str) -> bool:
     return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is
 
 
-def _definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
-    """The files in which commits define some kernels."""
-    entries = [_entry(kernel) for kernel in kernels]
-    patterns = [word for entry in entries for word in ("-e", entry)]
+def _find_definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
+    """Return the files that define the kernels in the commits."""
+    entries = [_find_entry_name(kernel) for kernel in kernels]
+    patterns = [argument for entry in entries for argument in ("-e", entry)]
     if not patterns:
         return []
-    text = _git(repo, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *measured())
-    found = (line.split(":", 2)[1:] for line in text.split("\n") if "__global__" in line)
-    return sorted({file for file, source in found if any(f"{entry}(" in source for entry in entries)})
+    text = _run_git(repo, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *find_measured_paths())
+    matches = (line.split(":", 2)[1:] for line in text.split("\n") if "__global__" in line)
+    return sorted({file for file, source in matches if any(f"{entry}(" in source for entry in entries)})
 
 
-def _entry(kernel: str) -> str:
-    """What the source calls a kernel: "brighten" of `imaging::brighten<{T}, 4>`."""
-    known = registry.current_suite().kernels().get(kernel)
-    words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if known else []
-    return words[-1] if words else kernel
+def _find_entry_name(kernel: str) -> str:
+    """Return a kernel's name in the source: "brighten" for `imaging::brighten<{T}, 4>`."""
+    definition = registry.current_suite().kernels().get(kernel)
+    identifiers: list[str] = re.findall(r"\w+", definition.entry.partition("<")[0]) if definition else []
+    return identifiers[-1] if identifiers else kernel
 
 
-def _parsed(diff: str) -> Iterator[dict[str, Any]]:
-    """The changed lines of a diff without context."""
-    file, numbers = "", dict[str, int]()
+def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
+    """Yield the changed lines of a diff without context."""
+    file, line_numbers = "", dict[str, int]()
     for line in diff.split("\n"):
         sign, text = line[:1], line[1:]
         if line[:4] in ("--- ", "+++ ") and text[3:] != "/dev/null":
             file = text[3:].strip('"')
-        elif found := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
-            numbers = {"<": int(found[1]), ">": int(found[2])}
-        elif sign in numbers:
-            yield {"file": file, "number": numbers[sign], "is_new": sign == ">", "text": text}
-            numbers[sign] += 1
+        elif hunk := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
+            line_numbers = {"<": int(hunk[1]), ">": int(hunk[2])}
+        elif sign in line_numbers:
+            yield {"file": file, "number": line_numbers[sign], "is_new": sign == ">", "text": text}
+            line_numbers[sign] += 1
 
 
-def _git(repo: Any, *words: str) -> str:
-    """What git prints; empty where it knows no such commit."""
+def _run_git(repo: Any, *arguments: str) -> str:
+    """Return the output of git; empty if git does not know the commit."""
     try:
-        return str(repo._run_git(list(words), valid_return_codes=(0, 1), display_error=False))
+        return str(repo._run_git(list(arguments), valid_return_codes=(0, 1), display_error=False))
     except ProcessError:
         return ""

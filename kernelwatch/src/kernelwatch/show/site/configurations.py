@@ -1,4 +1,4 @@
-"""What the pages know of each benchmark: its axes, and what turns its values into what they show."""
+"""Facts that the pages need on each benchmark: its axes, and how to convert its values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
 
-#: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
-COMMON = ("dtype", "flags", "arch")
+#: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
+COMMON_AXES = ("dtype", "flags", "arch")
 
 
-def described(history: History, benchmark: str) -> dict[str, Any]:
-    """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
+def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
+    """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
 
-    `lines` is the axis of what a figure compares, kernels or else dtypes, and `along` the one of its places; both are
-    null where there is no such axis. `kernel` is the only one, where no axis names it. `control` is the benchmark of
-    the same times in copies. For times also what each configuration does, in the order of the axes: `useful_bytes` is
-    null where GB/s would mean nothing, `flops` where GFLOP/s would.
+    `lines` is the axis that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both
+    are null without such an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the
+    benchmark of the same times in copies. Benchmarks of times also have the work of each configuration, in the order of
+    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
-    lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
-    own = [axis for axis in axes if axis not in (*COMMON, lines)]
+    lines = next((axis for axis in axes if is_kernel_axis(axis, axes)), "dtype" if "dtype" in axes else None)
+    own_axes = [axis for axis in axes if axis not in (*COMMON_AXES, lines)]
     title = history.get_title(benchmark)
-    shown: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": benchmark,
         "title": title,
         "family": re.sub(r"(, counted)?:.*$", "", title),
@@ -41,36 +41,36 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},
         "note": sweep.note if sweep else "",
         "lines": lines,
-        "own": own,
-        "along": max(own, key=lambda axis: len(axes[axis]), default=None),
+        "own": own_axes,
+        "along": max(own_axes, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
         "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
         "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }
-    if shown["type"] == "time":
-        every = combinations(axes)
-        shown["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in every]
-        shown["flops"] = [registry.find_flops(benchmark, params) for params in every]
-        pairs = zip(shown["flops"], shown["useful_bytes"], strict=True)
-        shown["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
-    return shown
+    if fields["type"] == "time":
+        all_params = list_combinations(axes)
+        fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
+        fields["flops"] = [registry.find_flops(benchmark, params) for params in all_params]
+        pairs = zip(fields["flops"], fields["useful_bytes"], strict=True)
+        fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
+    return fields
 
 
-def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether the values of an axis say which kernel is launched."""
+def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether the values of an axis select the launched kernel."""
     try:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite
         return False
 
 
-def unverified() -> list[str]:
-    """Return the kernels of the suite whose outputs nothing is compared with."""
+def list_unverified_kernels() -> list[str]:
+    """Return the suite's kernels without a reference for their outputs."""
     return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
 
 
-def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
+def list_combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     """Return the parameters of every configuration, the last axis varying fastest, as asv stores them."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]

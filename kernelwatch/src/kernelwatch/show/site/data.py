@@ -1,4 +1,4 @@
-"""What the pages read, in pieces that are loaded when they are shown.
+"""The data of the charts, in pieces that a page loads when it shows them.
 
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
@@ -18,105 +18,113 @@ from typing import Any
 import orjson
 
 from kernelwatch.show.site import configurations
-from kernelwatch.show.site.overview import Shown
-from kernelwatch.show.site.words import short_names
+from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.words import shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
-#: What a GPU is called where the record of a run has no UUID.
-UNKNOWN = "unknown"
+#: Name of a GPU whose run recorded no UUID.
+UNKNOWN_GPU = "unknown"
 
 #: The configurations' values on one commit, in the order of the axes.
-Values = list[float | None]
+ConfigurationValues = list[float | None]
 
 
-def write(folder: Path, described: Mapping[str, Any], machines: Mapping[str, Shown]) -> None:
-    """Write the index, and of each machine its pieces, into a folder of the site.
+def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
+    """Write the index and each machine's pieces into a folder of the site.
 
     Parameters
     ----------
     folder : Path
-        Where the pages look for them.
+        The folder from which the pages load pieces.
     described : mapping
-        The benchmarks by name, as `configurations.described` has them, each with its number as `id`.
+        The benchmarks by name, from `configurations.describe_benchmark`, with their numbers as `id`.
     machines : mapping
         The machines by name.
     """
-    ids = {name: each["id"] for name, each in described.items()}
-    short, entries, found = short_names(machines), {}, dict[str, Any]()
-    for number, (name, shown) in enumerate(machines.items()):
-        archs, commits = shown.cubins.archs, shown.history.list_commits()
-        facts = [_facts(shown, commit, ids) for commit in commits]
-        entries[name] = {"id": number, "short": short[name], "archs": archs, "commits": facts}
-        found[f"cubins/{number}"] = {arch: shown.cubins.list_hash_changes(commits, arch) for arch in archs}
-        for benchmark in dict.fromkeys(one for each in shown.values.values() for one in each):
-            found[f"values/{number}/{ids[benchmark]}"] = _piece(shown, benchmark)
-    found["index"] = {
-        "benchmarks": described,
-        "machines": entries,
+    ids = {name: fields["id"] for name, fields in benchmarks.items()}
+    short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
+    for number, (name, machine) in enumerate(machines.items()):
+        archs, commits = machine.cubins.archs, machine.history.list_commits()
+        facts = [_describe_commit(machine, commit, ids) for commit in commits]
+        machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
+        pieces[f"cubins/{number}"] = {arch: machine.cubins.list_hash_changes(commits, arch) for arch in archs}
+        for benchmark in dict.fromkeys(
+            measured for commit_values in machine.values.values() for measured in commit_values
+        ):
+            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
+    pieces["index"] = {
+        "benchmarks": benchmarks,
+        "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
-        "unverified": configurations.unverified(),
+        "unverified": configurations.list_unverified_kernels(),
     }
-    for place, each in found.items():
-        path = folder / f"{place}.js"
+    for stem, piece in pieces.items():
+        path = folder / f"{stem}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(script(each), encoding="utf-8")
+        path.write_text(format_script(piece), encoding="utf-8")
 
 
-def script(data: Any) -> str:
-    """Return a script that hands data over as a JSON text: a page that was opened as a file may load nothing else.
+def format_script(data: Any) -> str:
+    """Return a script that passes data to the page as JSON text, since a page opened as a file can load only scripts.
 
-    NaN and infinities, which JSON does not know, become null. As JavaScript, `__proto__` would be no name like any
-    other.
+    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key.
     """
     return f"arrived({json.dumps(orjson.dumps(data).decode())});\n"
 
 
-def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Return the number of each benchmark, in the suite's order; what it does not know comes last, by name."""
-    known = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
-    every = sorted(benchmarks, key=lambda name: (known.get(name, len(known)), name))
-    return {name: number for number, name in enumerate(every)}
+def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
+    """Assign numbers to benchmarks in the suite's order; unknown benchmarks follow by name."""
+    places = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
+    ordered = sorted(benchmarks, key=lambda name: (places.get(name, len(places)), name))
+    return {name: number for number, name in enumerate(ordered)}
 
 
-def values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, Values]]:
-    """Return by commit the values of the benchmarks that have any; of several Pythons, the last by name counts."""
-    return {commit: _values(history, commit, benchmarks) for commit in history.list_commits()}
+def load_values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, ConfigurationValues]]:
+    """Return each commit's values by benchmark; of several Pythons, the last by name counts."""
+    return {commit: _load_commit_values(history, commit, benchmarks) for commit in history.list_commits()}
 
 
-def _values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Values]:
-    found: dict[str, Values] = {}
+def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, ConfigurationValues]:
+    by_benchmark: dict[str, ConfigurationValues] = {}
     for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
             measured = history.list_values(results, benchmark)
             if any(value is not None for value in measured):
-                before = found.get(benchmark, measured)
-                found[benchmark] = [old if new is None else new for old, new in zip(before, measured, strict=True)]
-    return found
+                previous = by_benchmark.get(benchmark, measured)
+                by_benchmark[benchmark] = [
+                    old if new is None else new for old, new in zip(previous, measured, strict=True)
+                ]
+    return by_benchmark
 
 
-def _piece(shown: Shown, benchmark: str) -> dict[str, Any]:
-    """A benchmark's values by commit, the names of its machine code, and what is told of some configurations.
+def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
+    """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
-    `origins` are the commits whose numbers configurations have that were not measured again, `gpus` who measured each,
-    where several shared a benchmark of a commit, and `failed` those that have none since they failed; all by commit and
-    by the configuration's place.
+    Remarks are stored by commit and by the configuration's place. `origins` are the commits whose numbers were reused.
+    `gpus` are the GPUs that measured a configuration, if several GPUs shared the benchmark. `failed` marks
+    configurations that failed.
     """
-    every = configurations.combinations(shown.history.find_axes(benchmark))
-    places = {tuple(params.values()): str(place) for place, params in enumerate(every)}
-    told = [_told(shown.history, commit, benchmark, places) for commit in shown.history.list_commits()]
+    all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
+    places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
+    remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
     return {
-        "values": [shown.values[commit].get(benchmark) for commit in shown.history.list_commits()],
-        "machine_code": [registry.find_code_name(benchmark, params) for params in every],
-        **{what: [each.get(what, {}) for each in told] for what in sorted({what for each in told for what in each})},
+        "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
+        "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
+        **{
+            key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
+            for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
+        },
     }
 
 
-def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]) -> dict[str, Any]:
-    """What is told of a commit's configurations, by what it is and their places."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+def _list_remarks(
+    history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]
+) -> dict[str, Any]:
+    """Return the remarks on a commit's configurations, by kind of remark and place."""
+    remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
         are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
@@ -127,39 +135,39 @@ def _told(history: History, commit: str, benchmark: str, places: Mapping[tuple[s
             and not are_several
             and not history.find_origins(commit, benchmark)
         ):
-            continue  # a site has a million configurations; of most there is nothing to tell
+            continue  # a site has a million configurations, most of them without remarks
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
-            facts = {"origins": point.origin[:8], "gpus": _short(uuid or ""), "failed": "failed" * point.failed}
-            for what, said in facts.items():
-                if said and tuple(point.params.values()) in places:
-                    found[what][places[tuple(point.params.values())]] = said
-    return found
+            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": "failed" * point.failed}
+            for key, remark in facts.items():
+                if remark and tuple(point.params.values()) in places:
+                    remarks[key][places[tuple(point.params.values())]] = remark
+    return remarks
 
 
-def _short(uuid: str) -> str:
+def _shorten_uuid(uuid: str) -> str:
     return uuid.removeprefix("GPU-")[:8]
 
 
-def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
-    """What is known of a commit: what it has, and of the last run that took its times, or of the last of all.
+def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return the facts on a commit and on its last run that took times, or else its last run.
 
-    `gpus` are the times, and ratios to copies, that each GPU took, by the first digits of its UUID.
+    `gpus` are the benchmarks that each GPU timed, by the first digits of its UUID.
     """
-    history, measured = shown.history, shown.values[commit]
+    history, measured = machine.history, machine.values[commit]
     environments = list(history.load_environments(commit).values())
     timed = [
-        one
-        for one in environments
-        if any(not history.explain_absence(one, name) for name in history.list_benchmarks("time"))
+        environment
+        for environment in environments
+        if any(not history.explain_absence(environment, name) for name in history.list_benchmarks("time"))
     ]
     last = (timed or environments)[-1]
     run = history.find_last_timed_run(last)
     gpus: dict[str, list[int]] = defaultdict(list)
     for benchmark in (name for name in measured if classify_benchmark(name) == TIMED):
         for uuid in history.list_gpus(*environments, benchmark=benchmark):
-            gpus[UNKNOWN if uuid is None else _short(uuid)].append(ids[benchmark])
+            gpus[UNKNOWN_GPU if uuid is None else _shorten_uuid(uuid)].append(ids[benchmark])
     return {
         "commit": commit,
         "date": last.date,
@@ -167,6 +175,6 @@ def _facts(shown: Shown, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
         "driver": run.get("after", {}).get("driver"),
         **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
         "has": [ids[name] for name in measured],
-        "values": [sum(value is not None for value in each) for each in measured.values()],
+        "values": [sum(value is not None for value in values) for values in measured.values()],
         "gpus": dict(sorted(gpus.items())),
     }

@@ -1,4 +1,4 @@
-"""The reviews of a machine's commits, kept as long as nothing changes that they depend on."""
+"""The cache of reviews: the review of a commit is reused until one of its inputs changes."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 from ptxcount.util import atomic_write
 
-#: Seconds after which a file is removed that no publishing has written.
-_OLD = 30 * 86_400
+#: Seconds after which an unused file of the cache is removed.
+_MAX_AGE = 30 * 86_400
 
 
-def reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
-    """Return what `review` says of each commit of a history, a JSON value; it is only asked where that may be new."""
+def load_reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
+    """Return the JSON value of `review(commit)` for each commit, from the cache if its inputs are unchanged."""
     path = cache_dir.cache_folder("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
-    known: dict[str, Any] = {}
+    cached: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        known = dict(orjson.loads(path.read_bytes()))
-    every = keys(history, root)
-    found = {key: known[key] if key in known else review(commit) for commit, key in every.items()}
-    made = orjson.dumps(found)
-    if found.keys() != known.keys():
+        cached = dict(orjson.loads(path.read_bytes()))
+    commit_keys = compute_keys(history, root)
+    reviews_by_key = {key: cached[key] if key in cached else review(commit) for commit, key in commit_keys.items()}
+    encoded = orjson.dumps(reviews_by_key)
+    if reviews_by_key.keys() != cached.keys():
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            for each in path.parent.glob("*.json"):
-                if time.time() - each.stat().st_mtime > _OLD:
-                    each.unlink()
-            atomic_write.write(path, made, is_kept=False)
-    return list(orjson.loads(made).values())
+            for file in path.parent.glob("*.json"):
+                if time.time() - file.stat().st_mtime > _MAX_AGE:
+                    file.unlink()
+            atomic_write.write(path, encoded, is_kept=False)
+    return list(orjson.loads(encoded).values())
 
 
-def keys(history: History, root: Path) -> dict[str, str]:
-    """Return of each commit the digest of what its review depends on: results up to it, benchmarks, settings, code.
+def compute_keys(history: History, root: Path) -> dict[str, str]:
+    """Return each commit's digest of its review's inputs: results up to the commit, benchmarks, settings and code.
 
-    What is acknowledged is read from the folder if that is the checked out commit, else from git's history.
+    Acknowledgements of the checked out commit count as they are in the folder. All others are in git's history.
     """
     files: dict[str, list[str]] = {}
     for path in sorted(filter(Path.is_file, history.folder.iterdir())):
@@ -54,12 +54,16 @@ def keys(history: History, root: Path) -> dict[str, str]:
     shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]
     common = digest_texts(history.machine, digest_code(root), *map(digest_file, shared), *files.get("", ()))
     commits = history.list_commits()
-    before = history.graph.parents or {
+    parents_by_commit = history.graph.parents or {
         commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
     }
-    line: dict[str, str] = {}
-    for commit, parents in before.items():
-        line[commit] = digest_texts(commit, *files.get(commit[:8], ()), *(line.get(each, "") for each in parents))
+    lineage: dict[str, str] = {}
+    for commit, parents in parents_by_commit.items():
+        inherited = (lineage.get(parent, "") for parent in parents)
+        lineage[commit] = digest_texts(commit, *files.get(commit[:8], ()), *inherited)
     head = git.try_text(root, "rev-parse", "HEAD")
-    entries = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
-    return {each: digest_texts(common, line.get(each, each), entries if each == head else "") for each in commits}
+    acknowledged = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
+    return {
+        commit: digest_texts(common, lineage.get(commit, commit), acknowledged if commit == head else "")
+        for commit in commits
+    }

@@ -1,6 +1,6 @@
-"""The project's pages: Overview and commits wholly made here, from templates; of charts and sources, the frame.
+"""The project's pages, rendered from templates. Scripts add the charts.
 
-Every text in them may come from elsewhere: templates escape all that they are given.
+Texts may come from results of other people: templates escape all of them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.workflow.steps import list_failing
 
-#: Commits with changes that Overview tells of.
-TOLD = 8
+#: Maximum number of commits with changes on Overview.
+MAX_CHANGES = 8
 
-#: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
+#: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
-#: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot writes them there.
+#: Policy that allows only the site's own files, and no inline script. Plot needs styles in attributes.
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
@@ -32,7 +33,7 @@ POLICY = (
 
 
 class Page(NamedTuple):
-    """A page in the navigation: its file and its template, what it is called and answers, and the scripts it needs."""
+    """A page of the navigation: its file, template, label, heading and scripts."""
 
     name: str
     template: str
@@ -41,26 +42,26 @@ class Page(NamedTuple):
     scripts: tuple[str, ...] = ()
 
 
-_SHARED = ("static/view.js", "static/choices.js")
-_CHARTS = (
+_SHARED_SCRIPTS = ("static/view.js", "static/choices.js")
+_CHART_SCRIPTS = (
     "vendor/d3-7.9.0/d3.min.js", "vendor/plot-0.6.17/plot.umd.min.js",
-    "static/data.js", "static/charts.js", *_SHARED,
+    "static/data.js", "static/charts.js", *_SHARED_SCRIPTS,
 )  # fmt: skip
 
 PAGES = (
     Page("index", "index.html", "Overview", "How fast is each kernel, and what changed?"),
-    Page("commit", "commits.html", "Commits", "What did each commit change?", (*_SHARED, "static/commits.js")),
+    Page("commit", "commits.html", "Commits", "What did each commit change?", (*_SHARED_SCRIPTS, "static/commits.js")),
     Page("bandwidth", "charts.html", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
-         (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
+         (*_CHART_SCRIPTS, "static/sweep.js", "static/bandwidth.js")),
     Page("history", "charts.html", "History", "How did a number change over the commits?",
-         (*_CHARTS, "static/history.js")),
+         (*_CHART_SCRIPTS, "static/history.js")),
     Page("transactions", "charts.html", "Transactions", "What does each kernel move, and which line costs it?",
-         (*_CHARTS, "static/sweep.js", "static/transactions.js")),
+         (*_CHART_SCRIPTS, "static/sweep.js", "static/transactions.js")),
 )  # fmt: skip
 
 
-def write(
-    html: Path, machines: Mapping[str, Shown], known: Mapping[str, Any], sources: Sequence[Any],
+def write_pages(
+    folder: Path, machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any], sources: Sequence[Any],
     columns: Mapping[str, Any], **facts: Any,
 ) -> None:  # fmt: skip
     """Write all pages into a folder.
@@ -72,16 +73,20 @@ def write(
     machines : mapping
         The machines by name.
     known : mapping
-        The measured commits that git knows, as `commits.described` has them.
+        The measured commits that git knows, from `commits.describe_commits`.
     sources : sequence
-        The kernels' source with what each line costs, of `transactions.sources`.
+        The kernels' annotated sources, from `transactions.list_sources`.
     columns : mapping
-        The heads of Overview's columns by machine, as `publisher.describe_column` returns them.
+        The heads of Overview's columns by machine, from `publisher.describe_column`.
     **facts
-        What else templates take: `project`, `commit_url`, `has_asvs`.
+        Further values for the templates: `project`, `commit_url`, `has_asvs`.
     """
-    every = _commits(machines, known)
-    published = [commit for commit, told in every.items() if not told["branch"] and words.changed(told["changes"])]
+    commits = _describe_commits(machines, git_facts)
+    published = [
+        commit
+        for commit, fields in commits.items()
+        if not fields["branch"] and words.select_worst_groups(fields["changes"])
+    ]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -89,42 +94,46 @@ def write(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = {name: one for name, one in vars(words).items() if inspect.isfunction(one)}
-    environment.filters.update({name: one for name, one in own.items() if one.__module__ == words.__name__})
-    environment.tests["deciding"] = words.decides
+    functions = inspect.getmembers(words, inspect.isfunction)
+    environment.filters.update(
+        (name, function) for name, function in functions if function.__module__ == words.__name__
+    )
+    environment.filters["count_noun"] = count_noun
+    environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
-        facts, pages=PAGES, policy=POLICY, commits=every, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
-        documented=(html / "docs").is_dir(), machines=words.short_names(machines), sources=sources,
-        rows=list(overview.rows(machines)), lately=published[:TOLD], root="",
-        newest={name: each.history.graph.line[-1:] for name, each in machines.items()}, columns=columns,
+        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
+        documented=(folder / "docs").is_dir(), machines=words.shorten_machines(machines), sources=sources,
+        rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
+        newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
     )  # fmt: skip
-    (html / "commit").mkdir(exist_ok=True)
+    (folder / "commit").mkdir(exist_ok=True)
     for page in PAGES:
         text = environment.get_template(page.template).render(page=page)
-        (html / f"{page.name}.html").write_text(text, encoding="utf-8")
-    for commit in every:
+        (folder / f"{page.name}.html").write_text(text, encoding="utf-8")
+    for commit in commits:
         text = environment.get_template("commit.html").render(page=Page("", "", "", ""), hash=commit, root="../")
-        (html / "commit" / f"{commit}.html").write_text(text, encoding="utf-8")
+        (folder / "commit" / f"{commit}.html").write_text(text, encoding="utf-8")
 
 
-def _commits(machines: Mapping[str, Shown], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The facts of all measured commits, newest first; of commits of one second, the later comes first, too."""
-    changes = [change for each in machines.values() for change in each.changes]
-    dates = {commit: date for each in machines.values() for commit, date in each.history.commit_dates().items()}
-    graphs = [each.history.graph for each in machines.values()]
+def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the facts on all measured commits, newest first, also within one second."""
+    changes = [change for machine in machines.values() for change in machine.changes]
+    changes.sort(key=lambda change: -change["timed"])
+    dates = {commit: date for machine in machines.values() for commit, date in machine.history.commit_dates().items()}
+    graphs = [machine.history.graph for machine in machines.values()]
     branches = {commit: graph.branches[commit] for graph in graphs for commit in graph.commits}
     return {
         commit: {
             "measured": dates[commit],
             "branch": branches[commit],
-            "changes": sorted((each for each in changes if each["head"] == commit), key=lambda each: -each["timed"]),
-            # With the kernels that fail where nothing is compared.
+            "changes": [change for change in changes if change["head"] == commit],
+            # Machines that measured the commit. Without an ancestor to compare with, its failing kernels are listed.
             "machines": {
-                name: [] if any(each.history.graph.iter_ancestors(commit)) else list_failing(each.history, commit)
-                for name, each in machines.items()
-                if commit in each.values
+                name: [] if any(machine.history.graph.iter_ancestors(commit)) else list_failing(machine.history, commit)
+                for name, machine in machines.items()
+                if commit in machine.values
             },
-            **known.get(commit, {}),
+            **git_facts.get(commit, {}),
         }
         for commit in sorted(branches, key=dates.__getitem__)[::-1]
     }

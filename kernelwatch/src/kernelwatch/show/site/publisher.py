@@ -1,4 +1,4 @@
-"""The project's pages, in `html/watch/`: `kernelwatch site` makes them alone, `asv publish` beside its own."""
+"""The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from asv.benchmarks import Benchmarks
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
-from kernelwatch.show.site.changes import changes
-from kernelwatch.show.site.overview import Shown
+from kernelwatch.show.site.changes import load_changes
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import folders
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: What of this package is copied there.
+#: Folders of this package that are copied into the site.
 _COPIED = ("static", "vendor")
 
-#: Where `make docs` writes the documentation: the site takes it along if it was built.
+#: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
-def write(conf: Any, repo: Any) -> Path:
-    """Write all pages anew, and return their folder.
+def write_site(conf: Any, repo: Any) -> Path:
+    """Write all pages, and return their folder.
 
     Parameters
     ----------
     conf : asv.config.Config
-        Says where results are, and where the site is written.
+        The configuration with the folders of results and of the site.
     repo : asv.plugins.git.Git
         The repository whose commits were measured.
 
@@ -45,7 +45,7 @@ def write(conf: Any, repo: Any) -> Path:
     conf = copy.copy(conf)
     conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
-    if folder.is_symlink():  # all below it is removed first, and that may be anything
+    if folder.is_symlink():  # removing the old site would remove the link's target
         raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
     shutil.rmtree(folder, ignore_errors=True)
     for name in _COPIED:
@@ -53,22 +53,25 @@ def write(conf: Any, repo: Any) -> Path:
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)
-    ids = data.numbered(name for name, each in Benchmarks.load(conf).items() if each["type"] in ("time", "track"))
-    every = {name: _shown(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)}
-    shown = dict(sorted(every.items(), key=lambda each: -each[1].times))  # where there are times, a reader looks first
-    histories = [each.history for each in shown.values()]
-    described = {
-        name: {"id": number, **configurations.described(histories[0], name)}
+    ids = data.number_benchmarks(
+        name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track")
+    )
+    loaded = [_load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)]
+    loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
+    histories = [machine.history for machine in loaded]
+    machines = {machine.history.machine: machine for machine in loaded}
+    benchmarks = {
+        name: {"id": number, **configurations.describe_benchmark(histories[0], name)}
         for name, number in ids.items()
         if histories
     }
-    data.write(folder / "data", described, shown)
-    pages.write(
+    data.write_data(folder / "data", benchmarks, machines)
+    pages.write_pages(
         folder,
-        shown,
-        commits.described(repo, sorted({commit for history in histories for commit in history.list_commits()})),
-        transactions.sources(results),
-        {name: describe_column(each.history, repo) for name, each in shown.items()},
+        machines,
+        commits.describe_commits(repo, sorted({commit for history in histories for commit in history.list_commits()})),
+        transactions.list_sources(results),
+        {name: describe_column(machine.history, repo) for name, machine in machines.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
@@ -87,9 +90,9 @@ def describe_column(history: History, repo: Any) -> dict[str, Any]:
     return {
         "day": (run.get("started") or "")[:10],
         "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
-        "distance": commits.measure_distance(repo, newest[0]),
+        "distance": commits.count_distance(repo, newest[0]),
     }
 
 
-def _shown(history: History, repo: Any, benchmarks: Iterable[str]) -> Shown:
-    return Shown(history, data.values(history, list(benchmarks)), changes(history, repo, ROOT))
+def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
+    return ShownMachine(history, data.load_values(history, list(benchmarks)), load_changes(history, repo, ROOT))

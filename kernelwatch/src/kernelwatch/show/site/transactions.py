@@ -1,4 +1,4 @@
-"""What the page Transactions shows of the current checkout: the kernels' source with what each line costs."""
+"""The annotated sources on the page Transactions: each kernel of the checkout with the costs of its lines."""
 
 from __future__ import annotations
 
@@ -11,42 +11,44 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.store.models import AccessCost, CostsLine
 from kernelwatch.suite import registry
 
-#: Where no run has counted a kernel as it is now.
+#: Message for a kernel whose current source no stored run has counted.
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
 
-#: Pixels of a square of a picture.
+#: Pixels along the side of a square of a picture.
 _SIDE = 6
 
 
-def sources(results: Path) -> list[dict[str, Any]]:
-    """Return of each kernel of the catalog its launch, its annotated lines, or why there are none."""
+def list_sources(results: Path) -> list[dict[str, Any]]:
+    """Return each kernel's launch with its annotated lines, or with the reason why it has none."""
     stored = source_lines.read_lines(results)
-    shown = []
+    sources = []
     for launch in source_lines.select_launches():
-        found, file, problem = None, "", NOT_COUNTED
+        costs_line, file, problem = None, "", NOT_COUNTED
         try:
-            found, file = stored.get(source_lines.launch_key(launch)), registry.find_kernel(launch.kernel).source.name
-        except ERRORS as error:  # a row of earlier commits, whose file this checkout lacks
+            costs_line = stored.get(source_lines.launch_key(launch))
+            file = registry.find_kernel(launch.kernel).source.name
+        except ERRORS as error:  # a kernel of earlier commits, whose file this checkout lacks
             problem = str(error)
-        told = {"lines": lines(found), "problem": None} if found else {"lines": [], "problem": problem}
-        shown.append({"kernel": launch.kernel, "file": file, "launch": str(launch), **told})
-    return shown
+        lines = list_rows(costs_line) if costs_line else []
+        listing = {"lines": lines, "problem": None if costs_line else problem}
+        sources.append({"kernel": launch.kernel, "file": file, "launch": str(launch), **listing})
+    return sources
 
 
-def lines(found: CostsLine) -> list[dict[str, Any]]:
-    """Return the rows of a listing: number, code, costs, share of all that the kernel moves, and a picture."""
-    every = sum(each.amount for each in found.accesses) or 1
+def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
+    """Return the rows of a listing: number, code, costs, share of the kernel's traffic, and a picture of a request."""
+    total = sum(access.amount for access in costs_line.accesses) or 1
     rows: list[dict[str, Any]] = []
     file = 0
-    for text in found.text.splitlines():
-        if cost := source_lines.COST.fullmatch(text):  # of the line before it; the wasteful ones first
+    for text in costs_line.text.splitlines():
+        if cost := source_lines.COST.fullmatch(text):  # of the previous line; wasteful accesses come first
             costs = rows[-1]["costs"] if rows else []
             costs.insert(0 if cost[1] == ">>" else len(costs), cost[2])
         elif line := source_lines.LINE.fullmatch(text):
-            own = [each for each in found.accesses if (each.file, each.line) == (file, int(line[2]))]
-            worst = max((each for each in own if each.now), key=lambda each: each.amount, default=None)
-            picture = worst and [_side("now", worst, worst.now), _side("at best", worst, worst.best)]
-            row = {"number": line[2], "code": line[3], "share": sum(each.amount for each in own) / every}
+            accesses = [access for access in costs_line.accesses if (access.file, access.line) == (file, int(line[2]))]
+            worst = max((access for access in accesses if access.now), key=lambda access: access.amount, default=None)
+            picture = worst and [_draw_picture("now", worst, worst.now), _draw_picture("at best", worst, worst.best)]
+            row = {"number": line[2], "code": line[3], "share": sum(access.amount for access in accesses) / total}
             rows.append({**row, "costs": [], "is_costly": line[1] == ">>", "picture": picture})
         else:  # the name of a further file, or a gap
             file += text.endswith(":")
@@ -55,14 +57,14 @@ def lines(found: CostsLine) -> list[dict[str, Any]]:
     return rows
 
 
-def _side(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
-    """A picture as one path of squares: a row each sector or wavefront, a column each lane or bank."""
-    on = [(at, lane) for at, row in enumerate(rows) for lane in range(32) if row >> lane & 1]
+def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
+    """Return a picture as one path of squares: a row for each sector or wavefront, a column for each lane or bank."""
+    squares = [(row_number, lane) for row_number, lanes in enumerate(rows) for lane in range(32) if lanes >> lane & 1]
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {
         "label": f"{name}: {len(rows)} {unit}",
         "columns": "lanes" if cost.unit == "sectors" else "banks",
         "width": 32 * _SIDE,
         "height": len(rows) * _SIDE,
-        "path": "".join(f"M{lane * _SIDE} {at * _SIDE}h5v5h-5z" for at, lane in on),
+        "path": "".join(f"M{lane * _SIDE} {row_number * _SIDE}h5v5h-5z" for row_number, lane in squares),
     }

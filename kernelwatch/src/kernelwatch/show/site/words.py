@@ -1,4 +1,4 @@
-"""Changes in words and signs, as the templates of Overview and of commits have them."""
+"""Filters of the templates: links, numbers, and changes in words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import ANY_FLAGS
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.store.graph import MERGED, UNKNOWN
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
-#: A verdict's sign beside its word: colour is never alone.
+#: Signs beside the verdicts' words, for readers who do not see colours.
 SIGNS = {
     "slower": "▲", "faster": "▼", "mixed": "◆", "undecided": "?", "acknowledged": "✓",
     "rose": "△", "fell": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
@@ -28,18 +29,18 @@ SIGNS = {
 _Group = Mapping[str, Any]
 
 
-def short(commit: str) -> str:
-    """A commit's first digits."""
+def shorten_hash(commit: str) -> str:
+    """Return the first digits of a commit's hash."""
     return commit[:8]
 
 
-def day(milliseconds: float) -> str:
-    """The day of a time in milliseconds since 1970."""
+def format_day(milliseconds: float) -> str:
+    """Return the day of a time in milliseconds since 1970."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).date().isoformat()
 
 
-def tell_age(column: Mapping[str, Any]) -> str:
-    """Say when a column was measured: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
+def describe_age(column: Mapping[str, Any]) -> str:
+    """Return the age of a column: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
     distance = column["distance"]
     parts = [f"measured on {column['day']}" if column["day"] else "measured"]
     if distance is None:
@@ -48,174 +49,173 @@ def tell_age(column: Mapping[str, Any]) -> str:
         parts.append("at HEAD")
     else:
         touching = f"{distance['touching'] or 'none'} of which touch{'es' * (distance['touching'] == 1)} kernels"
-        parts += [f"{plural(distance['commits'], 'commit')} ago", touching]
+        parts += [f"{count_noun(distance['commits'], 'commit')} ago", touching]
     return ", ".join(parts)
 
 
-def place_commit(branch: str) -> str:
-    """Say where a commit is that the published line lacks: "on side", "merged", "on no branch", "unknown to git"."""
+def describe_branch(branch: str) -> str:
+    """Return the place of a commit off the published branch: "on side", "merged", "on no branch", "unknown to git"."""
     return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 
-def breakable(text: str) -> Markup:
-    """A long name: a line may end after an underscore."""
+def break_name(text: str) -> Markup:
+    """Return a long name in which a line may break after an underscore."""
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
-def history(machine: str, one: Mapping[str, Any]) -> str:
-    """Where the graph of a configuration is."""
-    picked = {f"p-{axis}": value for axis, value in one["params"].items()}
-    choices = {"machine": machine, "benchmark": one["benchmark"], **picked}
+def link_history(machine: str, configuration: Mapping[str, Any]) -> str:
+    """Return the address of a configuration's graph on the page History."""
+    parameters = {f"p-{axis}": value for axis, value in configuration["params"].items()}
+    choices = {"machine": machine, "benchmark": configuration["benchmark"], **parameters}
     return f"history.html#{urlencode(choices, quote_via=quote)}"
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits, and none that say nothing; a whole one, such as a count, with all."""
+def format_number(value: float, digits: int = 4) -> str:
+    """Format a number with at most so many significant digits; integers keep all digits."""
     if value == round(value):
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):.15g}"
 
 
-def rate(value: float) -> str:
-    """A rate or a share, in few digits."""
-    return f"{value:.0f}" if value >= 100 else number(value, 1 if value < 1 else 3)
+def format_rate(value: float) -> str:
+    """Format a rate or a share with few digits."""
+    return f"{value:.0f}" if value >= 100 else format_number(value, 1 if value < 1 else 3)
 
 
-def short_names(machines: Iterable[str]) -> dict[str, str]:
-    """Machines, those of most worth first, by name: how they are called where there is little room."""
-    every = list(machines)
-    short = {name: _short_name(name) for name in every}
-    twice = Counter(short.values())
-    return {name: name if twice[each] > 1 else each for name, each in short.items()}
+def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
+    """Return a short name for each machine; the full one where two short ones are equal."""
+    names = list(machines)
+    short_names = {name: _shorten_machine(name) for name in names}
+    uses = Counter(short_names.values())
+    return {name: name if uses[short_name] > 1 else short_name for name, short_name in short_names.items()}
 
 
-def _short_name(machine: str) -> str:
-    """The GPU's name without its maker's and its memory's; "no GPU" where there is none."""
+def _shorten_machine(machine: str) -> str:
+    """Return the GPU's name without maker and memory; "no GPU" for a machine without one."""
     if machine.startswith("no-gpu-"):
         return "no GPU"
-    found = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
-    return found[1].replace("-", " ").upper() if found else machine
+    match = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
+    return match[1].replace("-", " ").upper() if match else machine
 
 
-def own(change: Mapping[str, Any]) -> list[Any]:
-    """The groups that say something of the machine itself: what is compiled for other architectures comes elsewhere."""
+def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
+    """Return the groups of the machine itself, without code compiled for other architectures."""
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
-#: Verdicts that a sentence tells, the worst first.
-_TOLD = ("broken", "failed", "slower", "mixed", "rose", "faster", "fell", "repaired")
+#: Verdicts that a sentence mentions, the worst first.
+_WORDS = ("broken", "failed", "slower", "mixed", "rose", "faster", "fell", "repaired")
 
 
-def changed(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """The worst group of each kernel that changed, the worst kernel first; numbers of one whose times did explain."""
-    every = [group for change in changes for group in own(change) if group["verdict"] in _TOLD]
-    timed, found = {group["kernel"] for group in every if group["timed"]}, dict[str, _Group]()
-    for group in sorted(every, key=_worst):
-        if group["timed"] or group["kernel"] not in timed or group["verdict"] in ("broken", "failed"):
-            found.setdefault(group["kernel"], group)
-    return list(found.values())
+def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
+    """Return the worst group of each changed kernel, the worst kernel first; times replace other numbers."""
+    groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _WORDS]
+    timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
+    for group in sorted(groups, key=_rank_group):
+        if group["timed"] or group["kernel"] not in timed_kernels or group["verdict"] in ("broken", "failed"):
+            worst_groups.setdefault(group["kernel"], group)
+    return list(worst_groups.values())
 
 
-def _worst(group: _Group) -> tuple[int, bool, bool, float]:
-    """By verdict; times before what is counted, and that before what the compiler made; then by size."""
+def _rank_group(group: _Group) -> tuple[int, bool, bool, float]:
+    """Return the sort key: verdict; times, then counted, then compiled numbers; size."""
     is_compiled = find_kind(group["of"]["benchmark"]) is Kind.COMPILED
-    return _TOLD.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
+    return _WORDS.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
 
 
-def sentence(changes: Sequence[Mapping[str, Any]]) -> str:
-    """What a commit changed on all machines, in a line."""
+def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
+    """Summarize a commit's changes on all machines in one line."""
     if not any(change["base"] for change in changes):
         return "Nothing to compare it with: no ancestor measured the same."
-    found = changed(changes)
-    if not found:
+    worst_groups = select_worst_groups(changes)
+    if not worst_groups:
         return "Nothing changed."
-    groups = [group for change in changes for group in own(change)]
-    said = [_said(group, [each for each in groups if _share_kernel(each, group)]) for group in found[:2]]
-    rest = len(found) - len(said)
-    return "; ".join([*said, f"{plural(rest, 'more kernel')} changed" if rest else "no other kernel changed"]) + "."
+    groups = [group for change in changes for group in list_own_groups(change)]
+    phrases = [_describe_kernel(group, groups) for group in worst_groups[:2]]
+    further = len(worst_groups) - len(phrases)
+    phrases.append(f"{count_noun(further, 'more kernel')} changed" if further else "no other kernel changed")
+    return f"{'; '.join(phrases)}."
 
 
-def _share_kernel(group: _Group, other: _Group) -> bool:
-    return (group["machine"], group["kernel"], group["timed"]) == (other["machine"], other["kernel"], other["timed"])
-
-
-def _said(group: _Group, alike: Sequence[_Group]) -> str:
-    """Say what changed of a kernel, of whose groups this is the worst; `alike` are all sets of flags on its machine."""
+def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
+    """Summarize the changes of a kernel on a machine by its worst group, and by its groups for other flags."""
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
-    sums = {verdict: sum(each[verdict] for each in alike) for verdict in ("slower", "faster")}
+    identity = ("machine", "kernel", "timed")
+    peers = [peer for peer in groups if all(peer[field] == group[field] for field in identity)]
+    sums = {verdict: sum(peer[verdict] for peer in peers) for verdict in ("slower", "faster")}
     counts = {verdict: count for verdict, count in sums.items() if count}
     if group["timed"] and group["times"] == group["kernel_times"] == sum(counts.values()) and word in counts:
-        return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {plural(group['times'], 'time')}"
+        return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {count_noun(group['times'], 'time')}"
     if group["timed"] and counts:
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
-        return f"{kernel} is {parts} of {plural(group['kernel_times'], 'time')}, {_most(alike)}"
-    told = [each for each in group["evidence"] if not each.startswith("machine code")][: 2 if word == "mixed" else 1]
+        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {_describe_largest(peers)}"
+    facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
-    return f"{kernel}: {', '.join(told) or group['configurations']}{flags}"
+    return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}"
 
 
-def _most(groups: Sequence[_Group]) -> str:
+def _describe_largest(groups: Sequence[_Group]) -> str:
     """Return the largest change to the worse, or else to the better, with its configuration."""
     largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
     return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
 
 
-def difference(row: Mapping[str, Any]) -> str:
-    """By how much a number of a picture changed."""
+def format_difference(row: Mapping[str, Any]) -> str:
+    """Format the relative change of a row of a picture."""
     return format_percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
 
 
-def decides(group: _Group) -> bool:
-    """Whether a group's verdict is one that counts."""
-    return group["verdict"] in (*_TOLD, "undecided", "acknowledged") and not group["elsewhere"]
+def is_deciding(group: _Group) -> bool:
+    """Return whether a group's verdict decides the review."""
+    return group["verdict"] in (*_WORDS, "undecided", "acknowledged") and not group["elsewhere"]
 
 
-def badges(changes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The verdicts of a commit on all machines, each once, in the order of their signs."""
-    found = {group["verdict"] for change in changes for group in own(change)}
-    return [word for word in SIGNS if word in found - {"noted"}]
+def list_verdicts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the distinct verdicts on a commit over all machines, in the order of SIGNS."""
+    verdicts = {group["verdict"] for change in changes for group in list_own_groups(change)}
+    return [word for word in SIGNS if word in verdicts - {"noted"}]
 
 
-def told_of(changes: Iterable[Mapping[str, Any]]) -> str:
-    """What a commit's row can be filtered by: machine, kernel and verdict of each group, as JSON."""
-    return json.dumps([[each["machine"], group["kernel"], group["verdict"]] for each in changes for group in own(each)])
+def encode_groups(changes: Iterable[Mapping[str, Any]]) -> str:
+    """Return machine, kernel and verdict of each group as JSON, by which the page Commits filters rows."""
+    return json.dumps(
+        [
+            [change["machine"], group["kernel"], group["verdict"]]
+            for change in changes
+            for group in list_own_groups(change)
+        ]
+    )
 
 
-def share(value: float) -> str:
-    """A share in per cent."""
-    return f"{rate(100 * value)} %"
+def format_share(value: float) -> str:
+    """Format a share in per cent."""
+    return f"{format_rate(100 * value)} %"
 
 
-def amount(value: float, unit: str) -> str:
-    """A number of Overview with its unit."""
+def format_amount(value: float, unit: str) -> str:
+    """Format a number of Overview with its unit."""
     if unit == "s":
         return format_quantity(value, "seconds")
-    return f"{value:,.0f} {unit}" if unit == "sectors" else f"{rate(value)} {unit}"
+    return f"{value:,.0f} {unit}" if unit == "sectors" else f"{format_rate(value)} {unit}"
 
 
-def line(series: Sequence[tuple[str, float]], width: int = 128, height: int = 36) -> list[tuple[str, float, float]]:
-    """Where a sparkline's points lie: commit, across and down. Its height is a fifth of the value, or the range."""
-    every = [value for _, value in series]
-    middle, last, edge = (max(every) + min(every)) / 2, len(series) - 1, 6
-    scale = (height - 2 * edge) / (max(max(every) - min(every), abs(middle) / 5) or 1)
+def place_points(
+    series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
+) -> list[tuple[str, float, float]]:
+    """Return a sparkline's points (commit, x, y). The height spans the range, or a fifth of the value if larger."""
+    values = [value for _, value in series]
+    middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6
+    scale = (height - 2 * edge) / (max(max(values) - min(values), abs(middle) / 5) or 1)
+    across = [edge + place * (width - 2 * edge) / last if last else width / 2 for place in range(len(series))]
     return [
-        (
-            commit,
-            round(edge + place * (width - 2 * edge) / last if last else width / 2, 1),
-            round(height / 2 - (value - middle) * scale, 1),
-        )
-        for place, (commit, value) in enumerate(series)
+        (commit, round(x, 1), round(height / 2 - (value - middle) * scale, 1))
+        for x, (commit, value) in zip(across, series, strict=True)
     ]
 
 
-def why(group: _Group) -> str:
-    """What else changed."""
+def explain_group(group: _Group) -> str:
+    """Return the facts that accompany a change, as one line."""
     accepted = [f"acknowledged: {reason}" for reason in group["accepted"]]
     return "; ".join([", ".join(group["evidence"]) or "nothing that was recorded", *accepted])
-
-
-def plural(count: int, one: str) -> str:
-    """A count and what is counted."""
-    return f"{count} {one if count == 1 else f'{one}s'}"

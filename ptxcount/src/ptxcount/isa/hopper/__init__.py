@@ -8,21 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.block_memory import RANK_BITS
+from ...machine.block_memory import find_rank, make_ranked
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES
 from ..registry import op
 
+#: The bits of a generic address that tell its state space.
+_WINDOW = 0xFFFFFFFF << 32
+
 
 @op("mapa(?:.shared::cluster)?.(u32|u64)", "$1 = $1 u32")
 def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
-    kind_type = TYPES[kind]
-    within = place & kind_type.dtype.type(~(0xFF << RANK_BITS) & (2**kind_type.bits - 1))
-    return [within | ((rank.astype(kind_type.dtype) + kind_type.dtype.type(1)) << kind_type.dtype.type(RANK_BITS))]
+    ranked = make_ranked(place.astype(np.int64), rank.astype(np.int64))
+    return [ranked.astype(TYPES[kind].dtype) | place & TYPES[kind].dtype.type(_WINDOW if kind == "u64" else 0)]
 
 
 @op("getctarank(?:.shared::cluster)?.(u32|u64)", "u32 = $1")
 def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
-    rank_bits = (place >> place.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
-    own_rank = chunk.read_special("%cluster_ctarank")
-    return [np.where(rank_bits == 0, 0 if own_rank is None else own_rank, rank_bits - 1)]
+    ranks, own_rank = find_rank(place.astype(np.int64)), chunk.read_special("%cluster_ctarank")
+    return [np.where(ranks < 0, 0 if own_rank is None else own_rank, ranks)]

@@ -21,7 +21,7 @@ from ...machine.argument_layout import BoundDescriptor
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ...util.errors import LaunchError, MisalignedError
+from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
 from ..registry import Step, binds, step_of
@@ -29,11 +29,9 @@ from ..spaces import decode_access, make_resolver
 from .mbarriers import complete_bytes, update_barriers
 from .tensor_maps import TensorMap
 
-#: Bytes of a piece of a multicast copy, which each destination block reads by itself.
-_MULTICAST_PIECE = 64
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
-          "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+          "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
 
 
 def _read_signed(read: Reader) -> Reader:
@@ -127,7 +125,7 @@ class _BulkCopy:
         self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
     ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
-        self._row, self._numbers = thread[0], numbers
+        self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
         report = chunk.make_reporter()
 
@@ -166,6 +164,9 @@ class _BulkCopy:
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
             self._report(MisalignedError, (0, 0), text, bound.base)
+        if self._is_store and min(start) < 0:
+            text = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+            self._report(OutOfBoundsError, (0, 0), text, bound.base)
         places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
         self._columns = bound.descriptor.box[-1]  # type: ignore[attr-defined]
         return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
@@ -174,17 +175,21 @@ class _BulkCopy:
         offsets = self._shared + width * np.arange(places.size).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
-        piece, blocks = (_MULTICAST_PIECE, self._numbers["ranks"].bit_count()) if is_multicast else (LINE, 1)
+        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
         if "size" in self._numbers:
             sectors = [
-                blocks * count_piece_sectors(places, offsets, shift, piece=piece) for shift in range(0, LINE, 16)
+                blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
+                for shift in range(0, LINE, 16)
             ]
             access.add(1, sectors[0], places.size * width)
             access.add_shifted(sectors)
             return
         parts = (places, offsets, spread(inside, places.shape))
-        rows, at, on = (np.asarray(part).reshape(-1, self._columns) for part in parts)
-        access.add(1, blocks * count_piece_sectors(rows, at, on=on, piece=piece), int(on.sum()) * width)
+        rows, row_offsets, within = (np.asarray(part).reshape(-1, self._columns) for part in parts)
+        count = count_piece_sectors(
+            rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
+        )
+        access.add(1, blocks * count, int(within.sum()) * width)
 
     def _read_global(self, places: Array, inside: Array, width: int) -> Array:
         if not inside.any():
@@ -217,7 +222,20 @@ class _BulkCopy:
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
-                complete_bytes(self._chunk, row if "ranks" in numbers else owner, owner_offset, len(data), self._report)
+                complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
+
+    def _find_signalled(self, row: int, owner: int) -> int:
+        """Return the block whose barrier learns of bytes in a block; ``owner`` has the one that the copy names.
+
+        A multicast tells each destination's; with ``.cta_group::2``, in the pair of blocks the one that is even or odd
+        as the owner is (PTX ISA, ``cp.async.bulk.tensor``).
+        """
+        if "ranks" not in self._numbers:
+            return owner
+        if "cta_group::2" not in self._chunk.instruction.modifiers:
+            return row
+        first = self._chunk.shared.find_first_block(row)
+        return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""

@@ -81,6 +81,13 @@ def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Repo
     chunk.has_written, chunk.spins = True, 0
 
 
+def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
+    """Count one arrival at the barrier of a block, of the chip rather than of a thread."""
+    word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
+    word[:] = _update_word(word, 1)
+    chunk.has_written, chunk.spins = True, 0
+
+
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
 
@@ -137,9 +144,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
-            chunk.shared.reset_races(chunk.active & done)
-            chunk.order_blocks(chunk.active & done)
-            chunk.shared.order_blocks(chunk.active & done)
+            chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)

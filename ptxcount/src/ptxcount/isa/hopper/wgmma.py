@@ -35,12 +35,16 @@ class Descriptor(NamedTuple):
     leading: int
     stride: int
     span: int
+    #: Lines of a pattern along the products, where the outer axis is contiguous, and bits that its swizzle changes.
+    lines: int = 8
+    swizzle: int = 0
 
     @classmethod
     def decode(cls, bits: int) -> Descriptor:
         """Decode the 64 bits of a descriptor."""
         start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
-        return cls(start, leading, stride, _SPANS[bits >> 62 & 3])
+        span = _SPANS[bits >> 62 & 3]
+        return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
     def locate_elements(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
         """Return the address of each element, (outer, products); ``width`` is its bytes.
@@ -55,9 +59,10 @@ class Descriptor(NamedTuple):
             place = across // 8 * self.stride + across % 8 * self.span + inner
         else:
             byte, groups = across * width, (self.leading, self.stride) if swizzled else (self.stride, self.leading)
-            place = byte // self.span * groups[0] + along // 8 * groups[1] + along % 8 * self.span + byte % self.span
+            line, group = along % self.lines, along // self.lines
+            place = byte // self.span * groups[0] + group * groups[1] + line * self.span + byte % self.span
         place = place + self.start
-        return np.asarray(place ^ ((place >> 3) & SWIZZLES[self.span if swizzled else 0]))
+        return np.asarray(place ^ ((place >> (3 if self.lines == 8 else 2)) & self.swizzle))
 
 
 def _load_factor(
@@ -70,10 +75,7 @@ def _load_factor(
         (row, int(bits)) for row, warp_descriptors in enumerate(descriptor_rows) for bits in warp_descriptors
     }:
         places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=turned)
-        first, stop = int(places.min()), int(places.max()) + width
-        content = chunk.shared.view_bytes(row, first, stop - first, report, is_written=None)
-        index = (places - first)[..., None] + np.arange(width)
-        factors[row, bits] = np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
+        factors[row, bits] = chunk.shared.gather_elements(row, places, width, report)
     return np.stack(
         [
             np.stack([factors[row, int(bits)] for bits in warp_descriptors])

@@ -32,8 +32,8 @@ page(async function (chosen, display) {
     swept.filter(({found}) => found.length > 0).forEach((one) => figures(display, context, one));
 });
 
-/* The values that figures show: flags, the dtype of kernels, and one of each further axis. The choices are those of a machine:
-   whatever commit is looked at, they stay. */
+/* The values that figures show: flags, the dtype of kernels, and one value of each further axis. The options depend on the machine
+   only, so they stay when the commit changes. */
 function picked(chosen, swept) {
     const kernels = swept.filter(ofKernels);
     const having = (axis) => swept.filter((one) => one.own.includes(axis) && (ofKernels(one) || axis !== one.along));
@@ -46,10 +46,10 @@ function picked(chosen, swept) {
     ]);
 }
 
-/* Bars by kernel, or by dtype where there is one place; and lines along the places. */
+/* Draw bars by kernel, or by dtype if there is only one place; and lines along the places. */
 function figures(display, {index, picks, copied, peak}, {benchmark, found}) {
     const {along, own} = benchmark;
-    const isNear = found.some((point) => rate(point) > 0.1 * peak); // else all would lie on the axis
+    const isNear = found.some((point) => rate(point) > 0.1 * peak); // otherwise all marks would lie on the axis
     const percent = (value) => value === null || peak === null ? null : (100 * value / peak).toFixed(1);
     const [unit, of] = benchmark.computes ? ['GFLOP/s', gflops] : ['useful GB/s', rate];
     const works = benchmark.flops.some(isValue);
@@ -77,13 +77,13 @@ function figures(display, {index, picks, copied, peak}, {benchmark, found}) {
     }
 }
 
-/* Bars of the kernels, one a flag set, with the copy of as many bytes as the ceiling. */
+/* Draw a bar for each kernel and set of flags; the copy of as many bytes is the ceiling. */
 function overKernels(display, copied, {headers, ...shown}, benchmark, found, every, fixed) {
     const here = where(found, fixed);
     const places = every.filter(({key}) => where(here, key).length > 0);
     const copies = places.map(({key}) => copied.find(
         ({params}) => Object.entries(params).every(([axis, value]) => ({...fixed, ...key})[axis] === value)));
-    const ceilings = copies.map((copy) => copy === undefined || shown.measure.of !== rate ? null : rate(copy)); // it computes nothing
+    const ceilings = copies.map((copy) => copy === undefined || shown.measure.of !== rate ? null : rate(copy)); // a copy has no GFLOP/s
     const flags = 'flags' in benchmark.axes ? measured(here, 'flags') : [benchmark.title];
     sweep(display, bars, {
         ...shown, title: titled(benchmark.family, fixed), note: benchmark.note, places, ceilings,
@@ -93,7 +93,7 @@ function overKernels(display, copied, {headers, ...shown}, benchmark, found, eve
     });
 }
 
-/* Lines along the places, one a kernel or a dtype, and one for the copy. */
+/* Draw a line along the places for each kernel or dtype, and one for the copy. */
 function overPlaces(display, copied, {headers, ...shown}, benchmark, found, every, fixed, places) {
     const {along} = benchmark;
     const here = where(found, fixed);

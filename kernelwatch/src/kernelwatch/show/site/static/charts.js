@@ -1,18 +1,17 @@
-// The charts, drawn by Observable Plot. Colours are those of Okabe and Ito (2008), which the colour-blind tell apart; every
-// series has a symbol of its own besides. What all have: `label`, a description for those who do not see it, and `series`, each
-// with its name.
+// The charts, drawn by Observable Plot. The colours of Okabe and Ito (2008) are safe for the colour-blind; each series also has its
+// own symbol. The spec of every chart has `label`, a description for screen readers, and `series`, each with its name.
 'use strict';
 
 const SYMBOLS = [
     d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDiamond,
     d3.symbolCross, d3.symbolStar, d3.symbolWye, d3.symbolDiamond2,
 ];
-const CHARACTER = 7; // pixels that one takes at most, in figures
+const CHARACTER = 7; // maximum width of a character, in pixels
 const LOG = 'logarithmic';
 const colour = (at) => `var(--series-${at % SYMBOLS.length})`;
 
-/* A drawing as wide as its container, and under it what its marks stand for: the series, and `notes`, each a sample and a text.
-   The policy knows the style of this class; Plot's own labels name its parts, not what they show. */
+/* Draw a chart as wide as its container, and its legend: the series, and `notes` with a sample and a text each. The page's policy
+   allows the style of this class. Plot's own labels name parts of the chart, so screen readers get `label` instead. */
 function draw(container, {label, series}, samples, notes, options) {
     const names = series.map(({name}) => name);
     const made = Plot.plot({
@@ -31,7 +30,7 @@ function draw(container, {label, series}, samples, notes, options) {
         ...notes.map(([sign, className, text]) => entry(element('b', {className, textContent: sign, ariaHidden: true}), text))));
 }
 
-/* What is nearest to the pointer says what it is. */
+/* The tip of the point nearest to the pointer. */
 const told = (points, options) => Plot.tip(points, Plot.pointer({title: 'title', maxRadius: 60, lineWidth: 100, ...options}));
 
 const plain = (value) => String(+value.toPrecision(6));
@@ -39,10 +38,10 @@ const few = (scale) => scale === LOG ? {tickFormat: plain, ticks: 5} : {tickForm
 const noArrow = {labelArrow: 'none'};
 const isValue = (value) => value !== null && value !== undefined;
 
-/* The marks of an axis that says the share of `top` in %. */
+/* The ticks of an axis for shares of `top` in %. */
 const shares = (top) => d3.range(0, 101, 20).map((part) => part * top / 100);
 
-/* The axis of values, from 0 unless `fitted` to them or logarithmic; up to `top`, where there is one, as rates from the L2 cache
+/* The scale of the value axis: from 0 unless `fitted` or logarithmic. It includes `top` and all values, as rates from the L2 cache
    exceed the peak of DRAM. */
 function extent({top, fitted, scale}, values) {
     if (scale === LOG) {
@@ -52,10 +51,10 @@ function extent({top, fitted, scale}, values) {
     return top === undefined ? {zero: !fitted, nice: true} : {domain: [0, d3.max([top, ...values])]};
 }
 
-/* Lines over places that stand side by side, such as sizes or commits.
-   spec: xTitle, yTitle, places (texts), top, fitted and scale (as of `extent`), share: what a second axis says of the share of `top`,
-   series: [{name, values, titles, hollow}] by place; `hollow` whether a mark is, and hollowName why; changes: [{place, title}],
-   marked by a line from top to bottom, and changesName. */
+/* Draw lines over places such as sizes or commits.
+   spec: xTitle, yTitle, places (texts); top, fitted and scale for `extent`; share: the title of a second axis for shares of `top`;
+   series: [{name, values, titles, hollow}] by place, with hollowName for the legend; changes: [{place, title}], drawn as vertical
+   lines, with changesName for the legend. */
 function lines(container, spec) {
     const {places, scale, top, share, changes = []} = spec;
     const points = spec.series.flatMap(({name, values, titles, hollow = []}) => places.map((_, place) => ({
@@ -63,7 +62,7 @@ function lines(container, spec) {
     const room = Math.max(1, container.clientWidth - 120) / places.length;
     const widest = CHARACTER * d3.max(places, (place) => place.length);
     const turned = widest > room;
-    const step = turned ? Math.ceil(14 / room) : 1; // texts that would stand too close are left out
+    const step = turned ? Math.ceil(14 / room) : 1; // labels that would overlap are left out
     const y = extent(spec, points.map(({value}) => value).filter(isValue));
     const line = {x: 'place', stroke: 'series', z: 'series'};
     const dot = {x: 'place', y: 'value', symbol: 'series', r: 4};
@@ -95,9 +94,9 @@ function lines(container, spec) {
     });
 }
 
-/* Groups of horizontal bars: names of kernels are long, and stand above their group on any width.
-   spec: xTitle, top, share, series (as of `lines`), places (texts), each a group, ceilings: a value or null by group, each a line
-   across its group, and ceilingName: what they are. */
+/* Draw groups of horizontal bars. Names of kernels are long, so they stand above their group.
+   spec: xTitle, top, share and series as for `lines`; places (texts), one for each group; ceilings: a value or null for each group,
+   drawn as a line across the group, with ceilingName for the legend. */
 function bars(container, spec) {
     const {places, top: given, share, ceilings = []} = spec;
     const values = spec.series.flatMap(({name, values: own, titles}) => places.map((group, at) => ({

@@ -1,13 +1,13 @@
-// The choices of a page. Each lives in the address: changing one changes the address, which shows the page anew.
+// The choices of a page. They are stored in the address: a change of the address draws the page again.
 'use strict';
 
-/* Collects the choices of a page; `display` is where they are shown. */
+/* Collect the choices of a page, and show them in `display`. */
 function choices(display) {
     const asked = Object.fromEntries(new URLSearchParams(window.location.hash.slice(1)));
     const fields = [];
 
-    /* One of some options, texts or {value, label}: that of the address, or `wanted`, or the first. A value in the address that
-       is no option is told of. */
+    /* Return one of some options, texts or {value, label}: the one in the address, or `wanted`, or the first. A notice names a value
+       in the address that is no option. */
     function pick(key, name, some, wanted) {
         const options = some.map((one) => typeof one === 'string' ? {value: one, label: one} : one);
         const value = [asked[key], wanted, options[0]?.value].find((one) => options.some((option) => option.value === one));
@@ -20,8 +20,8 @@ function choices(display) {
         return value;
     }
 
-    /* One of the machines with values of some benchmarks, those with most commits of the `preferred` first, and what there is to
-       choose `more` of several; null where none has any. */
+    /* Return one of the machines with values of the benchmarks; null without one. Machines with most commits of the `preferred`
+       benchmarks come first. With several machines, the options `more` are added. */
     function machine(index, benchmarks, preferred = benchmarks, more = []) {
         const commits = (name, of) => commitsWith(index.machines[name], of).length;
         const names = Object.keys(index.machines).filter((name) => commits(name, benchmarks) > 0).sort(
@@ -30,8 +30,8 @@ function choices(display) {
             ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? more : []]);
     }
 
-    /* One of a machine's commits, newest first; the newest of the published branch is opened, as on Overview. It says so where another
-       has more than twice as many values. */
+    /* Return one of a machine's commits, by default the newest of the published branch, as on Overview. A paragraph says so if another
+       commit has more than twice as many values. */
     function commit(machine, benchmarks) {
         const commits = commitsWith(machine, benchmarks);
         const newest = commits.findLast(({branch}) => !branch) || commits.at(-1);

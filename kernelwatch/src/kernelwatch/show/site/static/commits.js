@@ -1,4 +1,4 @@
-// The page Commits: which of its rows are shown; an address with the first digits of a commit leads to that commit's page.
+// The page Commits: filters its rows. An address with the first digits of a commit redirects to the page of that commit.
 'use strict';
 
 const EVERY = {machine: 'every machine', kernel: 'every kernel', show: 'every commit'};
@@ -23,7 +23,7 @@ page(function (chosen) {
     chosen.show();
     const fits = ([where, name, word]) => [EVERY.machine, where].includes(machine) && [EVERY.kernel, name].includes(kernel) &&
         (show === EVERY.show || WORDS[show].includes(word));
-    const isWide = kernel === EVERY.kernel && show === EVERY.show; // commits that changed nothing, too
+    const isWide = kernel === EVERY.kernel && show === EVERY.show; // includes commits that changed nothing
     rows.forEach((row, at) => {
         row.hidden = !(told[at].some(fits) || isWide && (machine === EVERY.machine || machines[at].includes(machine)));
     });

@@ -1,15 +1,15 @@
-// What the publisher wrote, in pieces: each is loaded once, when it is shown, as a script that hands it over, since a page that was
-// opened as a file may load nothing else; and looked up by the names of parameters.
+// The data that the publisher wrote, in pieces. Each piece is loaded once, when it is shown. Pieces are scripts, since a page opened as
+// a file can load nothing else.
 'use strict';
 
-/* Called by the script that is being loaded. */
+/* Receive a piece: its script calls this function. */
 function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
 
 const pieces = {};
 
-/* The promise of a piece. */
+/* Load a piece; returns a promise. */
 function piece(place) {
     pieces[place] ??= new Promise(function (resolve, reject) {
         const script = element('script', {src: `data/${place}.js?made=${document.documentElement.dataset.made}`});
@@ -55,7 +55,7 @@ const where = (found, fixed) => found.filter(
 /* The values of one parameter, in the order of the axis, that some point with a value has. */
 const measured = (found, name) => [...new Set(found.filter(({value}) => value !== null).map(({params}) => params[name]))];
 
-/* How many elements a size has, such as "256x256" or "65536". */
+/* The number of elements of a size such as "256x256" or "65536". */
 const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
 
 /* The places along an axis, by size, at which some point has a value. */
@@ -64,19 +64,19 @@ const placesOf = (found, axis) => measured(found, axis).sort((one, other) => ele
 /* Whether the lines of a benchmark's figures are kernels; else they are dtypes. */
 const ofKernels = ({lines}) => lines !== null && lines !== 'dtype';
 
-/* What a line is called: a kernel without reference is marked wherever its numbers stand. */
+/* The name of a line; a kernel without reference is marked. */
 const label = (index, benchmark, value) => index.unverified.includes(ofKernels(benchmark) ? value : benchmark.kernel)
     ? `${value}, not verified` : value;
 
-/* Of axes the values to look at: those picked, or else those that tell most of the benchmark. */
+/* The value of each axis: the picked one if it was measured, or else the one of the summary. */
 const fixedAt = (benchmark, axes, picks, found) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
     axis, measured(found, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
 
-/* A title: texts, and values by axis, with its name where they are numbers. */
+/* A title of texts and of values by axis; the axis is named if its value is a number. */
 const titled = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
     ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
 
-/* Useful GB/s, or GFLOP/s, of a time in seconds; null of what has none. */
+/* Useful GB/s, or GFLOP/s, of a time in seconds; null without an amount or a time. */
 const rateOf = (amount, seconds) => amount === null || seconds === null ? null : amount / seconds / 1e9;
 const rate = ({usefulBytes, value}) => rateOf(usefulBytes, value);
 const gflops = ({flops, value}) => rateOf(flops, value);
@@ -84,7 +84,7 @@ const gflops = ({flops, value}) => rateOf(flops, value);
 /* The benchmarks of a kind: `timed`, `control`, `counted` or `compiled`. */
 const ofKind = (index, kind) => Object.values(index.benchmarks).filter((one) => one.kind === kind);
 
-/* How many values of benchmarks a commit has, and whether it has any. */
+/* The number of values of the benchmarks that a commit has, and whether it has any. */
 const count = (commit, benchmarks) => commit.has.reduce(
     (total, id, place) => total + (benchmarks.some((one) => one.id === id) ? commit.values[place] : 0), 0);
 const has = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.includes(id));
@@ -92,8 +92,8 @@ const has = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.include
 /* A machine's commits that have values of some benchmarks. */
 const commitsWith = (machine, benchmarks) => machine.commits.filter((commit) => has(commit, benchmarks));
 
-/* Of commits, oldest first, the newest that has no fewer than half as many values of the benchmarks as any: a run of some
-   benchmarks, or of some configurations, would leave most of a page blank. */
+/* The newest of the commits with at least half as many values of the benchmarks as any: a run in part would leave most of a page
+   blank. */
 function fullest(commits, benchmarks) {
     const most = Math.max(...commits.map((commit) => count(commit, benchmarks)));
     return commits.findLast((commit) => 2 * count(commit, benchmarks) >= most);

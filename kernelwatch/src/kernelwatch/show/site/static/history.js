@@ -5,9 +5,9 @@ const ALL = 'all, a line each';
 const EVERY = 'every machine';
 const FITTED = 'fitted to the values';
 const NOT_MEASURED = {value: null, gpu: null, origin: null, failed: null, code: null};
-const LINES = 8; // as many as are told apart: of more, those are drawn that changed
+const LINES = 8; // maximum number that a reader can tell apart: of more lines, only changed ones are drawn
 
-/* How a time in seconds is shown, of a configuration at a place on a commit; null where that would mean nothing. */
+/* Conversions of a time in seconds, by unit, for a configuration at a place on a commit; null without a meaning. */
 const PEAK = '% of theoretical peak';
 const UNITS = {
     'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => rateOf(bytes[place], seconds),
@@ -63,8 +63,7 @@ page(async function (chosen, display) {
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
 
-/* The chosen configuration: the lines to be drawn, along the first axis, and the architecture that it is compiled for, if it says
-   one. */
+/* The chosen configuration: the lines to draw along the first axis, and the architecture if it is an axis. */
 function configuration(chosen, benchmark) {
     const axes = Object.entries(benchmark.axes);
     const picks = axes.map(([axis, values], at) => chosen.pick(
@@ -77,7 +76,7 @@ function configuration(chosen, benchmark) {
     return {fixed: picks.slice(1).join(', '), picked, arch: picks[axes.findIndex(([axis]) => axis === 'arch')]};
 }
 
-/* What values are shown as: the unit, and how to come to it from what is stored. */
+/* The unit of the shown values, and the conversion from stored values. */
 function shownAs(chosen, benchmark, isBeside) {
     if (benchmark.type !== 'time') {
         return {unit: benchmark.unit || 'value', of: (value) => value};
@@ -88,15 +87,14 @@ function shownAs(chosen, benchmark, isBeside) {
     return {unit, of: (value, place, commit) => UNITS[unit](value, benchmark, place, commit)};
 }
 
-/* The architecture whose machine code is shown, by a choice where several were compiled for. */
+/* The architecture whose machine code is shown; a choice if there are several. */
 function archOf(chosen, machine) {
     const newest = machine.commits.findLast((commit) => machine.archs.includes(commit.arch));
     return chosen.pick('code', 'Machine code for', machine.archs, newest?.arch);
 }
 
-/* What is known of a configuration at each commit of a machine, by its hash: the value, the GPU that took it where several did, the
-   commit whose number it is where it was not measured again, and the machine code, {sha256, changed}. Changed is what differs from
-   the last that is stored. */
+/* The facts on a configuration by commit of a machine: value, GPU if several shared the benchmark, origin if an earlier commit's
+   number was reused, and machine code as {sha256, changed}, compared with the last stored hash. */
 function seriesAt(place, machine, values, codes, of) {
     const runs = codes[values.machine_code[place]] || [];
     let last = null;
@@ -111,7 +109,7 @@ function seriesAt(place, machine, values, codes, of) {
     }));
 }
 
-/* The figure: the lines over the commits, marks where machine code changed, and the table, newest first. */
+/* Draw the lines over the commits, marks at changes of machine code, and the table, newest first. */
 function overCommits(display, index, benchmark, {fixed, unit, from, commits, drawn, isAlone}) {
     const gpus = commits.map((commit, row) => {
         const said = [...new Set(drawn.map(({at}) => at[row].gpu).filter(isValue))];

@@ -1,8 +1,8 @@
-// The figure of a sweep: what was measured of some lines, kernels or dtypes, at each of some places, and its table.
+// The figure of a sweep, with its table: lines are kernels or dtypes, each measured at several places.
 'use strict';
 
-/* What charts draw of some lines, {name, points} each, at some places, {name, key} each: those that have a value anywhere. `measure`
-   has what is shown of a point, `of(point)`, and how the pointer tells it, `told(what, value)`. */
+/* The series of a chart: lines {name, points} at places {name, key}, without lines that have no value. `measure.of(point)` is the
+   shown number, `measure.told(what, value)` its tip. */
 function seriesOf(lines, places, measure) {
     return lines.map(function ({name, points}) {
         const at = places.map(({key}) => where(points, key)[0] || null);
@@ -12,8 +12,8 @@ function seriesOf(lines, places, measure) {
     }).filter(({values}) => values.some(isValue));
 }
 
-/* Draw `chart`, bars or lines, and beside it a table with a row a value. spec: title, note, places, lines, measure with its unit and
-   axis, headers, the cells of a point, and what the chart knows besides. */
+/* Draw `chart`, bars or lines, and a table with a row for each value. spec: title, note, places, lines, measure with its unit and
+   axis, headers, the cells of a point, and further options of the chart. */
 function sweep(display, chart, {title, note, places, lines: drawn, measure, headers, cells, ...spec}) {
     const series = seriesOf(drawn, places, measure);
     if (series.length === 0) {

@@ -1,4 +1,4 @@
-// The page Transactions: what the kernels ask of the memory system, counted.
+// The page Transactions: counted memory transactions of the kernels.
 'use strict';
 
 page(async function (chosen, display) {
@@ -29,7 +29,7 @@ page(async function (chosen, display) {
         (columns) => counts(display, index, columns, picks, metric));
 });
 
-/* Of a sweep bars by kernel, or by dtype where there is one place; else lines along the places. The table has all metrics. */
+/* Draw bars by kernel, or by dtype if there is only one place; else lines along the places. The table has all metrics. */
 function counts(display, index, columns, picks, metric) {
     const {benchmark, found, what} = columns.find((one) => one.what === metric) || columns[0];
     const {along, own} = benchmark;

@@ -1,5 +1,5 @@
-// What the pages of charts share: filling them, notices, figures and tables. Names come from results, which may come from
-// elsewhere: they are only ever set as text.
+// Shared parts of the pages with charts: drawing, notices, figures and tables. Names come from results, perhaps of other people:
+// they are set as text only.
 'use strict';
 
 function element(name, properties, ...children) {
@@ -8,18 +8,18 @@ function element(name, properties, ...children) {
     return made;
 }
 
-/* Have the page filled by `render(chosen, display)`, which may take its time: now, and when its choices or its width change. */
+/* Fill the page by `render(chosen, display)`, an asynchronous function: now, and whenever its choices or its width change. */
 function page(render) {
     const content = document.getElementById('content');
     let turn = 0;
     let waiting = null;
-    let width = window.innerWidth; // a phone hides its bar as one scrolls: that is no other width
+    let width = window.innerWidth; // scrolling on a phone changes the height only
 
     async function fill() {
         const mine = turn += 1;
         const focused = document.activeElement.id;
         const display = element('div', {});
-        content.style.minHeight = `${content.offsetHeight}px`; // keeps the place while pieces are loaded
+        content.style.minHeight = `${content.offsetHeight}px`; // keeps the scroll position while pieces are loaded
         content.replaceChildren(display);
         try {
             await render(choices(display), display);
@@ -44,10 +44,10 @@ function page(render) {
 
 const paragraph = (display, text) => display.append(element('p', {textContent: text}));
 
-/* Something that the reader should not overlook. */
+/* A notice that stands out. */
 const notice = (display, text) => display.append(element('p', {className: 'notice', role: 'status', textContent: text}));
 
-/* Say so where not one GPU took some times. */
+/* Add a notice if several GPUs took the times. */
 function noticeGpus(display, index, found) {
     const several = [...new Set(found)];
     if (several.length > 1) {
@@ -74,7 +74,7 @@ function table(caption, headers, rows) {
         element('tbody', {}, ...rows.map((cells) => row('td', cells)))));
 }
 
-/* A heading, a chart and its table beside it; `draw(container)` is called once the container has its width. */
+/* A heading, a chart and its table; `draw(container)` runs once the container has its width. */
 function figure(display, title, note, draw, made) {
     const chart = element('div', {className: 'project-chart'});
     display.append(element('section', {}, element('h2', {textContent: title}), element('p', {textContent: note}),

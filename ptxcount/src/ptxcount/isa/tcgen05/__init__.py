@@ -1,0 +1,6 @@
+"""The tensor cores of Blackwell, ``tcgen05``, and their memory (PTX ISA, "TensorCore 5th Generation Family").
+
+All is done at once, in the order in which threads ask for it. No chip was asked: layouts are those of the PTX ISA.
+"""
+
+from . import allocation, commits, copies, fragments, products  # noqa: F401

@@ -1,0 +1,82 @@
+"""Allocation of tensor memory: ``tcgen05.alloc``, ``dealloc``, ``relinquish_alloc_permit``; and ``fence``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Instruction
+from ..operands import address, as_array, expect_count, reader, unsupported
+from ..registry import Step, binds
+from ..spaces import find_space, make_shared_reader
+from .warps import find_whole_warps, make_row_reporter, read_group, read_per_warp
+
+_U32 = TYPES["u32"]
+_NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}
+
+
+@binds("tcgen05")
+def _bind_allocation(instruction: Instruction) -> Step | None:
+    """``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, and its counterparts."""
+    name, *names = instruction.modifiers
+    steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
+    if name not in steps:
+        return None
+    if not {*names} <= _NAMES or not {"sync", "aligned"} <= {*names}:
+        raise unsupported(instruction)
+    read_group(instruction)
+    return steps[name](instruction)
+
+
+def _bind_alloc(instruction: Instruction) -> Step:
+    expect_count(instruction, 2)
+    target, count = instruction.operands
+    place = make_shared_reader(instruction, address(instruction, target, find_space(instruction)))
+    read_count = reader(instruction, count, _U32)
+
+    def allocate(chunk: Chunk) -> None:
+        rows, warps = find_whole_warps(chunk)
+        report = make_row_reporter(chunk)
+        counts = read_per_warp(chunk, as_array(read_count(chunk), _U32), rows, warps).tolist()
+        addresses = np.zeros(chunk.shape, np.uint32)
+        first_lanes = np.zeros(chunk.shape, bool)
+        for row, warp, columns in zip(rows.tolist(), warps.tolist(), counts, strict=True):
+            addresses[row, 32 * warp] = chunk.tensor.allocate(row, columns, instruction.source, report)
+            first_lanes[row, 32 * warp] = True
+        chunk.shared.store(place(chunk), 4, [addresses], first_lanes, chunk.make_reporter())
+        chunk.has_written = True
+
+    return allocate
+
+
+def _bind_dealloc(instruction: Instruction) -> Step:
+    expect_count(instruction, 2)
+    readers = [reader(instruction, operand, _U32) for operand in instruction.operands]
+
+    def deallocate(chunk: Chunk) -> None:
+        rows, warps = find_whole_warps(chunk)
+        report = make_row_reporter(chunk)
+        places, counts = (read_per_warp(chunk, as_array(read(chunk), _U32), rows, warps).tolist() for read in readers)
+        for row, place, count in zip(rows.tolist(), places, counts, strict=True):
+            chunk.tensor.deallocate(row, place, count, report)
+
+    return deallocate
+
+
+def _bind_relinquish(instruction: Instruction) -> Step:
+    expect_count(instruction, 0)
+
+    def relinquish(chunk: Chunk) -> None:
+        for row in find_whole_warps(chunk)[0].tolist():
+            chunk.tensor.relinquish(row)
+
+    return relinquish
+
+
+@binds("tcgen05")
+def _bind_fence(instruction: Instruction) -> Step | None:
+    """``tcgen05.fence::before_thread_sync`` and ``after_thread_sync``, which order what is in order here."""
+    if instruction.modifiers[0] not in ("fence::before_thread_sync", "fence::after_thread_sync"):
+        return None
+    expect_count(instruction, 0)
+    return lambda chunk: None

@@ -1,0 +1,43 @@
+"""``tcgen05.commit``: a barrier in shared memory that completes with the products and copies before."""
+
+from __future__ import annotations
+
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Instruction
+from ..hopper.mbarriers import arrive_once
+from ..operands import address, expect_count, reader, unsupported
+from ..registry import Step, binds
+from ..spaces import find_space, make_shared_reader
+from .warps import find_pair, iter_threads, make_row_reporter, read_group
+
+_NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64",
+          "cta_group::1", "cta_group::2"}  # fmt: skip
+
+
+@binds("tcgen05")
+def _bind_commit(instruction: Instruction) -> Step | None:
+    """``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, ranks}``."""
+    names = {*instruction.modifiers}
+    if "commit" not in names:
+        return None
+    if not names <= _NAMES or "mbarrier::arrive::one" not in names:
+        raise unsupported(instruction)
+    group, is_multicast = read_group(instruction), "multicast::cluster" in names
+    expect_count(instruction, 1 + is_multicast)
+    barrier = address(instruction, instruction.operands[0], find_space(instruction))
+    readers = [make_shared_reader(instruction, barrier)]
+    readers += [reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
+
+    def commit(chunk: Chunk) -> None:
+        report, shared = make_row_reporter(chunk), chunk.shared
+        for (place, *ranks), rows in iter_threads(chunk, readers):
+            for row in rows:
+                owner, offset = shared.find_owner(row, place)
+                first = shared.find_first_block(row)
+                owners = [first + rank for rank in range(16) if ranks[0] >> rank & 1] if ranks else [owner]
+                barriers = [(block, offset) for block in owners]
+                chunk.tensor.commit(find_pair(chunk, row, group), barriers)
+                for block, _ in barriers:
+                    arrive_once(chunk, block, offset, report)
+
+    return commit

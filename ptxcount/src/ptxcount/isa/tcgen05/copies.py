@@ -1,0 +1,75 @@
+"""``tcgen05.cp``: rows of shared memory to lanes of tensor memory.
+
+Sources: PTX ISA 9.0, 9.7.16.9.2; the lanes of a multicast as CUTLASS 4 states them (``copy_traits_sm100.hpp``,
+``SM100_UTCCP``). The rows lie in shared memory as those of a factor do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...machine.chunk import Chunk
+from ...machine.tensor_memory import split_address
+from ...ptx.program import TYPES, Instruction
+from ...util.errors import TensorMemoryError
+from ..operands import address, expect_count, reader, unsupported
+from ..registry import Step, binds
+from .descriptors import decode_shared
+from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
+
+
+class _Copy(NamedTuple):
+    """Shape of a copy: rows of the source, bytes of each, and the first lanes that get each 32 rows."""
+
+    rows: int
+    width: int
+    lanes: tuple[tuple[int, ...], ...]
+
+
+_WHOLE = ((0,), (32,), (64,), (96,))
+#: By shape and multicast.
+_COPIES: dict[frozenset[str], _Copy] = {
+    frozenset({"128x256b"}): _Copy(128, 32, _WHOLE),
+    frozenset({"128x128b"}): _Copy(128, 16, _WHOLE),
+    frozenset({"64x128b", "warpx2::02_13"}): _Copy(64, 16, ((0, 64), (32, 96))),
+    frozenset({"64x128b", "warpx2::01_23"}): _Copy(64, 16, ((0, 32), (64, 96))),
+    frozenset({"32x128b", "warpx4"}): _Copy(32, 16, ((0, 32, 64, 96),)),
+}
+
+
+@binds("tcgen05")
+def _bind_copy(instruction: Instruction) -> Step | None:
+    """``tcgen05.cp.cta_group.shape{.multicast} [address], descriptor``; without ``.4x256b`` and decompression."""
+    if instruction.modifiers[0] != "cp":
+        return None
+    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS))
+    if copy is None:
+        raise unsupported(instruction)
+    expect_count(instruction, 2)
+    group = read_group(instruction)
+    target, source = instruction.operands
+    readers = [address(instruction, target, "tensor"), reader(instruction, source, TYPES["u64"])]
+
+    def copy_rows(chunk: Chunk) -> None:
+        report = make_row_reporter(chunk)
+        for (place, bits), rows in iter_threads(chunk, readers):
+            descriptor = decode_shared(bits)
+            if isinstance(descriptor, str):
+                raise chunk.make_fault(TensorMemoryError, descriptor)
+            base, first_column = split_address(place)
+            places = descriptor.locate_elements(copy.rows, copy.width // 4, 4, transposed=False)
+            columns = first_column + np.arange(copy.width // 4)
+            note_uncounted(chunk, len(rows))
+            members = (member for row in rows for member in find_pair(chunk, row, group))
+            for member in members:
+                words = chunk.shared.gather_elements(member, places, 4, report)
+                for index, first_lanes in enumerate(copy.lanes):
+                    for first in first_lanes:
+                        lanes = base + first + np.arange(32)[:, None]
+                        content = words[32 * index : 32 * index + 32]
+                        chunk.tensor.store(np.array(member), lanes, columns, content, report, is_product=True)
+        chunk.has_written, chunk.spins = True, 0
+
+    return copy_rows

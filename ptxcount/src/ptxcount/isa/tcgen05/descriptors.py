@@ -1,0 +1,119 @@
+"""Descriptors of products: of a factor in shared memory, and of the instruction.
+
+Sources: PTX ISA 9.0, Table 40 "Shared memory descriptor layout" and Tables 42 to 44 "Instruction descriptor format";
+the layouts behind them are those of ``wgmma``, but for swizzles of 32 bytes at once (9.7.16.3.3 "Canonical Layouts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..hopper.tensor_maps import SWIZZLES
+from ..hopper.wgmma import Descriptor
+from .layouts import DATA_PATHS
+
+
+class Kind(NamedTuple):
+    """A kind of product: types of factors and result by their codes, products of one instruction, and its scales.
+
+    ``padded``: elements of 4 and 6 bits lie in 16 bytes for 16 of them.
+    """
+
+    factors: Mapping[int, str]
+    results: Mapping[int, str]
+    products: int
+    is_scaled: bool = False
+    padded: bool = True
+
+
+_FLOATS = {0: "f16", 1: "f32"}
+_NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
+KINDS: dict[str, Kind] = {
+    "kind::f16": Kind({0: "f16", 1: "bf16"}, _FLOATS, 16),
+    "kind::tf32": Kind({2: "tf32"}, {1: "f32"}, 8),
+    "kind::f8f6f4": Kind(_NARROW, _FLOATS, 32),
+    "kind::i8": Kind({0: "u8", 1: "s8"}, {2: "s32"}, 32),
+    "kind::mxf8f6f4": Kind(_NARROW, {}, 32, True),
+    "kind::mxf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
+    "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
+}
+#: Columns of a product by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and of integers.
+_COLUMNS = {(1, False): range(8, 257, 8), (2, False): range(16, 257, 16), (1, True): (64, 128, 256)}
+_INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 24, *range(16, 257, 16)), (2, False): range(32, 257, 32)}
+
+
+class ProductShape(NamedTuple):
+    """An instruction descriptor: rows and columns, types, and how the factors are read."""
+
+    rows: int
+    columns: int
+    left: str
+    right: str
+    result: str
+    #: Of the left and the right factor: its sign, and True if its products do not follow each other in memory.
+    signs: tuple[int, int]
+    turned: tuple[bool, bool]
+    saturates: bool
+    #: Of the left and the right factor: the first byte of the words with its scales; and the type of all scales.
+    scale_bytes: tuple[int, int]
+    scale: str
+
+    @classmethod
+    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool) -> ProductShape | str:
+        """Decode an instruction descriptor; return what is wrong with one that is undefined."""
+        codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
+        result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
+        factors = [kind.factors.get(code, "") for code in codes]
+        rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
+        columns = (bits >> 17 & 63) << 3
+        if bits >> 2 & 1:
+            return "sparse products are not supported"
+        if not all(factors) or not result:
+            return f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
+        allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
+        if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
+            return f"{rows} x {columns} is no shape of a product with .cta_group::{group}"
+        if not kind.padded and bits >> 31:
+            return "96 products at once are not supported"
+        return cls(
+            rows,
+            columns,
+            factors[0],
+            factors[1],
+            result,
+            signs=(-1 if bits >> 13 & 1 else 1, -1 if bits >> 14 & 1 else 1),
+            turned=(bool(bits >> 15 & 1), bool(bits >> 16 & 1)),
+            saturates=bool(bits >> 3 & 1),
+            scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
+            scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
+        )
+
+
+class _Pattern(NamedTuple):
+    """Pattern in shared memory: bytes of a line, lines along the products, and the bits that a swizzle changes."""
+
+    span: int
+    lines: int
+    swizzle: int
+
+
+#: Patterns by the three highest bits.
+_PATTERNS = {
+    0: _Pattern(16, 8, 0),
+    1: _Pattern(128, 4, 0x60),
+    **{mode: _Pattern(span, 8, SWIZZLES[span]) for mode, span in ((2, 128), (4, 64), (6, 32))},
+}
+
+
+def decode_shared(bits: int) -> Descriptor | str:
+    """Decode the descriptor of a factor in shared memory; return what is wrong with one that is undefined."""
+    start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
+    pattern = _PATTERNS.get(bits >> 61 & 7)
+    if bits >> 46 & 7 != 1:
+        return f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed"
+    if pattern is None:
+        return f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}"
+    if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle no pattern begins anywhere
+        return f"the descriptor {bits:#x} has a base offset or an absolute stride, which ptxcount does not support"
+    return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

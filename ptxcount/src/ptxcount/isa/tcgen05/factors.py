@@ -1,0 +1,102 @@
+"""Factors of products: elements from shared or tensor memory to float64, and their scales.
+
+Elements of 4 and 6 bits lie in units of 16 bytes, followed by padding (PTX ISA 9.0, 9.7.16.10.4 "Packing formats").
+Scales lie in 32 lanes, which the other three quarters repeat: 9.7.16.10.7, Figures 231 to 252, as CUTLASS 4 states them
+(``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+from ...machine.chunk import Chunk
+from ...machine.global_memory import Report
+from ...util.errors import TensorMemoryError
+from ..arithmetic.narrow_float import FORMATS, decode_scale
+from ..arithmetic.small_float import decode_small
+from ..hopper.wgmma import Descriptor
+from ..tensor_cores.mma import ELEMENTS
+from .layouts import DataPath
+
+
+class _Element(NamedTuple):
+    bits: int
+    decode: Callable[[Array], Array]
+
+
+FACTOR_ELEMENTS: dict[str, _Element] = {
+    **{name: _Element(*ELEMENTS[name]) for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "u8", "s8")},
+    "e2m1": _Element(4, FORMATS["e2m1x2"].decode),
+    "e2m3": _Element(6, FORMATS["e2m3x2"].decode),
+    "e3m2": _Element(6, FORMATS["e3m2x2"].decode),
+}
+_SCALES: dict[str, Callable[[Array], Array]] = {
+    "ue8m0": decode_scale,
+    "ue4m3": lambda codes: decode_small(4, codes & 0x7F),
+}
+
+
+def _split_bytes(content: Array, bits: int) -> Array:
+    """Split the bytes along the last axis into elements of 4 bits."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((content[..., None] >> shifts) & ((1 << bits) - 1)).reshape(*content.shape[:-1], -1)
+
+
+def load_shared_factor(
+    chunk: Chunk, row: int, descriptor: Descriptor, extent: tuple[int, int], name: str, report: Report,
+    *, turned: bool, padded: bool,
+) -> Array:  # fmt: skip
+    """Load a factor of a block, (outer, products), as float64."""
+    element, (outer, products) = FACTOR_ELEMENTS[name], extent
+    if element.bits >= 8:
+        places = descriptor.locate_elements(outer, products, element.bits // 8, transposed=turned)
+        return element.decode(chunk.shared.gather_elements(row, places, element.bits // 8, report))
+    if not padded:
+        places = descriptor.locate_elements(outer, products // 2, 1, transposed=False)
+        return element.decode(_split_bytes(chunk.shared.gather_elements(row, places, 1, report), element.bits))
+    places = descriptor.locate_elements(outer, products, 1, transposed=turned)
+    bit = places % 16 * element.bits
+    low = places // 16 * 16 + bit // 8
+    last = places // 16 * 16 + (bit + element.bits - 1) // 8
+    parts = [chunk.shared.gather_elements(row, part, 1, report).astype(np.uint16) for part in (low, last)]
+    codes = ((parts[0] | parts[1] << 8) >> (bit % 8).astype(np.uint16)) & ((1 << element.bits) - 1)
+    return element.decode(codes)
+
+
+def load_tensor_factor(
+    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], products: int, name: str, report: Report
+) -> Array:
+    """Load a left factor from tensor memory, (blocks, parts, rows, products), as float64."""
+    element = FACTOR_ELEMENTS[name]
+    columns = base[1] + np.arange(products * element.bits // 32)
+    lanes = base[0] + path.find_lanes()
+    words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_product=True)
+    if element.bits == 4:
+        return element.decode(_split_bytes(words.view(np.uint8), 4))
+    return element.decode(words.view(f"u{element.bits // 8}"))
+
+
+def load_scales(
+    chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: tuple[str, int, int],
+    report: Report,
+) -> Array:  # fmt: skip
+    """Load the scales of a factor's ``count`` rows, (blocks, rows, scales of each), as float64.
+
+    ``scale`` is their type, the first byte of a word, and the bytes. With two parts, each half of the lanes has its
+    half of the rows.
+    """
+    name, first_byte, byte_count = scale
+    number = np.arange(count)
+    part, within = number // (count // parts), number % (count // parts)
+    repeats = np.arange(4 // parts)[:, None] * 32
+    lanes = base[0] + part * (128 // parts) + within % 32 + repeats
+    words = chunk.tensor.load(rows[:, None, None], lanes[None], base[1] + within // 32, report, is_product=True)
+    if (words != words[:, :1]).any():
+        text = "scales differ between the quarters of the lanes, which must repeat them"
+        report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
+    codes = words[:, 0, :, None] >> (8 * np.arange(first_byte, first_byte + byte_count)).astype(np.uint32) & 0xFF
+    return _SCALES[name](codes)

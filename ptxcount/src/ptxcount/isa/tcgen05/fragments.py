@@ -1,0 +1,143 @@
+"""Tensor memory to registers and back: ``tcgen05.ld``, ``st`` and ``wait``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import LANES, Array, spread
+from ...machine.chunk import Chunk
+from ...machine.tensor_memory import split_address
+from ...ptx.program import TYPES, Immediate, Instruction
+from ...util.errors import OutOfBoundsError
+from ..operands import Reader, address, as_array, expect_count, items, unsupported
+from ..registry import Step, binds, step_of
+from ..warp_collectives import lanes_of, threads_of
+from .layouts import FRAGMENTS
+from .warps import find_whole_warps, make_row_reporter, read_per_warp
+
+_B32, _U32 = TYPES["b32"], TYPES["u32"]
+_NUMBERS = {f"x{1 << power}": 1 << power for power in range(8)}
+_MAX_REGISTERS = 128
+_QUARTER = 32
+
+
+class _Places(NamedTuple):
+    """Blocks and warps that access tensor memory, and the lanes and columns of each: (warps, threads, registers)."""
+
+    rows: Array
+    warps: Array
+    lanes: Array
+    columns: Array
+
+
+class _Access(NamedTuple):
+    """An access of whole warps, from its modifiers and operands."""
+
+    shape: str
+    registers: int
+    read: Reader
+    split: int
+    packed: bool
+
+    def locate(self, chunk: Chunk) -> _Places:
+        """Find the places of the active warps; a warp reaches a quarter of the lanes (PTX ISA, 9.7.16.8.1).
+
+        An address in the first quarter is one of the warp's own: so tilelang and DeepGEMM write all addresses.
+        """
+        rows, warps = find_whole_warps(chunk)
+        fragment = FRAGMENTS[self.shape]
+        thread, register = np.arange(LANES)[:, None], np.arange(self.registers)[None, :]
+        lane, column = np.broadcast_arrays(*fragment.locate(thread, register))
+        columns = column * (2 if self.packed else 1) + (thread // 16 * self.split if self.split else 0)
+        bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
+        first_lanes, first_columns = bases >> 16, bases & 0xFFFF
+        quarter = warps % 4 * _QUARTER
+        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter, first_lanes)
+        is_wrong = (first_lanes < quarter) | (first_lanes + fragment.lanes > quarter + _QUARTER)
+        if is_wrong.any():
+            place = int(is_wrong.argmax())
+            base, first = split_address(int(bases[place])), int(quarter[place])
+            text = (
+                f"lanes {base[0]} to {base[0] + fragment.lanes - 1} of tensor memory; warp {warps[place]} of its block "
+                f"reaches lanes {first} to {first + _QUARTER - 1}"
+            )
+            make_row_reporter(chunk)(OutOfBoundsError, (int(rows[place]), 0), text, int(bases[place]))
+        return _Places(rows, warps, first_lanes[:, None, None] + lane, first_columns[:, None, None] + columns)
+
+
+def _parse_access(instruction: Instruction, packing: str) -> _Access:
+    name, *names = instruction.modifiers
+    shapes = [FRAGMENTS[each].registers for each in names if each in FRAGMENTS]
+    numbers = [_NUMBERS[each] for each in names if each in _NUMBERS]
+    allowed = {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS}
+    if len(shapes) != 1 or len(numbers) != 1 or not {*names} <= allowed:
+        raise unsupported(instruction)
+    shape, count = next(each for each in names if each in FRAGMENTS), shapes[0] * numbers[0]
+    expect_count(instruction, 3 if shape == "16x32bx2" else 2)
+    place, *rest = instruction.operands[name == "ld" :]
+    split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
+    registers = items(instruction.operands[0 if name == "ld" else -1])
+    if count > _MAX_REGISTERS or len(registers) != count:
+        raise unsupported(instruction, f"{count} registers wanted, {len(registers)} given")
+    if (split is not None) != (shape == "16x32bx2"):
+        raise unsupported(instruction, "an immediate offset of the second half goes with .16x32bx2")
+    read = address(instruction, place, "tensor")
+    return _Access(shape, count, read, int(split or 0), packing in names)
+
+
+@binds("tcgen05")
+def _bind_load(instruction: Instruction) -> Step | None:
+    """``tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}``."""
+    if instruction.modifiers[0] != "ld":
+        return None
+    access = _parse_access(instruction, "pack::16b")
+
+    def load(chunk: Chunk) -> list[Array]:
+        rows, warps, lanes, columns = access.locate(chunk)
+        report, block = make_row_reporter(chunk), rows[:, None, None]
+        words = chunk.tensor.load(block, lanes, columns, report)
+        if access.packed:
+            words = words & 0xFFFF | chunk.tensor.load(block, lanes, columns + 1, report) << np.uint32(16)
+        result = np.zeros((access.registers, chunk.shape[0], -(-chunk.shape[1] // LANES), LANES), np.uint32)
+        result[:, rows, warps] = np.moveaxis(words, 2, 0)
+        return [threads_of(chunk, register) for register in result]
+
+    return step_of(instruction, [(register, _B32) for register in items(instruction.operands[0])], [], load)
+
+
+@binds("tcgen05")
+def _bind_store(instruction: Instruction) -> Step | None:
+    """``tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address]{, split}, r``."""
+    if instruction.modifiers[0] != "st":
+        return None
+    access = _parse_access(instruction, "unpack::16b")
+
+    def store(chunk: Chunk, *registers: Array) -> list[Array]:
+        rows, warps, lanes, columns = access.locate(chunk)
+        report, block = make_row_reporter(chunk), rows[:, None, None]
+        words = np.stack(
+            [lanes_of(chunk, spread(register, chunk.shape))[rows, warps] for register in registers], axis=-1
+        )
+        if access.packed:
+            chunk.tensor.store(block, lanes, columns + 1, words >> np.uint32(16), report)
+            words = words & np.uint32(0xFFFF)
+        chunk.tensor.store(block, lanes, columns, words, report)
+        return []
+
+    return step_of(instruction, [], [(register, _B32) for register in items(instruction.operands[-1])], store)
+
+
+@binds("tcgen05")
+def _bind_wait(instruction: Instruction) -> Step | None:
+    """``tcgen05.wait::ld`` and ``wait::st``: stores are complete for products behind it."""
+    if instruction.modifiers[0] not in ("wait::ld", "wait::st"):
+        return None
+    expect_count(instruction, 0)
+
+    def wait(chunk: Chunk) -> None:
+        rows, warps = find_whole_warps(chunk)
+        chunk.tensor.finish_stores(rows, warps % 4)
+
+    return (lambda chunk: None) if instruction.modifiers[0] == "wait::ld" else wait

@@ -1,0 +1,75 @@
+"""Layouts in tensor memory, as tables: registers of warps, and rows of products.
+
+Sources: PTX ISA 9.0, 9.7.16.2.3.1 "Memory Layout" (Figures 183 to 187) and 9.7.16.10.5 "Data Path Layout Organization"
+(Figures 205 to 218); the figures as CUTLASS 4 states them in ``cute/atom/copy_traits_sm100.hpp`` and
+``mma_traits_sm100.hpp`` (``tmem_frg``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+
+
+class Fragment(NamedTuple):
+    """Registers of a warp for a shape of ``ld`` and ``st``.
+
+    Attributes
+    ----------
+    lanes : int
+        The lanes of tensor memory that a warp accesses.
+    registers : int
+        The registers of each thread for ``.x1``.
+    locate : callable
+        From threads of the warp and registers to lanes and columns, both from the address on.
+    """
+
+    lanes: int
+    registers: int
+    locate: Callable[[Array, Array], tuple[Array, Array]]
+
+
+FRAGMENTS: dict[str, Fragment] = {
+    "32x32b": Fragment(32, 1, lambda t, r: (t, r)),
+    "16x64b": Fragment(16, 1, lambda t, r: (t // 4 + t % 2 * 8, r * 2 + t // 2 % 2)),
+    "16x128b": Fragment(16, 2, lambda t, r: (t // 4 + r % 2 * 8, r // 2 * 4 + t % 4)),
+    "16x256b": Fragment(16, 4, lambda t, r: (t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2)),
+    "16x32bx2": Fragment(16, 1, lambda t, r: (t % 16, r)),  # threads from 16 on: behind the half split
+}
+
+
+class DataPath(NamedTuple):
+    """Lanes of a product's rows: those of each block, and the equal parts of the columns that lie below each other.
+
+    ``bases`` are the lanes that an address may have ("Tensor Memory Datapath Lane Alignment").
+    """
+
+    rows: int
+    parts: int
+    locate: Callable[[Array, Array], Array]
+    bases: tuple[int, ...] = (0,)
+
+    def find_lanes(self) -> Array:
+        """Return the lanes of the rows, (parts, rows)."""
+        lanes = self.locate(np.arange(self.rows)[None, :], np.arange(self.parts)[:, None])
+        return np.broadcast_to(lanes, (self.parts, self.rows))
+
+
+def _make_whole(rows: int, parts: int) -> DataPath:
+    return DataPath(rows, parts, lambda row, part: row + rows * part)
+
+
+#: The layouts A to G by M, blocks of the group, and ``.ws``; C, of sparse factors, is left out.
+DATA_PATHS: dict[tuple[int, int, bool], DataPath] = {
+    (256, 2, False): _make_whole(128, 1),  # A
+    (128, 2, False): _make_whole(64, 2),  # B
+    (128, 1, False): _make_whole(128, 1),  # D
+    (128, 1, True): _make_whole(128, 1),  # D
+    (64, 1, True): _make_whole(64, 2),  # E
+    (64, 1, False): DataPath(64, 1, lambda row, part: row // 16 * 32 + row % 16 + part, (0, 16)),  # F
+    (32, 1, True): _make_whole(32, 4),  # G
+}

@@ -1,0 +1,222 @@
+"""``tcgen05.mma``: products whose result lies in tensor memory, asked for by one thread.
+
+Products of floats are summed in float64 and rounded once. Reads of factors in shared memory have no counters: nothing
+is known of their wavefronts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+from ...machine.chunk import Chunk
+from ...machine.global_memory import Report
+from ...machine.tensor_memory import LANE_COUNT, split_address
+from ...ptx.program import TYPES, Address, Group, Immediate, Instruction
+from ...util.errors import TensorMemoryError
+from ..operands import Reader, address, items, reader, unsupported
+from ..registry import Step, binds
+from ..tensor_cores.mma import ELEMENTS, encode
+from .descriptors import KINDS, Kind, ProductShape, decode_shared
+from .factors import FACTOR_ELEMENTS, load_scales, load_shared_factor, load_tensor_factor
+from .layouts import DATA_PATHS
+from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
+
+_U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
+_OPTIONS = {"mma", "ws", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
+#: Scales of each row, by the qualifier; and those of a kind by default.
+_SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
+_BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
+#: The bit of a mask of columns that says that there is one (Table 45 "Zero-Column Mask descriptor layout").
+_MASK_BIT = 39
+#: The exponent of two by which the old result may be divided.
+_MAX_SHIFT = 15
+
+
+class _Form(NamedTuple):
+    """An instruction, from its modifiers and operands."""
+
+    kind: Kind
+    group: int
+    is_stationary: bool
+    from_tensor_memory: bool
+    #: Scales of each row of a factor; 0 without.
+    scales: int
+    #: Words of the mask of lanes that stay as they are.
+    masks: int
+    shift: int
+
+
+class _Issue(NamedTuple):
+    """A thread's request: addresses and descriptors, as numbers."""
+
+    result: int
+    left: int
+    right: int
+    shape: int
+    accumulates: int
+    rest: tuple[int, ...]
+
+
+def _parse_form(instruction: Instruction) -> _Form:
+    names = {*instruction.modifiers}
+    kinds = [name for name in instruction.modifiers if name in KINDS]
+    collectors = {name for name in names if name.startswith("collector::")}
+    counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
+    if len(kinds) != 1 or not names - collectors <= _OPTIONS | {*_SCALE_COUNTS, "block32"} or len(counts) > 1:
+        raise unsupported(instruction)
+    kind, scaled = KINDS[kinds[0]], "block_scale" in names
+    operands = instruction.operands
+    if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
+        raise unsupported(instruction)
+    masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
+    is_stationary = "ws" in names
+    rest = operands[5 + bool(masks) :] if not scaled else ()
+    shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
+    if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
+        raise unsupported(instruction)
+    if not 0 <= shift <= _MAX_SHIFT:
+        raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
+    group = read_group(instruction)
+    if masks and len(masks) != 4 * group:
+        raise unsupported(instruction, f"{4 * group} words of disable-output-lane wanted, {len(masks)} given")
+    scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
+    return _Form(kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift))
+
+
+@binds("tcgen05")
+def _bind_product(instruction: Instruction) -> Step | None:
+    """``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, and with ``.block_scale``."""
+    if instruction.modifiers[0] != "mma":
+        return None
+    form = _parse_form(instruction)
+    result, left, right, shape, *rest = instruction.operands
+
+    def read_tensor_address(operand: Any) -> Reader:
+        return address(instruction, operand, "tensor")
+
+    read_left = read_tensor_address(left) if form.from_tensor_memory else reader(instruction, left, _U64)
+    readers = [read_tensor_address(result), read_left, reader(instruction, right, _U64)]
+    readers.append(reader(instruction, shape, _U32))
+    extra = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
+    extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
+    extra += [reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
+    readers += [reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
+
+    def multiply(chunk: Chunk) -> None:
+        for numbers, rows in iter_threads(chunk, readers):
+            d, a, b, idesc, accumulates, *others = numbers
+            issue = _Issue(d, a, b, idesc, accumulates, tuple(others))
+            _Product(chunk, form, issue, rows).execute()
+            note_uncounted(chunk, len(rows))
+        chunk.has_written, chunk.spins = True, 0
+
+    return multiply
+
+
+class _Product:
+    """One product in some blocks, which all ask for the same."""
+
+    def __init__(self, chunk: Chunk, form: _Form, issue: _Issue, rows: list[int]) -> None:
+        self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
+        self._report: Report = make_row_reporter(chunk)
+        shape = ProductShape.decode(issue.shape, form.kind, form.group, is_stationary=form.is_stationary)
+        if isinstance(shape, str):
+            raise chunk.make_fault(TensorMemoryError, f"instruction descriptor {issue.shape:#010x}: {shape}")
+        self._shape: ProductShape = shape
+        if form.is_stationary and any(mask >> _MASK_BIT & 1 for mask in issue.rest):
+            raise unsupported(chunk.instruction, "a mask of columns is not supported")
+        self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
+        addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
+        bases = [split_address(place)[0] for place in addresses]
+        if bases[0] not in self._path.bases or len({*bases}) > 1:
+            allowed = " or ".join(map(str, self._path.bases))
+            text = (
+                f"addresses with the lanes {', '.join(map(str, bases))}; all have lane {allowed} for {shape.rows} rows"
+            )
+            raise chunk.make_fault(TensorMemoryError, text)
+
+    def execute(self) -> None:
+        """Multiply, add, and store the result of each block of the group."""
+        pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
+        members = [np.array(blocks) for blocks in zip(*pairs, strict=True)]
+        right = np.concatenate([self._load_right(blocks) for blocks in members], axis=1)
+        # Each part of the columns is a product of its own, (blocks, parts, products, columns).
+        right = right.reshape(len(right), self._path.parts, -1, right.shape[2]).swapaxes(2, 3)
+        for member, blocks in enumerate(members):
+            self._multiply_block(blocks, member, right)
+
+    def _multiply_block(self, blocks: Array, member: int, right: Array) -> None:
+        shape, form = self._shape, self._form
+        left = self._load_left(blocks)
+        if form.scales:
+            left, right = self._scale_factors(blocks, left, right)
+        sums = shape.signs[0] * shape.signs[1] * (left @ right)
+        base, column = split_address(self._issue.result)
+        lanes, columns = base + self._path.find_lanes(), column + np.arange(sums.shape[3])
+        tensor = self._chunk.tensor
+        if self._issue.accumulates:
+            places = blocks[:, None, None, None], lanes[:, :, None], columns
+            old = tensor.load(*places, self._report, is_product=True)
+            sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
+        words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
+        kept = self._find_kept_lanes(member)
+        for part, part_lanes in enumerate(lanes):
+            updated = np.flatnonzero(~kept[part_lanes])
+            places = blocks[:, None, None], part_lanes[updated, None], columns
+            tensor.store(*places, words[:, part, updated], self._report, is_product=True)
+
+    def _find_kept_lanes(self, member: int) -> Array:
+        """Return the mask of lanes that stay as they are, by the bits of the block's words."""
+        if not self._form.masks:
+            return np.zeros(LANE_COUNT, bool)
+        words = np.array(self._issue.rest[4 * member : 4 * member + 4], np.uint32)
+        return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
+
+    def _load_left(self, blocks: Array) -> Array:
+        """Load the rows of each block, (blocks, parts or 1, rows, products)."""
+        form, shape = self._form, self._shape
+        if form.from_tensor_memory:
+            if shape.turned[0] or (form.kind.padded and FACTOR_ELEMENTS[shape.left].bits < 8):
+                problem = f"{shape.left} in tensor memory, or transposed there, is not supported"
+                raise unsupported(self._chunk.instruction, problem)
+            base = split_address(self._issue.left)
+            return load_tensor_factor(
+                self._chunk, blocks, self._path, base, form.kind.products, shape.left, self._report
+            )
+        return self._load_shared(self._issue.left, blocks, self._path.rows, shape.left, turned=shape.turned[0])[:, None]
+
+    def _load_right(self, blocks: Array) -> Array:
+        """Load the columns that each block of a group has, (blocks, columns, products)."""
+        count = self._shape.columns // self._form.group
+        return self._load_shared(self._issue.right, blocks, count, self._shape.right, turned=self._shape.turned[1])
+
+    def _load_shared(self, bits: int, blocks: Array, count: int, name: str, *, turned: bool) -> Array:
+        descriptor = decode_shared(bits)
+        if isinstance(descriptor, str):
+            raise self._chunk.make_fault(TensorMemoryError, descriptor)
+        if descriptor.lines != 8 and not turned:
+            raise unsupported(self._chunk.instruction, "swizzles of 32 bytes go with transposed factors")
+        kind = self._form.kind
+        return np.stack(
+            [
+                load_shared_factor(
+                    self._chunk, block, descriptor, (count, kind.products), name, self._report,
+                    turned=turned, padded=kind.padded,
+                )
+                for block in blocks.tolist()
+            ]
+        )  # fmt: skip
+
+    def _scale_factors(self, blocks: Array, left: Array, right: Array) -> tuple[Array, Array]:
+        """Multiply each factor by its scales, which lie in the tensor memory of each block of a group."""
+        form, shape, parts = self._form, self._shape, self._path.parts
+        counts, both = (self._path.rows, shape.columns), []
+        for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
+            scale = (shape.scale, first, form.scales)
+            scales = load_scales(self._chunk, blocks, split_address(base), count, halves, scale, self._report)
+            both.append(np.repeat(scales, form.kind.products // form.scales, axis=2))
+        columns = both[1].reshape(len(blocks), parts, -1, form.kind.products).swapaxes(2, 3)
+        return left * both[0][:, None], right * columns

@@ -1,0 +1,88 @@
+"""Warps and single threads that execute ``tcgen05`` instructions, and their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...lanes.symbolic_values import dense
+from ...lanes.warps import LANES, Array, lanes_by_warp, spread
+from ...machine.chunk import Chunk
+from ...machine.global_memory import Report
+from ...ptx.program import Instruction
+from ...util.errors import TensorMemoryError
+from ..operands import Reader, unsupported
+from ..warp_collectives import lanes_of
+
+#: Blocks by the qualifier.
+GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
+
+
+def read_group(instruction: Instruction) -> int:
+    """Return the blocks that an instruction names."""
+    groups = [GROUPS[name] for name in instruction.modifiers if name in GROUPS]
+    if len(groups) != 1:
+        raise unsupported(instruction, "one .cta_group is needed")
+    return groups[0]
+
+
+def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
+    """Return the blocks of a group: the block, or the pair whose ranks differ in the last bit."""
+    if group == 1:
+        return [row]
+    first = chunk.shared.find_first_block(row)
+    even = first + (row - first) // 2 * 2
+    if even + 1 >= chunk.shape[0] or chunk.shared.find_first_block(even + 1) != first:
+        raise chunk.make_fault(TensorMemoryError, ".cta_group::2 in a cluster of an odd number of blocks")
+    return [even, even + 1]
+
+
+def note_uncounted(chunk: Chunk, times: int) -> None:
+    """Note reads of shared memory that have no counters."""
+    name = f"tcgen05.{chunk.instruction.modifiers[0]}"
+    text = f"{name} reads shared memory, which is not counted: nothing is known of its wavefronts"
+    chunk.add_finding("uncounted-read", text, times)
+
+
+def make_row_reporter(chunk: Chunk) -> Report:
+    """Make a reporter that names the first active thread of the block at fault."""
+    report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
+
+    def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
+        report(error, (position[0], int(active[position[0]].argmax())), text, place, *others)
+
+    return report_for_row
+
+
+def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
+    """Return blocks and warps that execute an instruction of whole warps; raise if lanes are missing."""
+    lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
+    partly = lanes.any(axis=2) & ~lanes.all(axis=2)
+    if partly.any():
+        row, warp = (int(axis[0]) for axis in np.nonzero(partly))
+        text = f"warp {warp} executes it with {lanes[row, warp].sum()} of {LANES} lanes; all must"
+        raise chunk.make_fault(TensorMemoryError, text, position=(row, warp * LANES + int(lanes[row, warp].argmax())))
+    rows, warps = np.nonzero(lanes.any(axis=2))
+    return rows, warps
+
+
+def read_per_warp(chunk: Chunk, values: Array, rows: Array, warps: Array) -> Array:
+    """Return the values of the first lanes of some warps."""
+    by_lane = lanes_of(chunk, spread(values, chunk.shape))
+    first: Array = by_lane[rows, warps, 0].astype(np.int64)
+    return first
+
+
+def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Yield what active threads read, and the blocks of those that read the same, in the order of the threads."""
+    rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
+    columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    turns: dict[int, int] = {}
+    for place, row in enumerate(rows.tolist()):
+        turns[row] = turns.get(row, -1) + 1
+        groups.setdefault((turns[row], tuple(int(column[place]) for column in columns)), []).append(row)
+    for (_, numbers), group in sorted(groups.items(), key=lambda item: item[0][0]):
+        yield numbers, group

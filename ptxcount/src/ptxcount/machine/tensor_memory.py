@@ -1,0 +1,181 @@
+"""Tensor memory of the blocks of a chunk: 128 lanes of 512 columns of 32 bits (PTX ISA, "Tensor Memory").
+
+An address has the lane in its upper 16 bits, and the column in its lower 16.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..lanes.warps import Array
+from ..util.errors import OutOfBoundsError, Source, TensorMemoryError, UninitializedTensorReadError
+from .global_memory import Report
+
+LANE_COUNT, COLUMN_COUNT = 128, 512
+#: Columns of the smallest allocation (PTX ISA, "Tensor Memory Allocation").
+_UNIT = 32
+_FREE = -1
+
+
+def split_address(address: int) -> tuple[int, int]:
+    """Split an address into lane and column."""
+    return address >> 16 & 0xFFFF, address & 0xFFFF
+
+
+class Leak(NamedTuple):
+    """An allocation that its block never ended: the block's row, its columns, and the line of ``alloc``."""
+
+    row: int
+    columns: int
+    source: Source
+
+
+class TensorMemory:
+    """The tensor memory of each block of a chunk."""
+
+    def __init__(self, blocks: int) -> None:
+        self._data = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), np.uint32)
+        self._written = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), bool)
+        #: The first column of the allocation that each column belongs to.
+        self._owners = np.full((blocks, COLUMN_COUNT), _FREE)
+        self._sources: dict[tuple[int, int], Source] = {}
+        self._relinquished = np.zeros(blocks, bool)
+        #: Columns with products and copies that no ``commit`` covers, and with those whose barrier nobody waited for.
+        self._uncommitted = np.zeros((blocks, COLUMN_COUNT), bool)
+        self._unfinished = np.zeros((blocks, COLUMN_COUNT), bool)
+        #: Columns, by blocks, that the phase of a barrier covers, by the barrier's block and offset.
+        self._covered: dict[tuple[int, int], dict[int, Array]] = {}
+        #: Columns with stores that no ``wait::st`` has covered, by the quarter of the lanes.
+        self._stored = np.zeros((blocks, 4, COLUMN_COUNT), bool)
+
+    def select(self, rows: Array) -> TensorMemory:
+        """Select the memory of some of the blocks."""
+        part = TensorMemory(0)
+        for name in ("_data", "_written", "_owners", "_relinquished", "_uncommitted", "_unfinished", "_stored"):
+            setattr(part, name, getattr(self, name)[rows])
+        places = {int(row): place for place, row in enumerate(rows)}
+        part._sources = {(places[row], first): s for (row, first), s in self._sources.items() if row in places}
+        part._covered = {
+            (places[row], offset): {places[block]: columns for block, columns in covered.items() if block in places}
+            for (row, offset), covered in self._covered.items()
+            if row in places
+        }
+        return part
+
+    def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
+        """Allocate columns of a block, as far to the left as there is room; return their address."""
+        if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
+            text = f"{count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
+            report(TensorMemoryError, (row, 0), text, count)
+        if self._relinquished[row]:
+            report(TensorMemoryError, (row, 0), "tcgen05.alloc after tcgen05.relinquish_alloc_permit", count)
+        free = self._owners[row] == _FREE
+        for first in range(0, COLUMN_COUNT - count + 1, _UNIT):
+            if free[first : first + count].all():
+                self._owners[row, first : first + count] = first
+                self._written[row, :, first : first + count] = False
+                self._sources[row, first] = source
+                return first
+        text = f"{count} columns wanted, {free.sum()} of {COLUMN_COUNT} are free: it waits forever"
+        report(TensorMemoryError, (row, 0), text, count)
+        return 0
+
+    def deallocate(self, row: int, address: int, count: int, report: Report) -> None:
+        """End an allocation of a block."""
+        owned = self._owners[row] == address
+        if not 0 <= address < COLUMN_COUNT or owned.sum() != count:
+            text = f"{count} columns at {address:#x}, where {owned.sum()} are allocated"
+            report(TensorMemoryError, (row, 0), text, address)
+        if (owned & (self._uncommitted[row] | self._unfinished[row])).any():
+            report(TensorMemoryError, (row, 0), f"columns at {address:#x}: nobody waited for their products", address)
+        self._owners[row, owned] = _FREE
+        self._uncommitted[row, owned] = self._unfinished[row, owned] = False
+        self._stored[row, :, owned] = False
+        self._sources.pop((row, address), None)
+
+    def relinquish(self, row: int) -> None:
+        """Note that a block allocates no more."""
+        self._relinquished[row] = True
+
+    def find_leak(self) -> Leak | None:
+        """Find an allocation that has not ended; None if there is none."""
+        for (row, first), source in sorted(self._sources.items(), key=lambda item: item[0]):
+            return Leak(row, int((self._owners[row] == first).sum()), source)
+        return None
+
+    def load(self, rows: Array, lanes: Array, columns: Array, report: Report, *, is_product: bool = False) -> Array:
+        """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
+
+        ``is_product``: a product reads them, which is ordered behind those before, but behind no store.
+        """
+        self._check_places(rows, lanes, columns, report)
+        if is_product:
+            self._fail(self._stored[rows, lanes // 32, columns], rows, lanes, columns,
+                       "written by a tcgen05.st without tcgen05.wait::st", report)  # fmt: skip
+        else:
+            pending = self._uncommitted[rows, columns] | self._unfinished[rows, columns]
+            self._fail(pending, rows, lanes, columns,
+                       "written by a product or copy whose tcgen05.commit nobody waited for", report)  # fmt: skip
+        unwritten = ~self._written[rows, lanes, columns]
+        if unwritten.any():
+            self._report_first(UninitializedTensorReadError, unwritten, rows, lanes, columns, "{}", report)
+            self._written[tuple(np.broadcast_arrays(rows, lanes, columns))] = True
+        return self._data[rows, lanes, columns]
+
+    def store(
+        self, rows: Array, lanes: Array, columns: Array, words: Array, report: Report, *, is_product: bool = False
+    ) -> None:
+        """Store words at lanes and columns of some blocks; the arrays are broadcast together.
+
+        ``is_product``: a product or copy writes them, for which a barrier must be waited.
+        """
+        self._check_places(rows, lanes, columns, report)
+        self._data[rows, lanes, columns] = words
+        self._written[rows, lanes, columns] = True
+        if is_product:
+            self._uncommitted[rows, columns] = True
+        else:
+            self._stored[rows, lanes // 32, columns] = True
+
+    def finish_stores(self, rows: Array, quarters: Array) -> None:
+        """Note that the stores of warps are complete, by blocks and quarters of the lanes."""
+        self._stored[rows, quarters] = False
+
+    def commit(self, rows: list[int], barriers: list[tuple[int, int]]) -> None:
+        """Let barriers, by block and offset, cover what products and copies of some blocks have written."""
+        for row in rows:
+            self._unfinished[row] |= self._uncommitted[row]
+            self._uncommitted[row] = False
+            for barrier in barriers:
+                covered = self._covered.setdefault(barrier, {})
+                covered[row] = self._unfinished[row] | covered.get(row, False)
+
+    def note_waits(self, rows: Array, offsets: Array) -> None:
+        """Note that threads of blocks saw a phase of barriers complete."""
+        if not self._covered:
+            return
+        for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:
+            for row, columns in self._covered.pop(barrier, {}).items():
+                self._unfinished[row] &= ~columns
+
+    def _check_places(self, rows: Array, lanes: Array, columns: Array, report: Report) -> None:
+        outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
+        text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
+        self._report_first(OutOfBoundsError, outside, rows, lanes, columns, text, report)
+        self._fail(self._owners[rows, columns] == _FREE, rows, lanes, columns, "which is not allocated", report)
+
+    def _fail(self, is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report) -> None:
+        self._report_first(TensorMemoryError, is_wrong, rows, lanes, columns, "{}, " + text, report)
+
+    @staticmethod
+    def _report_first(
+        error: type[Exception], is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report
+    ) -> None:
+        if not is_wrong.any():
+            return
+        arrays = np.broadcast_arrays(is_wrong, rows, lanes, columns)
+        index = np.unravel_index(int(arrays[0].argmax()), arrays[0].shape)
+        row, lane, column = (int(array[index]) for array in arrays[1:])
+        report(error, (row, 0), text.format(f"lane {lane}, column {column}"), lane << 16 | column)

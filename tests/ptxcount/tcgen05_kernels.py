@@ -1,0 +1,164 @@
+"""Kernels of ``tcgen05`` as text, and factors laid out as the PTX ISA's canonical layouts say."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import ptxcount
+
+Array = npt.NDArray[Any]
+_MODULE = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry snippet(.param .u64 image, .param .u64 out)
+{{
+.shared .align 1024 .b8 factors[{size}];
+.shared .align 8 .b64 barrier;
+.shared .align 4 .b32 base;
+.reg .pred %p, %done, %no, %yes;
+.reg .b32 %t, %w, %r<9>, %d, %quarter, %v<256>, %m<8>;
+.reg .b64 %rd<9>, %a, %b, %out;
+mov.u32 %t, %tid.x;
+shr.u32 %w, %t, 5;
+shl.b32 %quarter, %w, 21;
+mov.pred %no, 0;
+mov.pred %yes, 1;
+mov.u32 %r1, %ctaid.x;
+ld.param.u64 %rd1, [image];
+mad.wide.u32 %rd1, %r1, {size}, %rd1;
+mov.u32 %r2, factors;
+mad.lo.u32 %r2, %t, 4, %r2;
+mad.wide.u32 %rd1, %t, 4, %rd1;
+mov.u32 %r3, %t;
+COPY:
+setp.ge.u32 %p, %r3, {words};
+@%p bra COPIED;
+ld.global.u32 %r4, [%rd1];
+st.shared.u32 [%r2], %r4;
+add.u32 %r2, %r2, 512;
+add.u64 %rd1, %rd1, 512;
+add.u32 %r3, %r3, 128;
+bra COPY;
+COPIED:
+setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [barrier], {arrivals};
+setp.eq.u32 %p, %w, 0;
+@%p tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [base], {columns};
+bar.sync 0;
+ld.shared.u32 %d, [base];
+{body}
+bar.sync 0;
+setp.eq.u32 %p, %w, 0;
+@%p tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %d, {columns};
+ret;
+}}
+"""
+#: Waits for the phase of a barrier that begins with the launch.
+WAIT = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;\n@!%done bra WAIT;\n"
+COMMIT = "@%p tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.b64 [barrier];\n"
+FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
+
+
+def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1, arrivals: int = 1) -> str:
+    """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs some code."""
+    return _MODULE.format(body=body, columns=columns, size=size, words=size // 4, group=group, arrivals=arrivals)
+
+
+def dump(columns: int) -> str:
+    """Code that stores each lane's columns as a row of ``out``, behind those of the blocks before."""
+    registers = ", ".join(f"%v{k}" for k in range(columns))
+    stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
+    return (
+        "add.u32 %r5, %d, %quarter;\n"
+        f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{registers}}}, [%r5];\n"
+        "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [out];\n"
+        f"mad.lo.u32 %r6, %r1, 128, %t;\nmad.wide.u32 %out, %r6, {4 * columns}, %out;\n{stores}\n"
+    )
+
+
+def fill(columns: int, start: int = 0) -> str:
+    """Code that gives each word of some columns its lane in the upper half, and its column in the lower."""
+    lines = ["shl.b32 %r4, %t, 16;"]
+    lines += [f"add.u32 %v{k}, %r4, {start + k};" for k in range(columns)]
+    registers = ", ".join(f"%v{k}" for k in range(columns))
+    lines += ["add.u32 %r5, %d, %quarter;", f"add.u32 %r5, %r5, {start};"]
+    lines += [f"tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r5], {{{registers}}};"]
+    return "\n".join([*lines, "tcgen05.wait::st.sync.aligned;\n"])
+
+
+def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any) -> ptxcount.LaunchCounters:
+    """Execute a kernel of `write_kernel`."""
+    return ptxcount.count(text, "snippet", blocks, 128, [image, out], **options)
+
+
+class Layout(NamedTuple):
+    """A layout of CuTe for an axis or both: sizes and strides, innermost first, in units of 16 bytes or elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def offsets(self) -> Array:
+        """Return the offset of each coordinate, in order."""
+        places = np.array([*product(*(range(n) for n in reversed(self.sizes)))]).reshape(prod(self.sizes), -1)
+        return np.asarray(places[:, ::-1] @ np.array(self.strides))
+
+
+#: Swizzle modes: bits of the descriptor, 16-byte units of a line, and CuTe's ``Swizzle<bits, base, shift>``.
+SWIZZLES = {"none": (0, 1, (0, 4, 3)), "32": (6, 2, (1, 4, 3)), "64": (4, 4, (2, 4, 3)), "128": (2, 8, (3, 4, 3)),
+            "128_32": (1, 8, (2, 5, 2))}  # fmt: skip
+
+
+class Factor(NamedTuple):
+    """A factor in shared memory: its bytes, and its descriptor without the start."""
+
+    image: Array
+    descriptor: int
+
+
+def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
+    """Lay out (outer, products) as 9.7.16.3.3 "Canonical Layouts" says, with the smallest strides."""
+    mode, units, (bits, base, shift) = SWIZZLES[swizzle]
+    width, (outer, inner) = matrix.itemsize, matrix.shape
+    t = 16 // width
+    if mn_major:
+        lines = 4 if swizzle == "128_32" else 8
+        pattern = lines * units * t
+        m, k = outer // (units * t), inner // lines
+        leading, stride = (pattern * m, pattern) if units == 1 else (pattern, pattern * m)
+        along_m, along_k = (stride, leading) if units == 1 else (leading, stride)
+        outer_offsets = Layout((t, units, m), (1, t, along_m)).offsets()
+        inner_offsets = Layout((lines, k), (units * t, along_k)).offsets()
+    else:
+        m, k = outer // 8, inner // t
+        stride = 8 * units * t if units > 1 else 8 * t * k
+        leading = 8 * t if units == 1 else t
+        outer_offsets = Layout((8, m), (units * t, stride)).offsets()
+        inner_offsets = Layout((t, k), (1, leading)).offsets()
+    places = (outer_offsets[:, None] + inner_offsets[None, :]) * width
+    mask = ((1 << bits) - 1) << base
+    places = places ^ (places >> shift & mask)
+    image = np.zeros(-(-(int(places.max()) + width) // 1024) * 1024, np.uint8)
+    for byte in range(width):
+        image[places + byte] = matrix.view(np.uint8).reshape(outer, inner, width)[..., byte]
+    descriptor = (leading * width >> 4) << 16 | (stride * width >> 4) << 32 | 1 << 46 | mode << 61
+    return Factor(image, descriptor)
+
+
+def load_descriptors(left: Factor, right: Factor) -> str:
+    """Code that makes the descriptors of two factors that lie in ``factors`` one after the other."""
+    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
+    for name, factor, start in (("%a", left, 0), ("%b", right, len(left.image) >> 4)):
+        lines.append(f"add.u64 {name}, %rd2, {factor.descriptor + start};")
+    return "\n".join(lines) + "\n"
+
+
+def describe_product(rows: int, columns: int, codes: tuple[int, int, int], **fields: int) -> int:
+    """Make an instruction descriptor of codes of left, right and result, and further fields by their place."""
+    left, right, result = codes
+    bits = result << 4 | left << 7 | right << 10 | (columns >> 3) << 17 | (rows >> 4) << 24
+    return bits | fields.get("negate", 0) << 13 | fields.get("turned", 0) << 15 | fields.get("saturate", 0) << 3

@@ -1,0 +1,152 @@
+"""Tensor memory: registers of warps as the PTX ISA lays them out, and what a kernel does wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount.util.errors import (
+    KernelFaultError,
+    OutOfBoundsError,
+    TensorMemoryError,
+    UninitializedTensorReadError,
+)
+from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
+
+NOTHING = np.zeros(128, np.uint8)
+#: Of each shape: lanes, registers for .x1, and CuTe's layout of (threads, registers) over (columns of .x1, lanes) in
+#: words, as ``copy_traits_sm100.hpp`` has it: strides of a column are 1, of a lane the columns of .x1.
+SHAPES = {
+    "32x32b": (32, 1, 1, Layout((32,), (1,)), Layout((1,), (0,))),
+    "16x64b": (16, 1, 2, Layout((2, 2, 8), (16, 1, 2)), Layout((1,), (0,))),
+    "16x128b": (16, 2, 4, Layout((4, 8), (1, 4)), Layout((2,), (32,))),
+    "16x256b": (16, 4, 8, Layout((4, 8), (2, 8)), Layout((2, 2), (1, 64))),
+}
+
+
+def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
+    """Lane and column of each (thread, register), as `fill` numbers them."""
+    _, registers, width, threads, values = SHAPES[shape]
+    place = threads.offsets()[:, None] + values.offsets()[None, :]
+    lane, column = place // width + 32 * warp + first, place % width
+    repeats = [(lane << 16) | (column + width * k) for k in range(number)]
+    return np.concatenate(repeats, axis=1).reshape(32, registers * number)
+
+
+@pytest.mark.parametrize(
+    ("shape", "number"),
+    [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128],
+)
+def test_fragments(shape: str, number: int) -> None:
+    """Each register holds the word that the ISA's figures say; a store puts it back."""
+    lanes, registers, width, *_ = SHAPES[shape]
+    count = registers * number
+    columns = width * number
+    first = 32 - lanes
+    names = ", ".join(f"%v{k}" for k in range(count))
+    for_stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(count))
+    body = (
+        f"{fill(columns)}add.u32 %r5, %d, %quarter;\nadd.u32 %r5, %r5, {first << 16};\n"
+        f"tcgen05.ld.sync.aligned.{shape}.x{number}.b32 {{{names}}}, [%r5];\ntcgen05.wait::ld.sync.aligned;\n"
+        f"ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, {4 * count}, %out;\n{for_stores}\n"
+        f"tcgen05.st.sync.aligned.{shape}.x{number}.b32 [%r5+{columns}], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
+    )
+    out = np.zeros((4, 32, count), np.uint32)
+    launch(write_kernel(body, columns=256), NOTHING, out)
+    for warp in range(4):
+        np.testing.assert_array_equal(out[warp], _expect_registers(shape, number, first, warp))
+    dumped = np.zeros((128, 2 * columns), np.uint32)
+    if 2 * columns <= 128:
+        launch(write_kernel(body + dump(2 * columns), columns=256), NOTHING, dumped, unwritten="off")
+        stored = np.arange(128) % 32 >= first
+        expected = (np.arange(128)[:, None] << 16) + np.arange(columns)
+        np.testing.assert_array_equal(dumped[stored, columns:], expected[stored])
+
+
+def test_lanes_within_a_quarter() -> None:
+    """An address in the first quarter is one of the warp's own."""
+    body = (
+        f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
+        "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
+    )
+    out = np.zeros(128, np.uint32)
+    launch(write_kernel(body), NOTHING, out)
+    np.testing.assert_array_equal(out, np.arange(128) << 16)
+
+
+def test_half_split() -> None:
+    """The upper 16 threads access the columns behind the split."""
+    body = (
+        f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
+        "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
+    )
+    out = np.zeros((4, 2, 16, 2), np.uint32)
+    launch(write_kernel(body), NOTHING, out)
+    warp, half, lane, register = np.indices(out.shape)
+    np.testing.assert_array_equal(out, (32 * warp + lane) << 16 | (4 + 20 * half + register))
+
+
+def test_packed_halves() -> None:
+    """``.pack::16b`` joins the lower halves of adjacent columns, ``.unpack::16b`` parts them."""
+    body = (
+        f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
+        "tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%v0, %v1, %v2, %v3}, [%r5];\n"
+        "tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%r5+8], {%v1, %v3};\n"
+        f"tcgen05.wait::st.sync.aligned;\n{dump(16)}"
+    )
+    out = np.zeros((128, 16), np.uint32)
+    launch(write_kernel(body), NOTHING, out, unwritten="off")
+    np.testing.assert_array_equal(out[:, 8:12], np.broadcast_to([2, 3, 6, 7], (128, 4)))
+    assert not out[:, 12:].any()
+
+
+_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r5];\n"
+_OWN = "add.u32 %r5, %d, %quarter;\n"
+_SECOND = "setp.eq.u32 %p, %w, 1;\n"
+_ALLOC = "@%p tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {};\n"
+_COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
+#: Code, the fault, and its text.
+WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
+    (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
+    (
+        f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}",
+        OutOfBoundsError,
+        "lanes 32 to 63 .* warp 0 of its block reaches lanes 0",
+    ),
+    (f"{_OWN}add.u32 %r5, %r5, {16 << 16};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
+    (f"{_OWN}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),
+    (f"{_OWN}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),
+    (_SECOND + _ALLOC.format(48), TensorMemoryError, "48 columns; a power of two from 32 to 512"),
+    (_SECOND + _ALLOC.format(16), TensorMemoryError, "16 columns; a power of two from 32 to 512"),
+    (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns wanted, 448 of 512 are free"),
+    (_SECOND + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
+    (
+        f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n{_ALLOC.format(32)}",
+        TensorMemoryError,
+        "after tcgen05.relinquish_alloc_permit",
+    ),
+    ("@%p tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;\n", TensorMemoryError, "32 columns .* where 64 are"),
+    (f"setp.lt.u32 %p, %t, 40;\n{_OWN}@%p {_LOAD}", TensorMemoryError, "warp 1 executes it with 8 of 32 lanes"),
+    (
+        f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
+        TensorMemoryError,
+        "whose tcgen05.commit nobody waited for",
+    ),
+    (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "nobody waited for their products"),
+]
+
+
+@pytest.mark.parametrize(("code", "error", "text"), WRONG_KERNELS, ids=range(len(WRONG_KERNELS)))
+def test_wrong_kernels(code: str, error: type[KernelFaultError], text: str) -> None:
+    """Each fault names what is wrong."""
+    with pytest.raises(error, match=text):
+        launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")
+
+
+def test_wait_clears() -> None:
+    """A load behind the wait for the barrier is right."""
+    code = f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}{WAIT}{_OWN}{_LOAD}"
+    counters = launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1))
+    assert [finding.code for finding in counters.findings] == ["uncounted-read"]

@@ -1,0 +1,220 @@
+"""``tcgen05.cp``, block scales, and products of two blocks, against NumPy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.util.errors import TensorMemoryError
+from tests.ptxcount.tcgen05_kernels import (
+    COMMIT,
+    FIRST_THREAD,
+    WAIT,
+    Array,
+    describe_product,
+    dump,
+    launch,
+    lay_out,
+    load_descriptors,
+    write_kernel,
+)
+
+RNG = np.random.default_rng(6)
+#: Of each shape of a copy: rows, words of each, and the first row that each 32 lanes get.
+COPIES = {
+    "128x256b": (128, 8, (0, 32, 64, 96)),
+    "128x128b": (128, 4, (0, 32, 64, 96)),
+    "64x128b.warpx2::02_13": (64, 4, (0, 32, 0, 32)),
+    "64x128b.warpx2::01_23": (64, 4, (0, 0, 32, 32)),
+    "32x128b.warpx4": (32, 4, (0, 0, 0, 0)),
+    "warpx4.32x128b": (32, 4, (0, 0, 0, 0)),  # so Triton writes it
+}
+
+
+@pytest.mark.parametrize("shape", COPIES)
+def test_copies(shape: str) -> None:
+    """Rows of shared memory go to the lanes that the multicast says."""
+    rows, words, first = COPIES[shape]
+    matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
+    factor = lay_out(matrix, "none", mn_major=False)
+    code = (
+        f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{shape} [%d+4], %a;\n"
+        f"{COMMIT.format(group=1)}{WAIT}{dump(16)}"
+    )
+    out = np.zeros((128, 16), np.uint32)
+    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    lane = np.arange(128)
+    np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
+
+
+#: Kinds with scales: the qualifier, bytes of a row, scales of it, the type of scales, and the factors' code and type.
+SCALED = [
+    ("mxf8f6f4.block_scale", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
+    ("mxf8f6f4.block_scale.block32", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
+    ("mxf4.block_scale", 32, 2, "ue8m0", 1, ml_dtypes.float4_e2m1fn),
+    ("mxf4nvf4.block_scale.scale_vec::2X", 32, 2, "ue8m0", 1, ml_dtypes.float4_e2m1fn),
+    ("mxf4nvf4.block_scale.scale_vec::4X", 32, 4, "ue4m3", 1, ml_dtypes.float4_e2m1fn),
+]
+
+
+def scales_of(codes: Array, scale: str) -> Array:
+    """Return the numbers of scales."""
+    if scale == "ue8m0":
+        return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
+    return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))
+
+
+@pytest.mark.parametrize("columns", [32, 64])
+@pytest.mark.parametrize(("kind", "width", "count", "scale", "code", "dtype"), SCALED)
+def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int) -> None:
+    """Each scale multiplies its part of a row; a later byte of the words is chosen by the descriptor."""
+    bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
+    low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
+    scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
+    first = 4 - count
+    factors = [lay_out(matrix, "32", mn_major=False) for matrix in bits]
+    words = [np.ascontiguousarray(each).view(np.uint32)[:, 0] for each in scales]
+    # The words of row r are in lane r % 32 and column r // 32, in all quarters: .32x128b.warpx4 of a 32 x 4 matrix.
+    tables = [np.zeros((32, 4), np.uint32) for _ in words]
+    for table, word in zip(tables, words, strict=True):
+        table[:, : len(word) // 32] = word.reshape(-1, 32).T
+    images = [*(factor.image for factor in factors), *(lay_out(t, "none", mn_major=False).image for t in tables)]
+    starts = np.cumsum([0, *(len(image) for image in images)]).tolist()
+    descriptor = lay_out(tables[0], "none", mn_major=False).descriptor
+    copies = "".join(
+        f"add.u64 %rd3, %rd2, {descriptor + (start >> 4)};\n"
+        f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{place}], %rd3;\n"
+        for start, place in ((starts[2], 64), (starts[3], 68))
+    )
+    shape = (
+        code << 7 | code << 10 | (columns >> 3) << 17 | (scale == "ue8m0") << 23 | 1 << 27 | first << 29 | first << 4
+    )
+    body = (
+        f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
+        f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
+        f"{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+    )
+    out = np.zeros((128, columns), np.uint32)
+    image = np.concatenate(images)
+    launch(write_kernel(body, columns=128, size=len(image)), image, out)
+    numbers = []
+    for matrix, row_scales in zip(bits, scales, strict=True):
+        codes = matrix if code == 0 else np.stack([matrix & 15, matrix >> 4], axis=-1).reshape(len(matrix), -1)
+        values = codes.view(dtype).astype(np.float64)
+        part = scales_of(row_scales[:, first : first + count].copy(), scale)
+        numbers.append(values * np.repeat(part, values.shape[1] // count, axis=1))
+    np.testing.assert_allclose(out.view(np.float32), numbers[0] @ numbers[1].T, rtol=1e-6)
+
+
+def test_scales_of_one_quarter() -> None:
+    """Scales that the other quarters do not repeat are a fault."""
+    factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
+    store = "add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5+{}], {{%t}};\n"
+    stores = "".join(store.format(column) for column in range(64, 72))
+    body = (
+        f"{stores}tcgen05.wait::st.sync.aligned;\n{load_descriptors(factor, factor)}"
+        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
+        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
+    )
+    image = np.concatenate([factor.image] * 2)
+    with pytest.raises(TensorMemoryError, match="scales differ between the quarters"):
+        launch(write_kernel(body, columns=128, size=len(image)), image, np.zeros(1))
+
+
+@pytest.mark.parametrize("rows", [128, 256])
+@pytest.mark.parametrize("multicast", [False, True])
+def test_pair_of_blocks(rows: int, multicast: bool) -> None:
+    """A pair multiplies the rows of both by the columns of both (layouts A and B); a commit reaches both barriers."""
+    a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
+    b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
+    factors = [
+        [
+            lay_out(matrix, "none", mn_major=False)
+            for matrix in (a[part * rows // 2 :][: rows // 2], b[part * 32 :][:32])
+        ]
+        for part in (0, 1)
+    ]
+    images = [np.concatenate([left.image, right.image]) for left, right in factors]
+    cluster_barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+    commit = COMMIT.format(group=2)
+    if multicast:
+        commit = commit.replace(".shared::cluster", ".shared::cluster.multicast::cluster").replace(
+            "[barrier]", "[barrier], %h1"
+        )
+    wait = WAIT if multicast else f"setp.eq.u32 %p, %r1, 1;\n@%p bra WAITED;\n{WAIT}WAITED:\n{cluster_barrier}"
+    columns = 64 if rows == 256 else 32
+    body = (
+        f".reg .b16 %h1;\nmov.b16 %h1, 3;\n{cluster_barrier}{load_descriptors(*factors[0])}"
+        f"mov.u32 %r7, {describe_product(rows, 64, (0, 0, 1))};\nor.b32 %r8, %r1, %t;\nsetp.eq.u32 %p, %r8, 0;\n"
+        f"@%p tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %r7, %no;\n{commit}{wait}{dump(columns)}"
+    )
+    out = np.zeros((2, 128, columns), np.uint32)
+    counters = launch(write_kernel(body, size=len(images[0]), group=2), np.concatenate(images), out, 2, cluster=2)
+    assert [(finding.code, finding.times) for finding in counters.findings] == [("uncounted-read", 1)]
+    numbers, expected = out.view(np.float32), a.astype(np.float64) @ b.astype(np.float64).T
+    if rows == 256:
+        np.testing.assert_array_equal(numbers.reshape(256, 64), expected)
+    else:
+        halves = numbers.reshape(2, 2, 64, 32)  # block, half of the columns, row, column
+        np.testing.assert_array_equal(halves.transpose(0, 2, 1, 3).reshape(128, 64), expected)
+
+
+_PAIR_COPY = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry snippet(.param .align 64 .b8 map[128], .param .u64 out)
+{
+.shared .align 128 .b8 rows[1024];
+.shared .align 8 .b64 barrier;
+.reg .pred %p, %done;
+.reg .b16 %h;
+.reg .b32 %t, %rank, %r<9>;
+.reg .b64 %rd<9>;
+mov.u32 %t, %tid.x;
+mov.u32 %rank, %cluster_ctarank;
+setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [barrier], 1;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+or.b32 %r1, %t, %rank;
+setp.eq.u32 %p, %r1, 0;
+@%p mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
+mov.b64 %rd1, map;
+cvta.param.u64 %rd1, %rd1;
+mov.u32 %r2, rows;
+mov.u32 %r3, barrier;
+and.b32 %r3, %r3, 0xFEFFFFFF;
+shl.b32 %r4, %rank, 3;
+mov.u32 %r5, 1;
+shl.b32 %r5, %r5, %rank;
+cvt.u16.u32 %h, %r5;
+setp.eq.u32 %p, %t, 0;
+@%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 \
+[%r2], [%rd1, {0, %r4}], [%r3], %h;
+setp.eq.u32 %p, %rank, 1;
+@%p bra WAITED;
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;
+@!%done bra WAIT;
+WAITED:
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+mad.lo.u32 %r2, %t, 8, %r2;
+ld.shared.b64 %rd4, [%r2];
+ld.param.u64 %rd2, [out];
+mad.lo.u32 %r6, %rank, 128, %t;
+mad.wide.u32 %rd2, %r6, 8, %rd2;
+st.global.b64 [%rd2], %rd4;
+ret;
+}
+"""
+
+
+def test_copies_of_a_pair() -> None:
+    """Each block of a pair copies rows, of which the barrier of the even one learns."""
+    rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
+    out = np.zeros_like(rows)
+    ptxcount.count(_PAIR_COPY, "snippet", 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
+    np.testing.assert_array_equal(out, rows)
