@@ -139,12 +139,14 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
         _write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True
     ),
     "a header beside another": (
-        _write("second/inner.h", '#if __has_include("more.h")\n#include "more.h"\n#endif\n#define INNER 1\n'),
-        _write("second/more.h", "#define LATER 4\n"), True,
+        lambda one: (
+            one.write("k.cu", '#include "sub/part.h"\n' + SOURCE),
+            one.write("sub/part.h", '#if __has_include("more.h")\n#include "more.h"\n#endif\n'),
+        )[1],
+        _write("sub/more.h", "#define LATER 4\n"), True,
     ),
     "a directive in two lines": (
-        _write("k.cu", SOURCE.replace('#include "near.h"', '#inc\\\nlude "near.h"')),
-        _write("near.h", "#define NEAR 3\n"), True,
+        _write("k.cu", '#if __has_inc\\\nlude("l.h")\n#define LATER 7\n#endif\n' + SOURCE), _write("l.h", ""), True
     ),
     "a header behind a comment": (
         _write("k.cu", SOURCE.replace('#include "near.h"', '/* " */ # /* " */ include /* " */ "near.h"')),
