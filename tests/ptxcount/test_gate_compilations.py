@@ -139,10 +139,10 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
         _write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True
     ),
     "a header beside another": (
-        lambda one: (
-            one.write("k.cu", '#include "sub/part.h"\n' + SOURCE),
-            one.write("sub/part.h", '#if __has_include("more.h")\n#include "more.h"\n#endif\n'),
-        )[1],
+        _all(
+            _write("k.cu", '#include "sub/part.h"\n' + SOURCE),
+            _write("sub/part.h", '#if __has_include("more.h")\n#include "more.h"\n#endif\n'),
+        ),
         _write("sub/more.h", "#define LATER 4\n"), True,
     ),
     "a directive in two lines": (
