@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-#: A compiler's error with its file and line.
-_ERROR_WITH_PLACE = re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*")
+#: Errors of a compiler: with file and line, or without, as errors in options are.
+_ERRORS = (
+    re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*"),
+    re.compile(r"^(?:\S+: (?:fatal )?error|\w+ (?:fatal|error) *): .*", re.MULTILINE),
+)
 
 #: Maximum length of a shown error: a race has two places, with the paths of their files.
 _MAX_LENGTH = 1000
@@ -18,8 +21,8 @@ def one_line(error: object) -> str:
 
 
 def first_error(text: str) -> str:
-    """Return the first error of a compiler in a text, with its file and line; else the text's first line."""
-    match = _ERROR_WITH_PLACE.search(text)
+    """Return the first error of a compiler in a text, with its file and line if it has one; else the first line."""
+    match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
 
 

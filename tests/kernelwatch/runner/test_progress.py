@@ -25,6 +25,15 @@ ERRORS = {
     "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
     "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
     "g++: a.h:3:9: fatal error: x.h: No such file": "a.h:3:9: fatal error: x.h: No such file",
+    "nvcc failed: nvcc -D'a(b,c)=d'\n<command-line>: error: expected ',', found \"1\"\n<command-line>: note: b": (
+        "<command-line>: error: expected ',', found \"1\""
+    ),
+    "nvcc failed: nvcc -include x.h\n<command-line>: fatal error: x.h: No such file\ncompilation terminated.": (
+        "<command-line>: fatal error: x.h: No such file"
+    ),
+    "nvcc failed: nvcc --bad\nnvcc warning : redefinition\nnvcc fatal   : Unknown option '--bad'": (
+        "nvcc fatal   : Unknown option '--bad'"
+    ),
     "a\tlong\x1b[2J" + 1400 * "b": "a long [2J" + 990 * "b",
     RACE: RACE,
     "": "",
