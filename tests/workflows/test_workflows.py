@@ -1,4 +1,4 @@
-"""What no linter knows of the workflows: what they may write, where they run, and that what they call exists."""
+"""Rights, runners and calls of the workflows: rules that no linter checks."""
 
 from __future__ import annotations
 

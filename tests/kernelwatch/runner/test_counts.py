@@ -108,7 +108,7 @@ def test_compiled() -> None:
         assert len(configuration.machine_code) == (0 if reason else 4)
 
 
-@pytest.mark.usefixtures("launches")
+@pytest.mark.usefixtures("counted_launches")
 @pytest.mark.parametrize(
     ("raises", "skipped", "failed"),
     [
