@@ -105,7 +105,7 @@ KILLED = [
 
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
-def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, linked_checkout: Path) -> None:
+def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
     """All that asv began, and the compiler, ends within seconds; the files go with the run, if it can remove them."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
@@ -114,14 +114,14 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
         "HOME": tmp_path,
         "NVCC": compiler,
         "KERNELWATCH_CACHE": tmp_path / "cache",
-        project_root.VARIABLE: linked_checkout,
+        project_root.VARIABLE: short_checkout,
     }
     names |= {folders.RESULTS: tmp_path / "results", "TMPDIR": tmp_path}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]
     with (
         output.open("wb") as out,
-        subprocess.Popen(words, cwd=linked_checkout, env=environment, stdout=out, stderr=out) as run,
+        subprocess.Popen(words, cwd=short_checkout, env=environment, stdout=out, stderr=out) as run,
     ):
         end = time.monotonic() + BEGIN
         while not any(STEPS[step] in line for line in processes(mark).values()):

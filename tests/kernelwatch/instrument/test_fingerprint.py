@@ -144,8 +144,8 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         fingerprint._module_file.cache_clear()
         fingerprint.list_imports.cache_clear()
         (tmp_path / name).mkdir(exist_ok=True)
-        for name_, text in PACKAGE.items():
-            (tmp_path / name / name_).write_text(text.replace("{name}", name) + suffix * (name_ == file))
+        for package_file, text in PACKAGE.items():
+            (tmp_path / name / package_file).write_text(text.replace("{name}", name) + suffix * (package_file == file))
         rows = importlib.import_module(f"{name}.rows")
         monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / name)
         prints.append(

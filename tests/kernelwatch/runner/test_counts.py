@@ -53,21 +53,21 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return launched
 
 
-def test_reuse(executed: list[str]) -> None:
+def test_reuse(counted_launches: list[str]) -> None:
     """A first run executes everything, a second one of six, and all six after a difference or another version."""
     first, _ = _send_all(_task(track_counted__OffsetCopy=PLACES))
-    assert len(executed) == 6
+    assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
     assert {configuration.params.rpartition(", ")[0] for configuration in first} == {"float32, 0", "float32, 1"}
     entries = {configuration.fingerprint: StoredNumbers("c0", dict(configuration.numbers)) for configuration in first}
 
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
-        executed.clear()
+        counted_launches.clear()
         configurations, differences = _send_all(
             _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
         )
         return (
-            len(executed),
+            len(counted_launches),
             len(differences),
             sorted(bool(configuration.reused) for configuration in configurations),
             [configuration.numbers for configuration in configurations],
@@ -108,7 +108,7 @@ def test_compiled() -> None:
         assert len(configuration.machine_code) == (0 if reason else 4)
 
 
-@pytest.mark.usefixtures("launches")
+@pytest.mark.usefixtures("counted_launches")
 @pytest.mark.parametrize(
     ("raises", "skipped", "failed"),
     [

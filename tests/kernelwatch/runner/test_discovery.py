@@ -30,10 +30,10 @@ def benchmarks() -> dict[str, Any]:
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
-def test_all_and_no_others(discovered: dict[str, Any]) -> None:
+def test_all_and_no_others(benchmarks: dict[str, Any]) -> None:
     """Asv finds each benchmark of the suite with its axes, and nothing else."""
     axes = {
-        name: dict(zip(benchmark.param_names, benchmark.params, strict=True)) for name, benchmark in discovered.items()
+        name: dict(zip(benchmark.param_names, benchmark.params, strict=True)) for name, benchmark in benchmarks.items()
     }
     assert axes == {
         name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
@@ -41,12 +41,12 @@ def test_all_and_no_others(discovered: dict[str, Any]) -> None:
     }
 
 
-def test_each_says_what_it_is(discovered: dict[str, Any]) -> None:
+def test_each_says_what_it_is(benchmarks: dict[str, Any]) -> None:
     """Each has its history's version, a readable name, named axes, a unit, and enough time to compile.
 
     A time takes one replay a sample, in two processes, and in each as many samples as the reports assume.
     """
-    for name, benchmark in discovered.items():
+    for name, benchmark in benchmarks.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
         assert benchmark.version == version, f"{name}: a new history begins; if it is to, change VERSIONS"
         assert ":" in benchmark.pretty_name, name
@@ -56,7 +56,7 @@ def test_each_says_what_it_is(discovered: dict[str, Any]) -> None:
         assert benchmark.setup_cache_timeout == prebuild.TIMEOUT
         if benchmark.type == "time":
             assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, MIN_SAMPLES), name
-    assert len({benchmark.pretty_name for benchmark in discovered.values()}) == len(discovered)
+    assert len({benchmark.pretty_name for benchmark in benchmarks.values()}) == len(benchmarks)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
