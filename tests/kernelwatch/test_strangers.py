@@ -74,12 +74,12 @@ def _measure_project(name: str, folder: Path, environments: Path) -> MeasuredPro
 
 @pytest.fixture(params=STRANGERS)
 def stranger_project(
-    request: pytest.FixtureRequest, projects: Mapping[str, MeasuredProject]
+    request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
     """Return a stranger's repository, and what is seen in it."""
     if not _is_installed(request.param):
         pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
-    return STRANGERS[request.param], projects[request.param]
+    return STRANGERS[request.param], measured_projects[request.param]
 
 
 def test_from_nothing_to_the_review(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
