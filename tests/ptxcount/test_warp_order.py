@@ -48,9 +48,14 @@ class Step(NamedTuple):
             for thread in range(self.first, self.stop)
         ]  # fmt: skip
 
-    def word(self, thread: int) -> int:
-        """The word that a thread of the launch touches."""
-        return (thread * self.factor + self.shift) % 64
+    def word(self, thread: int, *, shared: bool) -> int:
+        """The word that a thread of the launch touches, in shared memory the same in each block."""
+        return ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
+
+    @property
+    def guard(self) -> str:
+        """The predicate of the threads that do it; empty if all do, as in code without branches."""
+        return "" if self.only is None and (self.first, self.stop) == (0, THREADS) else "@%p1 "
 
 
 def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> list[Step]:
@@ -91,7 +96,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
                 for thread in mine:
                     before[thread] = united
         else:
-            now = [(thread, program[number].word(thread), kind) for thread in threads]
+            now = [(thread, step.word(thread, shared=shared), kind) for thread in threads]
             for thread, word, _ in now:
                 earlier = [other for place, other in enumerate(accesses) if place not in before[thread]]
                 for other, place, what in earlier + now * (kind == "store"):
@@ -106,17 +111,18 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
     """The counters of a program, its PTX, and the line of each step."""
-    address = {"shared": "%r6", "global": "%rd2"}[space]
+    address, number = {"shared": ("%r6", "%r0"), "global": ("%rd2", "%r3")}[space]
     lines = []
-    for kind, first, stop, factor, shift, only in program:
+    for step in program:
+        kind, first, stop, factor, shift, only = step
         thread, least = ("%r0", first) if only is None else ("%r3", first + only * THREADS)
-        place = f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 4, %rd1; "
+        place = f"mad.lo.u32 %r6, {number}, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 4, %rd1; "
         place += f"mad.lo.u32 %r6, %r6, 4, %r7; sub.u32 %r4, {thread}, {least}; setp.lt.u32 %p1, %r4, {stop - first}; "
         if kind in MASKS:
-            lines.append(f"{place}{MASKS[kind][0]} @%p1 bar.warp.sync %r4;")
+            lines.append(f"{place}{MASKS[kind][0]} {step.guard}bar.warp.sync %r4;")
         else:
             lines.append(
-                place + ("bar.sync 0;" if kind == "block" else f"@%p1 {ACCESSES[kind].format(space, address)}")
+                place + ("bar.sync 0;" if kind == "block" else f"{step.guard}{ACCESSES[kind].format(space, address)}")
             )
     start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
     text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
