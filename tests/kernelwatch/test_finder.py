@@ -41,7 +41,8 @@ __global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype)
     "qualified.cu": "#define BOUNDS(n) __launch_bounds__(n)\n__global__ void BOUNDS(64) bounds(float* x) {}\n"
     "__global__ void __launch_bounds__(32 * (1 + 1), (2)) brackets(float* x) {}\nstatic __global__ void own(int* x) {}"
     "\n__global__ void __cluster_dims__(2, 1, 1) clustered(float* x) {}\n"
-    "__global__ void call(float a[], float (*op)(float, int), int n) {}",
+    "__global__ void call(float a[], float (*op)(float, int), int n) {}\n"
+    "__global__ void pointers(float** rows, float* planes[], int n) {}",
     "texts.cu": '// __global__ void c(float* p) {}\nconst char* T = "__global__ void q() {}";\n'
     "__global__ void g(int*);\n__global__ void g(int* x) {}\n#if 0\n__global__ void not_made(float* x) {}\n#endif",
     "instances.cu": "template <typename T, int N> __global__ void made(T* x) {}\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sysconfig
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,8 @@ WHEELS = {
     "nvtx3/nvToolsExt.h": ("nvidia-nvtx", "cuda-toolkit[nvtx]==13.0.2"),
     "cudnn.h": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu13"),
     "nccl.h": ("nvidia-nccl-cu13", "nvidia-nccl-cu13"),
+    "torch/extension.h": ("torch", "torch"),
+    "c10/cuda/CUDAGuard.h": ("torch", "torch"),
     "cub/nowhere.cuh": ("nvidia-cuda-cccl", "cuda-toolkit[cccl]==13.0.2"),
 }
 
@@ -68,6 +72,26 @@ def test_a_header_nearby(
     option = shlex.join([f"-I{folder}"])
     assert message.endswith(f" is in {folder}; add {option}")
     assert main(["src/k.cu", *shlex.split(option)]) == 0
+
+
+@pytest.mark.parametrize("folder", ["torch/include", "torch/include/torch/csrc/api/include", "nvidia/cu13/include"])
+def test_a_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is named, be it a library's of the package."""
+    header = tmp_path / folder / "own" / "all.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: PathFinder.find_spec(name, [str(tmp_path)]))
+    text = advise("k.cu:1:10: fatal error: own/all.h: No such file or directory", None)
+    assert text == f"own/all.h is in {tmp_path / folder}; add -I{tmp_path / folder}"
+
+
+def test_the_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extensions of Python include it."""
+    folder = sysconfig.get_path("include")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    if Path(folder, "Python.h").is_file():
+        text = advise("x.h:1:10: fatal error: Python.h: No such file or directory", None)
+        assert text == f"Python.h is in {folder}; add -I{folder}"
 
 
 def test_a_header_that_is_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

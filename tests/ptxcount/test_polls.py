@@ -23,6 +23,12 @@ KERNELS = {
         "if (threadIdx.x == 0) for (int k = 1; k < 4; k++) { if (blockIdx.x) { while (a[0] < k); a[1] = k; } "
         "else { a[0] = k; while (a[1] < k); } }", 6, True,
     ),
+    **{
+        f"{order} loads": (
+            f"int f; if (blockIdx.x) {{ do asm volatile(\"ld.{order}.gpu.u32 %0, [%1];\" : \"=r\"(f) : \"l\"(a)); "
+            f"while (!f); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True,
+        ) for order in ("relaxed", "acquire")
+    },
     "with pauses": (f"if (blockIdx.x) while (!a[0]) __nanosleep(9); else {{ {LATER} a[0] = n; }}", 2, True),
     "a flag of the block": ("if (threadIdx.x < 32) while (!a[blockIdx.x]); else a[blockIdx.x] = 1;", 2, True),
     "so many times": ("int s = 0; for (int k = 0; k < n; k++) s += a[0]; if (s) a[1] = s;", 4 * 8, False),

@@ -30,20 +30,35 @@ ACCESSES = {"load": "ld.{}.u32 %r5, [{}];", "store": "st.{}.u32 [{}], %r3;", "at
 
 
 class Step(NamedTuple):
-    """An access by the threads from ``first`` to ``stop``, or a barrier of these warps' lanes in masks."""
+    """An access by each block's threads from ``first`` to ``stop``, or a barrier of these warps' lanes in masks."""
 
     kind: str
     first: int
     stop: int
     factor: int
     shift: int
+    #: The only block that does it; None if all do.
+    only: int | None = None
 
-    def word(self, thread: int) -> int:
-        """Return the word that a thread of the launch touches."""
-        return (thread * self.factor + self.shift) % 64
+    def list_threads(self, blocks: int) -> list[int]:
+        """Return the threads of the launch that do it."""
+        return [
+            block * THREADS + thread
+            for block in range(blocks) if self.only in (None, block)
+            for thread in range(self.first, self.stop)
+        ]  # fmt: skip
+
+    def word(self, thread: int, *, shared: bool) -> int:
+        """Return the word that a thread of the launch touches, in shared memory the same in each block."""
+        return ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
+
+    @property
+    def guard(self) -> str:
+        """The predicate of the threads that do it; empty if all do, as in code without branches."""
+        return "" if self.only is None and (self.first, self.stop) == (0, THREADS) else "@%p1 "
 
 
-def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
+def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> list[Step]:
     """Draw steps, with whole warps at barriers; half of the programs pass on a lane's store by two barriers."""
     program = []
     if rng.integers(2):
@@ -53,7 +68,9 @@ def draw_program(rng: np.random.Generator, kinds: list[str]) -> list[Step]:
     for kind in rng.choice(kinds, 6).tolist():
         ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
         first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
-        program.append(Step(kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 2, 8, 16]))))
+        factor, shift = int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 2, 8, 16]))
+        only = int(rng.integers(blocks)) if kind != "block" and rng.integers(3) == 0 else None
+        program.append(Step(kind, first, stop, factor, shift, only))
     return program
 
 
@@ -61,8 +78,8 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
     """Find the first step that races, from the accesses that come before each thread's next."""
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     accesses: list[tuple[int, int, str]] = []
-    for number, (kind, first, stop, *_) in enumerate(program):
-        threads = [block * THREADS + t for block in range(blocks) for t in range(first, stop)]
+    for number, step in enumerate(program):
+        kind, threads = step.kind, step.list_threads(blocks)
         if kind in MASKS:
             lane = {thread: thread % THREADS % LANES for thread in threads}
             groups: dict[tuple[int, int], list[int]] = {}
@@ -81,7 +98,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
                 for thread in members:
                     preceding[thread] = united
         else:
-            now = [(thread, program[number].word(thread), kind) for thread in threads]
+            now = [(thread, step.word(thread, shared=shared), kind) for thread in threads]
             for thread, word, _ in now:
                 earlier = [access for place, access in enumerate(accesses) if place not in preceding[thread]]
                 for earlier_thread, place, earlier_kind in earlier + now * (kind == "store"):
@@ -101,16 +118,18 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
     """Count a program; return its counters, its PTX, and the line of each step."""
-    address = {"shared": "%r6", "global": "%rd2"}[space]
+    address, number = {"shared": ("%r6", "%r0"), "global": ("%rd2", "%r3")}[space]
     lines = []
-    for kind, first, stop, factor, shift in program:
-        place = f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 4, %rd1; "
-        place += f"mad.lo.u32 %r6, %r6, 4, %r7; sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+    for step in program:
+        kind, first, stop, factor, shift, only = step
+        thread, least = ("%r0", first) if only is None else ("%r3", first + only * THREADS)
+        place = f"mad.lo.u32 %r6, {number}, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 4, %rd1; "
+        place += f"mad.lo.u32 %r6, %r6, 4, %r7; sub.u32 %r4, {thread}, {least}; setp.lt.u32 %p1, %r4, {stop - first}; "
         if kind in MASKS:
-            lines.append(f"{place}{MASKS[kind][0]} @%p1 bar.warp.sync %r4;")
+            lines.append(f"{place}{MASKS[kind][0]} {step.guard}bar.warp.sync %r4;")
         else:
             lines.append(
-                place + ("bar.sync 0;" if kind == "block" else f"@%p1 {ACCESSES[kind].format(space, address)}")
+                place + ("bar.sync 0;" if kind == "block" else f"{step.guard}{ACCESSES[kind].format(space, address)}")
             )
     start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
     text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
@@ -128,7 +147,7 @@ def test_random_masks(space: str, blocks: int) -> None:
     rng, clean = np.random.default_rng(7), 0
     kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
     for _ in range(150):
-        program = draw_program(rng, kinds)
+        program = draw_program(rng, kinds, blocks)
         counters, text, lines = run_program(program, blocks, space)
         start = text.splitlines().index(lines[0]) + 1
         races = [finding.source.ptx_line - start for finding in counters.findings if finding.code == f"{space}-race"]

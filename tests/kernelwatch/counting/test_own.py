@@ -188,7 +188,7 @@ def test_what_is_wrong_is_told() -> None:
         transactions.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
     assert transactions.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
-    with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2"):
+    with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
         transactions.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
         transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)

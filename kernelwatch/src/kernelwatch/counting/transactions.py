@@ -116,7 +116,10 @@ def _execute(
     )
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     if len(layout) != len(bound):
-        raise ArgumentError(f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}")
+        raise ArgumentError(
+            f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}; earlier= "
+            "declares those of older commits"
+        )
     return execute_kernel(
         module.ptx,
         module.entry,

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shlex
+import sysconfig
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -37,8 +38,11 @@ HEADERS = {
         (r"nccl\w*\.h", "nvidia-nccl-cu13", ""),
         (r"nvshmem\w*\.h", "nvidia-nvshmem-cu13", ""),
         (r"cusparseLt\.h", "nvidia-cusparselt-cu13", ""),
+        (r"(torch|ATen|c10)/.*", "torch", ""),
     )
 }
+#: Installed packages with headers, and the folders of these.
+_PACKAGES = (("nvidia", "*/include"), ("torch", "include"), ("torch", "include/torch/csrc/api/include"))
 #: A header that the preprocessor or the front end does not find.
 _MISSING = re.compile(
     r'error: (?:(\S+): No such file or directory|(?:could not|cannot) open source file "([^"]+)")', re.MULTILINE
@@ -53,7 +57,7 @@ _MOST = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return what cures the first known error in nvcc's messages; empty if none is known.
 
-    A missing header is looked for in the source's repository, and in the wheels that are installed. Its folder is
+    A missing header is looked for in the source's repository, and in the packages that are installed. Its folder is
     named relative to ``root``, or else to the current folder.
     """
     if removed := _REMOVED.search(messages):
@@ -75,7 +79,7 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
 
 
 def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
-    """Yield the folders that make ``#include <header>`` work: the nearest of the repository, then those of wheels."""
+    """Yield the folders that make ``#include <header>`` work: the repository's nearest, packages', Python's."""
     if source is not None:
         folder = source.resolve().parent
         top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
@@ -84,9 +88,13 @@ def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path
         for path in matches:
             place = Path(path.removesuffix(header))
             yield place.relative_to(root) if place.is_relative_to(root) else place
-    spec = importlib.util.find_spec("nvidia")
-    for wheels in (spec.submodule_search_locations or ()) if spec else ():
-        yield from (path for path in sorted(Path(wheels).glob("*/include")) if (path / header).is_file())
+    for package, pattern in _PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for location in (spec.submodule_search_locations or ()) if spec else ():
+            yield from (path for path in sorted(Path(location).glob(pattern)) if (path / header).is_file())
+    python = Path(sysconfig.get_path("include"))
+    if (python / header).is_file():
+        yield python
 
 
 def _files(top: Path) -> Iterator[str]:
