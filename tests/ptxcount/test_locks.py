@@ -52,5 +52,5 @@ def test_locks(name: str) -> None:
 def test_no_end() -> None:
     """A lock that no remaining thread can open ends the launch at once."""
     source = "__global__ void k(int* lock) { while (atomicCAS(lock, 1, 0) == 0); }"
-    with pytest.raises(ptxcount.NoProgressError, match="asks again and again for what nobody writes"):
+    with pytest.raises(ptxcount.NoProgressError, match="livelock: it polls a location that no thread writes"):
         ptxcount.count(compile_to_ptx(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)

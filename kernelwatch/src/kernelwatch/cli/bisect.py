@@ -33,8 +33,8 @@ are left out stand for all; of several configurations the one that changed most 
 exit codes:
   0    found: the commit is printed
   1    good and bad do not differ, by the review's verdict, or no commit between them touches what is measured
-  2    cannot search: the metric or a commit is unknown, one of both has no number, or something unforeseen befell
-       the command
+  2    cannot search: the metric or a commit is unknown, one of both has no number, or the command failed
+       unexpectedly
   125  undecidable: some commits do not build or were not timed, and the culprit is among those that are printed,
        or no single commit made the change
 

@@ -42,10 +42,10 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 exit codes:
   0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
      a TRADE that passes by --trade; REPAIRED: it failed in BASE alone
-  1  SLOWER, or WORSE without times: a time is, or a number that decides rose; TRADE: something is faster, too;
-     BROKEN: it fails in HEAD alone
-  2  FAILED: it fails in both; UNDECIDED: so many times are that they could turn the verdict, or no configuration is
-     in both; or a commit or its results are missing; or something unforeseen befell the command
+  1  SLOWER, or WORSE without times: a time is slower, or a number that decides rose; TRADE: something is faster,
+     too; BROKEN: it fails in HEAD alone
+  2  FAILED: it fails in both; UNDECIDED: enough undecided times to change the verdict, or no configuration is in
+     both; or a commit or its results are missing; or the command failed unexpectedly
 
 Each machine and each of asv's environments that measured both is judged. The worst is printed first and decides.
 

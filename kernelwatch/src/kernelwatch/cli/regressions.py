@@ -25,9 +25,9 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 A regression came with one commit, or it is a drift: steps too small for the review, whose ends it calls SLOWER.
 
 exit codes:
-  0  nothing stands: each was mended or acknowledged
-  1  something does
-  2  the results cannot be read, or something unforeseen befell the command
+  0  no regression or drift stands: each was mended or acknowledged
+  1  a regression or a drift stands
+  2  the results cannot be read, or the command failed unexpectedly
 
 docs/review-a-change.md of kernelwatch says what a drift is, and how one is confirmed.
 """,

@@ -79,7 +79,7 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise the fault of a launch without progress, with the places where threads wait."""
         for index, threads in self._waiting.items():
-            self._raise_fault(NoProgressError, index, threads, "it asks again and again for what nobody writes")
+            self._raise_fault(NoProgressError, index, threads, "livelock: it polls a location that no thread writes")
         for stop, arrival in self._barriers.waiting:
             self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
 
