@@ -1,4 +1,4 @@
-"""Docstrings that name their subject."""
+"""Docstrings and comments that name their subject."""
 
 from __future__ import annotations
 
@@ -22,5 +22,17 @@ def test_no_docstring_begins_with_a_clause(folder: str) -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, documented) and (text := ast.get_docstring(node))
         if re.match(r"(What|Which|Whether|Who|Whose|How|When|Where|Why)\b", text)
+    ]
+    assert clauses == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS[:-1])
+def test_no_comment_begins_with_a_clause(folder: str) -> None:
+    """A comment on an attribute begins with a noun."""
+    clauses = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.match(r"\s*#: (What|Which|Whether|Who|Whose|How|When|Where|Why|Of|By)\b", line)
     ]
     assert clauses == []

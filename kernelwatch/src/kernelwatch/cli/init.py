@@ -26,16 +26,16 @@ from ptxcount.util import atomic_write
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 
-#: What is written where no kernel is found. A later call replaces it, if nobody has changed it.
+#: Stub for a repository without kernels. A later call replaces it unless it was changed.
 _STUB = (_TEMPLATES / "no_kernels.txt").read_text(encoding="utf-8")
 
-#: What asv and this library make in a repository.
+#: Files that asv and this library make in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
 #: The compiler that workflows install, as README.md says it.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 
-#: What pip installs from on anybody's machine, without a key: a commit, a tag or a branch.
+#: Source that pip can install from without a key: a commit, a tag or a branch.
 _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
 
 #: A branch whose name no shell and no YAML reads as more than a name.

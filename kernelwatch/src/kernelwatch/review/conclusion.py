@@ -16,16 +16,16 @@ from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 from ptxcount.util.architectures import MULTIPROCESSORS
 
-#: What limits how many blocks fit on a multiprocessor: evidence, unless fewer do.
+#: Resources that limit the blocks on a multiprocessor: evidence, unless fewer blocks fit.
 _RESOURCES = ("registers", "shared bytes")
 
 #: The frame in local memory, which the counted architecture's compiler may need less of than the PTX has.
 _FRAME = "stack bytes"
 
-#: What a counted number may be, by the name that `Row.metric` has.
+#: Counted metrics, by the name that `Row.metric` has.
 _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in metrics) for metrics in (RATIOS, TOTALS))
 
-#: What ptxas makes of neighbouring accesses to shared memory. Where only the PTX has them apart, it stays as it was.
+#: Metrics of merged accesses to shared memory. Accesses that are apart in the PTX alone leave them as they were.
 _MERGED = "merged wavefronts"
 
 #: The numbers of other blocks' shared memory.
@@ -34,7 +34,7 @@ _OF_CLUSTERS = ("cluster sectors", "cluster requests")
 #: The number of constant memory that decides.
 _ADDRESSES = "constant addresses"
 
-#: What else both commits have of a row's launch and machine code, by metric.
+#: Other numbers that both commits have of a row's launch and machine code, by metric.
 _RowsByMetric = Mapping[object, Mapping[str, Row]]
 
 
@@ -83,7 +83,7 @@ def weigh_rows(
         yield replace(row, judgement=judged, decides=decides)
 
 
-#: Of times, in which order they are told beside a number.
+#: Order of verdicts on times beside a number.
 _TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 
 
@@ -144,13 +144,13 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
     return False, Reason(ReasonKind.SAME_FIT, (head_threads, base_threads))
 
 
-#: Of all times, so many may be undecided and could be slower: two runs of one commit exceed the thresholds so often.
+#: Share of all times that may be undecided and could be slower: two runs of one commit exceed thresholds so often.
 MAX_DOUBT_SHARE = 1 / 100
 
-#: Of the times of a kernel and its flags, so many: more, and what speaks for the kernel is not enough.
+#: The same share of the times of a kernel and its flags; with more the evidence for the kernel is not enough.
 MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
-#: What may become worse in a TRADE that passes: nothing, numbers beside faster times, or anything.
+#: Policies for a TRADE that passes: nothing may become worse, numbers beside faster times, or anything.
 TRADES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 

@@ -23,7 +23,7 @@ AT_LEAST = 0.01
 #: Flags of a group that all flag sets of its kernel share.
 ANY_FLAGS = "any"
 
-#: What a time is judged.
+#: Verdicts on a time.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
 #: Ratios that have the words of a total.

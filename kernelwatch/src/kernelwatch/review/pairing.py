@@ -62,7 +62,7 @@ class Pairing(NamedTuple):
 
 _MEASURED, _FAILED = "measured", "failed"
 
-#: What Python and this library put before an error's text.
+#: Names of classes that Python and this library put before an error's text.
 _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 

@@ -27,13 +27,13 @@ class Verdict(Enum):
     SAME = "SAME"
 
 
-#: Of a number that rose and that nobody acknowledged, whether it decides or not.
+#: Verdicts on a number that rose without an acknowledgement, deciding or not.
 RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
-#: Of a configuration that has no value on one side or both, since it failed there.
+#: Verdicts on a configuration that failed on one side or both.
 FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
 
-#: Of a time that changed.
+#: Verdicts on a time that changed.
 CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
@@ -77,7 +77,7 @@ class Reason:
         return self.why.value.format(*self.figures)
 
 
-#: Of two commits that have the numbers of one measurement.
+#: Reason for two commits with the numbers of one measurement.
 NOT_AGAIN = Reason(ReasonKind.NOT_AGAIN)
 
 

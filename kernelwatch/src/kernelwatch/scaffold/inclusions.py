@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 
-#: What may lie in the repository: `<name.h>` without a folder is the system's.
+#: Inclusions of headers in the repository: `<name.h>` without a folder is the system's.
 _INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"\n]+)"|<([^>\n]+/[^>\n]+)>)', re.MULTILINE)
 
 

@@ -18,14 +18,14 @@ from ptxcount.source.cpp_types import TYPES, VECTORS, strip_qualifiers
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
 
-#: What integers are called that are the lengths of rows, of columns, and of arrays of one axis.
+#: Usual names of the lengths of rows, of columns, and of arrays of one axis.
 _LENGTHS = (
     ("w", "width", "cols", "columns", "ncols", "nx"),
     ("h", "height", "rows", "nrows", "ny"),
     ("n", "size", "count", "length"),
 )
 
-#: What axes are called that are no arguments, and what a grid may ask for.
+#: Names of axes that are no arguments, and that a grid may use.
 _RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 

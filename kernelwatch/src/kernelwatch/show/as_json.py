@@ -18,7 +18,7 @@ from kernelwatch.toolchain import releases as compilers
 #: Bumped when a key changes its meaning or goes.
 FORMAT = 5
 
-#: What is told of the review as it is.
+#: Fields of the review that are written as they are.
 _REVIEW_KEYS = ("machine", "environment", "conclusion", "exit_code")
 
 

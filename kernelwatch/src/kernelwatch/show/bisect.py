@@ -19,7 +19,7 @@ from kernelwatch.show.text import format_quantity, name_verdict, plain
 from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
 
-#: Of the JSON: bumped when a key changes its meaning or goes.
+#: Version of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 6
 
 

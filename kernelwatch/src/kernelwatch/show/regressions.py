@@ -18,7 +18,7 @@ from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Of the JSON: bumped when a key changes its meaning or goes.
+#: Version of the JSON: bumped when a key changes its meaning or goes.
 FORMAT = 5
 
 #: Regressions that are told, lines of each, and characters of a line: fewer than an issue may have.

@@ -18,7 +18,7 @@ from kernelwatch.show.terminal import format_table, wrap_line
 from kernelwatch.show.text import format_quantity, name_conclusion, name_verdict, plain, shorten_flags
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
 
-#: Of the table by kernel and flags.
+#: Headers of the table by kernel and flags.
 HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 
 #: Characters that a comment may have on GitHub.
@@ -27,7 +27,7 @@ COMMENT_LIMIT = 65_536
 #: Kernels that a line names, undecided times that are listed, and characters that are told of why something fails.
 _MAX_NAMES, _MAX_UNDECIDED, _MAX_REASON = 8, 3, 1000
 
-#: What stands for lines that have no room in a comment.
+#: Text in place of lines that have no room in a comment.
 _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 
 #: In which a line tells verdicts.

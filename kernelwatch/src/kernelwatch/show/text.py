@@ -11,10 +11,10 @@ __all__ = ["format_quantity", "name_conclusion", "name_verdict", "plain", "short
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
-#: What a reader calls a verdict on counted or compiled numbers.
+#: Words for a verdict on counted or compiled numbers.
 _EXACT_WORDS = {Verdict.SLOWER: "ROSE", Verdict.FASTER: "FELL"}
 
-#: What a reader calls the verdict on a comparison without times.
+#: Words for the verdict on a comparison without times.
 _UNTIMED_WORDS = {Verdict.SLOWER: "WORSE", Verdict.FASTER: "BETTER"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelwatch.store import git
 
-#: What holds a commit that is on no branch's line: the published branch, by a merge; no branch; another repository.
+#: Place of a commit on no branch's line: in the published branch by a merge; on no branch; in another repository.
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 

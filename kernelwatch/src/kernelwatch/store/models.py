@@ -17,13 +17,13 @@ Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(max_length=2_000)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-#: When something was: ISO 8601, and milliseconds since 1970.
+#: Points in time: ISO 8601, and milliseconds since 1970.
 Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9-]{5}T[0-9:.]{8,}(\+00:00)?\Z")]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e7)]
 Count = Annotated[int, Meta(ge=0, lt=1 << 40)]
 Rate = Annotated[float, Meta(gt=0, lt=1e15)]
-#: Of a machine or its GPU, by name.
+#: Facts of a machine or its GPU, by name.
 Facts = dict[Name, Any]
 #: A value a configuration, as asv writes it: NaN where it skipped one, null where one failed.
 Column = list[float | None] | None
@@ -133,7 +133,7 @@ class RunLine(Record):
     held_back: list[ThrottledConfiguration] = []
     skipped: list[SkippedConfigurations] = []
     failed: list[SkippedConfigurations] = []
-    #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
+    #: Benchmark -> configurations that a partial run selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
 
 

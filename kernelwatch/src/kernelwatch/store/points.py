@@ -15,15 +15,15 @@ class Point:
     value: float | None
     #: The recorded samples, those of one round after those of another; none if asv did not keep them.
     samples: tuple[float, ...] = ()
-    #: Whether there is no value because the benchmark failed, not because it was skipped.
+    #: True if the benchmark failed; a skipped one has no value either.
     failed: bool = False
     #: The commit that it was measured at; empty if at its own. All that it depends on was the same there.
     origin: str = ""
-    #: How many of the samples each round took.
+    #: Number of samples of each round.
     counts: tuple[int, ...] = ()
     #: The UUIDs of the GPUs that timed it; None stands for a run that said none.
     gpus: frozenset[str | None] = frozenset()
-    #: Why the GPU was slow while it was timed, with commas; empty if it was not.
+    #: Reasons why the GPU was slow while it was timed, with commas; empty if it was not.
     throttled: str = ""
     #: The time in copies of the same bytes, if one was timed beside it.
     copies: float | None = None

@@ -17,7 +17,7 @@ from kernelwatch.store import models, reading
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
 
-#: What the names of records end in: a line a run of a commit.
+#: Endings of the names of records, which have a line for each run of a commit.
 RUNS_FILE = "runs.jsonl"
 
 #: A line a run, commit and architecture: the SHA-256 of the cubins by configuration, and of their machine code alone.

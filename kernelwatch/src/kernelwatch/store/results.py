@@ -51,7 +51,7 @@ class History:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.results_folder(root / "results"))
         self._branches = config.branches
-        #: Where the results of all machines are.
+        #: Folder of the results of all machines.
         self.results = folder = Path(config.results_dir)
         if machine not in (machines := folders.list_machines(folder)):
             only = ", ".join(machines) or "no machine"
@@ -59,7 +59,7 @@ class History:
                 f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
             )
         self.machine = machine
-        #: Where those of this machine are, and the records beside them; only to read.
+        #: Folder of the results and records of this machine; only to read.
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
         self._files = index.list_results(self.folder)
@@ -84,7 +84,7 @@ class History:
         for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
             self._names.setdefault(commit, []).append(environment)
         self._origins: dict[str, dict[str, dict[str, str]]] = {}
-        #: How its commits follow one another.
+        #: Order of its commits.
         self.graph = CommitGraph(self._root, self.commit_dates(), self._branches)
 
     def select_compiler(self, compiler: str | None) -> History:

@@ -18,7 +18,7 @@ from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_environments
 
-#: By asv's environment, the configurations that have a value or failed -> the value; None where it failed.
+#: asv's environment -> configurations that have a value or failed -> the value; None if it failed.
 MeasuredValues = Mapping[str, Mapping[str, float | None]]
 
 

@@ -21,7 +21,7 @@ _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
 _HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
-#: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
+#: Keys: names such as float32 and f4. NumPy's float and int have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: Fills of an array -> the least and the most numbers that they take.
 _FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}

@@ -34,7 +34,7 @@ PINNED = {
 MACHINE = {"stack", "spill"}
 #: Changed files that a finding names at most.
 _MAX_NAMED = 2
-#: By line, then by count.
+#: Keys: the line, then the count.
 Lines = dict[str, dict[str, int]]
 
 

@@ -29,7 +29,7 @@ def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
     return first - borrow, (a < b) | (first < borrow)
 
 
-#: By opcode and half: the operands, the two that are summed, and how; both as unsigned numbers.
+#: Opcode and half -> the operands, the two that are summed, and how; both as unsigned numbers.
 _SUMS: dict[
     str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
 ] = {

@@ -74,7 +74,7 @@ def _store(instruction: Instruction) -> Step | None:
     return step_of(instruction, [], [(source, kind) for source in sources], store, wider=True)
 
 
-#: Of asynchronous copies what only orders them.
+#: Forms of ``cp.async`` that only order copies.
 _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
 

@@ -115,7 +115,7 @@ class Context:
     #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     heap: int = 0
     heap_used: int = 0
-    #: By the first of some instructions that ptxas may merge: what counts them so.
+    #: First of some instructions that ptxas may merge -> their counter.
     merged: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)

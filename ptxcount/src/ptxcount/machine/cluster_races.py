@@ -14,7 +14,7 @@ from ..lanes.warps import Array, spread
 from ..util.errors import Source
 from .shared_races import CONFLICTING_KINDS, StoredValues
 
-#: What is kept of each place: the times of the last access of its block and of another, which that is, their lines.
+#: Record of each place: times of the last access by its block and by another, that other block, and both lines.
 _OWN_TIME, _FAR_TIME, _FAR_BLOCK, _OWN_LINE, _FAR_LINE = range(5)
 
 

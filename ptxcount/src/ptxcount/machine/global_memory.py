@@ -53,7 +53,7 @@ class Region:
     written: Array | None = None
     #: History of accesses, if races are looked for.
     watched: AccessHistory | None = None
-    #: Of how many stores the threads are still compared with each other.
+    #: Number of stores whose threads are still compared with each other.
     compared: list[int] = field(default_factory=lambda: [0])
 
     @property

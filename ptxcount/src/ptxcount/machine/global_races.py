@@ -64,7 +64,7 @@ class WarpOrder:
 class AccessEvent:
     """Access of a chunk, with all that decides whether it races."""
 
-    #: Of the access; later ones have more.
+    #: Time of the access; later ones have greater times.
     time: int
     #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
     threads: Array

@@ -147,7 +147,7 @@ class Variable:
     addresses: tuple[tuple[int, str, int], ...] = ()
     #: The type of its elements.
     element: Type = TYPES["b8"]
-    #: Whether it is a ``.hidden`` parameter, which the compiler added.
+    #: True for a ``.hidden`` parameter, which the compiler added.
     hidden: bool = False
 
 

@@ -1,6 +1,6 @@
 """The kernels that a source declares: names, templates and parameters, as a person wrote them.
 
-What a compiler made of the source has neither the names of parameters nor templates that nobody instantiated.
+Compiled code has neither the names of parameters nor templates without an instance.
 """
 
 from __future__ import annotations

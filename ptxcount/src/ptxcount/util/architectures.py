@@ -47,7 +47,7 @@ class Multiprocessor(NamedTuple):
         return self.shared - RESERVED_SHARED
 
 
-#: By compute capability, as nvcc names it.
+#: Key: the compute capability as nvcc names it.
 MULTIPROCESSORS = {
     "sm_80": Multiprocessor(64, 32, 164 * KIB),
     "sm_86": Multiprocessor(48, 16, 100 * KIB),

@@ -29,7 +29,7 @@ class _Copy(NamedTuple):
 
 
 _WHOLE = ((0,), (32,), (64,), (96,))
-#: By shape and multicast.
+#: Keys: shape and multicast.
 _COPIES: dict[frozenset[str], _Copy] = {
     frozenset({"128x256b"}): _Copy(128, 32, _WHOLE),
     frozenset({"128x128b"}): _Copy(128, 16, _WHOLE),

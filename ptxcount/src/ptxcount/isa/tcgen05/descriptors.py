@@ -51,11 +51,11 @@ class ProductShape(NamedTuple):
     left: str
     right: str
     result: str
-    #: Of the left and the right factor: its sign, and True if its products do not follow each other in memory.
+    #: Left and right factor: the sign, and True if its products do not follow each other in memory.
     signs: tuple[int, int]
     turned: tuple[bool, bool]
     saturates: bool
-    #: Of the left and the right factor: the first byte of the words with its scales; and the type of all scales.
+    #: Left and right factor: the first byte of the words with its scales; and the type of all scales.
     scale_bytes: tuple[int, int]
     scale: str
 

@@ -22,7 +22,7 @@ FILTERS = ("point", "linear")
 LAYOUTS = ("array", "rows")
 #: Binary places of a coordinate.
 PLACES = 8
-#: Of a geometry its dimensions, and whether layers come first.
+#: Geometry -> its dimensions, and True if layers come first.
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
 _FAR = 2.0**40
 
