@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.gate import compilations, compute, inclusions
+from ptxcount.gate import cache, compilations, compute, inclusions
 from ptxcount.source.nvcc import find_nvcc
 from ptxcount.util.errors import CompileError
 from tests.ptxcount.test_gate import LAUNCH, Repository, repository
@@ -176,7 +176,15 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CHANGES)
+#: Rows that each run of the tests has; ALL_ROWS=1 runs all, which takes a minute longer.
+_EVERYDAY = (
+    "nothing", "a header of the same size and time", "a header in a folder that comes first",
+    "a header that is asked for",
+)  # fmt: skip
+ROWS = [name for name in CHANGES if name in _EVERYDAY or os.environ.get("ALL_ROWS")]
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_changes(name: str, project: Project) -> None:
     """A change of the PTX, or a possible one, compiles again; without one no compiler is started."""
     prepare, change, is_noticed = CHANGES[name]
@@ -217,6 +225,7 @@ def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own / "bin"
 
 
+@pytest.mark.skipif(not os.environ.get("ALL_ROWS"), reason="20 s; ALL_ROWS=1 runs it")
 def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another nvcc, other settings of it, and another host compiler are noticed; a script in place of one is asked."""
     toolkit = (own_nvcc.parent / "include").resolve().parent
@@ -272,7 +281,7 @@ def test_random_changes(project: Project) -> None:
     """Whatever happens to the files, the PTX is what nvcc makes of them now."""
     draw = random.Random(1)
     names = ("value.h", "near.h", "later.h", "inner.h")
-    for step in range(10):
+    for step in range(10 if os.environ.get("ALL_ROWS") else 3):
         header = project.folder / draw.choice(("first", "second", ".")) / draw.choice(names)
         if header.exists() and draw.random() < 0.3 and header.parent.name != "second":
             header.unlink()
@@ -287,6 +296,7 @@ def test_random_changes(project: Project) -> None:
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check starts no process and imports no NumPy while nothing changed."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
+    cache.nvcc_release.cache_clear()  # an earlier test's folder has its file
     repository.launch(LAUNCH + 'flags = "-I ."\n')
     assert repository.run("pin")[0] == 0
     script = """
