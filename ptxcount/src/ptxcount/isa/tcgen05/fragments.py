@@ -44,7 +44,7 @@ class _Access(NamedTuple):
     def locate(self, chunk: Chunk) -> _Places:
         """Find the places of the active warps; a warp reaches a quarter of the lanes (PTX ISA, 9.7.16.8.1).
 
-        An address in the first quarter is one of the warp's own: so tilelang and DeepGEMM write all addresses.
+        An address in the first quarter is one of the warp's own: so tilelang writes all addresses.
         """
         rows, warps = find_whole_warps(chunk)
         fragment = FRAGMENTS[self.shape]
