@@ -1,6 +1,7 @@
-"""Bulk copies, tiles, another block's shared memory, local memory: the counters of a device by Nsight Compute.
+"""Bulk copies, other memories and half atomics: ptxcount's counters beside a device's by Nsight Compute, in one table.
 
-``python -m tests.gpu.test_transfers`` runs each launch once on the device.
+``python -m tests.gpu.test_transfers transfers`` runs each launch of ``tests/ptxcount/transfers.py`` once on the device,
+``... narrow`` those of ``narrow.py``.
 """
 
 from __future__ import annotations
@@ -8,50 +9,84 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import pytest
+from tabulate import tabulate
 
 from experiments import nsight
 from kernelwatch.config.project_root import ROOT
 from tests.gpu.driver import Device
 from tests.gpu.launches import compile_cubin
-from tests.ptxcount.transfers import LAUNCHES, METRICS, compare_counts
+from tests.ptxcount import narrow, transfers
+from tests.ptxcount.chip_counters import CounterPair, describe_differences
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not shutil.which("ncu"), reason="ncu is not on PATH; it comes with the CUDA toolkit"),
 ]
 
+#: CUDA source -> the module of its launches, and the memory that they reach.
+SOURCES = {
+    "transfers": (transfers, "bulk copies, clusters and local memory"),
+    "narrow": (narrow, "half atomics and constant memory"),
+}
 
-def test_counters(report_share: Callable[[str, int, int], None]) -> None:
-    """Requests and sectors of each launch are the device's."""
-    metrics = ",".join(metric for names in METRICS.values() for metric in names)
+
+def measure_counters(source: str) -> dict[str, dict[str, float]]:
+    """Return the device's counters of each launch of a source, by their names here."""
+    module = SOURCES[source][0]
+    metrics = {metric: None for names in module.METRICS.values() for metric in names}
     options = nsight.OPTIONS.replace("--profile-from-start off ", "").split()
-    command = ["ncu", *options, "--metrics", metrics, sys.executable, "-m", "tests.gpu.test_transfers"]
+    program = [sys.executable, "-m", "tests.gpu.test_transfers", source]
+    command = ["ncu", *options, "--metrics", ",".join(metrics), *program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
     names, readings = nsight._parse_readings(done.stdout.splitlines())
-    assert names == [launch.kernel for launch in LAUNCHES]
-    measured = {
-        launch.name: {name: sum(reading[metric] for metric in METRICS[name]) for name in launch.counters}
-        for launch, reading in zip(LAUNCHES, readings, strict=True)
+    assert names == [launch.kernel for launch in module.LAUNCHES]
+    return {
+        launch.name: {name: sum(reading[metric] for metric in module.METRICS[name]) for name in launch.counters}
+        for launch, reading in zip(module.LAUNCHES, readings, strict=True)
     }
-    wrong = compare_counts(measured)
-    total = sum(len(launch.counters) for launch in LAUNCHES)
-    report_share("counters of bulk copies, clusters and local memory equal to the chip's", total - len(wrong), total)
+
+
+def format_pairs(pairs: Sequence[CounterPair]) -> str:
+    """Format a row for each kernel and counter: launches, those that are equal, and both sums."""
+    row_key, rows = attrgetter("kernel", "counter"), []
+    for (kernel, counter), group in groupby(sorted(pairs, key=row_key), row_key):
+        members = [*group]
+        sums = [sum(getattr(pair, side) for pair in members) for side in ("expectation", "chip")]
+        rows.append([kernel, counter, len(members), sum(pair.is_equal for pair in members), *sums])
+    headers = ["kernel", "counter", "launches", "equal", "expectation", "chip"]
+    return str(tabulate(rows, headers, "github", floatfmt=".0f"))
+
+
+def test_counters(report_share: Callable[[str, int, int], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """Requests, sectors, wavefronts and addresses of each launch are the device's."""
+    pairs = []
+    for source, (module, memory) in SOURCES.items():
+        compared = module.compare_counts(measure_counters(source))
+        report_share(
+            f"counters of {memory} equal to the chip's", sum(pair.is_equal for pair in compared), len(compared)
+        )
+        pairs += compared
+    with capsys.disabled():
+        print(f"\n{format_pairs(pairs)}\n")
+    wrong = describe_differences(pairs)
     assert not wrong, "\n".join(wrong)
 
 
-def main() -> None:
-    """Run each launch once on the device."""
+def main(source: str) -> None:
+    """Run each launch of a source once on the device."""
     from cuda.bindings import driver
 
     device = Device(driver)
-    for launch in LAUNCHES:
-        arguments = launch.copy_arguments()
-        device.run(compile_cubin("transfers", "sm_90"), launch.kernel, (launch.blocks, 1, 1), (32, 1, 1), arguments)
+    for launch in SOURCES[source][0].LAUNCHES:
+        grid, block = (launch.blocks, 1, 1), (32, 1, 1)
+        device.run(compile_cubin(source, "sm_90"), launch.kernel, grid, block, launch.copy_arguments())
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

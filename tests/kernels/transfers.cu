@@ -42,7 +42,8 @@ __device__ void wait(u64* bar)
 
 __device__ void finish() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory"); }
 
-// A load is done for each lane, a store for each different set of operands. Lanes below `lanes` ask for copies of `bytes`, from `places` places of `in` 1,024 bytes apart.
+// A load, a reduction or a copy within shared memory is done for each lane, a store for each different set of operands.
+// Lanes below `lanes` ask for copies of `bytes`, from `places` places of `in` 1,024 bytes apart.
 extern "C" __global__ void bulk_load(const char* in, int from, int to, int bytes, int lanes, int places)
 {
     __shared__ alignas(1024) char tile[4096];
@@ -70,30 +71,64 @@ extern "C" __global__ void bulk_store(char* out, int to, int from, int bytes, in
     finish();
 }
 
-extern "C" __global__ void tile_load(const __grid_constant__ Map map, int x, int y, int bytes)
+extern "C" __global__ void bulk_reduce(char* out, int to, int from, int bytes, int lanes, int places)
+{
+    __shared__ alignas(1024) int tile[1024];
+    const int lane = threadIdx.x;
+    for (int i = lane; i < 1024; i += 32) tile[i] = 1;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (lane < lanes)
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], %2;" ::"l"(
+                         out + to + lane % places * 1024), "r"(shared_address(reinterpret_cast<char*>(tile) + from)),
+                     "r"(bytes) : "memory");
+    finish();
+}
+
+// Lanes that copy within shared memory; the global array is left alone.
+extern "C" __global__ void shared_copy(char*, int to, int from, int bytes, int lanes, int)
+{
+    __shared__ alignas(1024) int source[1024], target[1024];
+    __shared__ alignas(8) u64 bar;
+    const int lane = threadIdx.x;
+    for (int i = lane; i < 1024; i += 32) source[i] = 1;
+    if (lane == 0) begin(&bar, bytes * lanes);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (lane < lanes)
+        asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                         shared_address(reinterpret_cast<char*>(target) + to)),
+                     "r"(shared_address(reinterpret_cast<char*>(source) + from)), "r"(bytes), "r"(shared_address(&bar))
+                     : "memory");
+    wait(&bar);
+}
+
+extern "C" __global__ void tile_load(const __grid_constant__ Map map, int x, int y, int bytes, int lanes)
 {
     __shared__ alignas(1024) char tile[16384];
     __shared__ alignas(8) u64 bar;
-    if (threadIdx.x == 0) {
-        begin(&bar, bytes);
+    if (threadIdx.x == 0) begin(&bar, bytes * lanes);
+    __syncwarp();
+    if (threadIdx.x < lanes)
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                      ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(&bar)) : "memory");
-        wait(&bar);
-    }
+    wait(&bar);
 }
 
-extern "C" __global__ void tile_store(const __grid_constant__ Map map, int x, int y, int)
-{
-    __shared__ alignas(1024) int tile[4096];
-    for (int i = threadIdx.x; i < 4096; i += 32) tile[i] = 1;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncwarp();
-    if (threadIdx.x == 0) {
-        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
-                     "r"(y), "r"(shared_address(tile)) : "memory");
-        finish();
+#define TO_TILE(NAME, COPY)                                                                                \
+    extern "C" __global__ void NAME(const __grid_constant__ Map map, int x, int y, int, int lanes)         \
+    {                                                                                                      \
+        __shared__ alignas(1024) int tile[4096];                                                           \
+        for (int i = threadIdx.x; i < 4096; i += 32) tile[i] = 1;                                          \
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                       \
+        __syncwarp();                                                                                      \
+        if (threadIdx.x < lanes)                                                                           \
+            asm volatile(COPY ".bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),             \
+                         "r"(shared_address(tile)) : "memory");                                            \
+        finish();                                                                                          \
     }
-}
+TO_TILE(tile_store, "cp.async.bulk.tensor.2d.global.shared::cta")
+TO_TILE(tile_reduce, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add")
 
 // Block 0 of a cluster copies to each block of a mask, and each of these waits for its bytes.
 extern "C" __global__ void __cluster_dims__(4, 1, 1) multicast_load(const char* in, int from, int to, int bytes, int mask)
@@ -147,6 +182,24 @@ REMOTE(remote_store, 1, asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(pl
 REMOTE(remote_store_pair, 2, asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %1};" ::"r"(place), "r"(at) : "memory"))
 REMOTE(remote_atom, 1, asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(v) : "r"(place), "r"(at) : "memory"))
 REMOTE(remote_red, 1, asm volatile("red.shared::cluster.add.u32 [%0], %1;" ::"r"(place), "r"(at) : "memory"))
+
+// As above by asynchronous stores, for which block 1 waits.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) remote_async(int* out, const int* index)
+{
+    __shared__ alignas(1024) int words[8192];
+    __shared__ alignas(8) u64 bar;
+    if (threadIdx.x == 0) begin(&bar, 128);
+    const int at = index[threadIdx.x];
+    meet();
+    if (rank() == 0)
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(mapped(words + at, 1)),
+                     "r"(at), "r"(mapped(&bar, 1)) : "memory");
+    else {
+        wait(&bar);
+        out[threadIdx.x] = words[at];
+    }
+    meet();
+}
 
 extern "C" __global__ void local_words(int* out, const int* index)
 {

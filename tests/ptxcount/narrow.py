@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from ptxcount import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
+from tests.ptxcount.chip_counters import CounterPair
 
 MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
 LANES = np.arange(32)
@@ -62,12 +64,16 @@ class NarrowLaunch(NamedTuple):
     arguments: Sequence[Any]
     counters: Sequence[str]
     variables: dict[str, Any] = {}
+    blocks: int = 1
+
+    def copy_arguments(self) -> list[Any]:
+        """Return arguments of its own."""
+        return [copy.deepcopy(argument) for argument in self.arguments]
 
     def execute(self) -> LaunchCounters:
         """Execute it with arguments of its own."""
-        arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in self.arguments]
-        grid = (1, 1, 1)
-        return execute_kernel(sources.ptx("narrow"), self.kernel, grid, (32, 1, 1), arguments, variables=self.variables)
+        grid, block, arguments = (self.blocks, 1, 1), (32, 1, 1), self.copy_arguments()
+        return execute_kernel(sources.ptx("narrow"), self.kernel, grid, block, arguments, variables=self.variables)
 
 
 def encode(kind: str, values: Any) -> Any:
@@ -107,21 +113,20 @@ def iter_constants() -> Iterator[NarrowLaunch]:
 LAUNCHES = [*iter_atomics(), *iter_constants()]
 
 
-def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
-    """Describe each counter that is not the chip's.
+def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
+    """Pair each counter with the chip's.
 
     The chip's requests to constant memory hold some of parameters: those are the same whatever the index is.
     """
-    counts, wrong = {}, []
+    counts, pairs = {}, []
     for launch in LAUNCHES:
         totals = launch.execute().totals()
         counts[launch.name] = {name: totals.get(name, 0) for name in launch.counters}
         uniform = f"{launch.kernel}, uniform"
         for name in launch.counters:
             ours, chip = (side[launch.name][name] - side.get(uniform, {}).get(name, 0) for side in (counts, measured))
-            if ours != chip:
-                wrong.append(f"{launch.name}: {name} {ours}, the chip {chip:g}")
-    return wrong
+            pairs.append(CounterPair(launch.kernel, launch.name, name, ours, chip))
+    return pairs
 
 
 def read_measured() -> dict[str, dict[str, float]]:

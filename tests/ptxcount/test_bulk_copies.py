@@ -72,6 +72,32 @@ def test_copies_of_a_warp(lanes: str) -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
 
+#: Launches of ``transfers.py`` whose lanes give the same operands -> requests and sectors. Machine code of nvcc for sm_90
+#: elects one lane after the other for loads and reductions, and takes lanes with equal operands together for stores.
+WARPS = {
+    "bulk_load (0, 0, 1024, 32, 1)": (32, 1024), "bulk_reduce (0, 0, 1024, 32, 1)": (32, 1024),
+    "bulk_store (0, 0, 1024, 32, 1)": (1, 32), "bulk_store (0, 0, 1024, 32, 2)": (2, 64),
+    "tile_load u4 (64, 64) (16, 32) 0 0 0 32 lanes": (32, 2048),
+    "tile_store u4 (64, 64) (16, 32) 0 0 0 32 lanes": (1, 64),
+    "tile_reduce u4 (64, 64) (16, 32) 0 0 0 32 lanes": (32, 2048), "shared_copy (0, 0, 1024, 32, 1)": (0, 0),
+}  # fmt: skip
+
+
+def _find_launch(name: str) -> transfers.Transfer:
+    (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
+    return launch
+
+
+@pytest.mark.parametrize("name", WARPS)
+def test_kinds_of_copies_of_a_warp(name: str) -> None:
+    """Lanes with equal operands make a copy each, or one in all, by its kind; kernels wait for the bytes of all."""
+    totals = _find_launch(name).execute().totals()
+    counts = (
+        sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")
+    )
+    assert (*counts,) == WARPS[name]
+
+
 def test_reductions_of_a_warp() -> None:
     """Each lane adds, also where all add the same to one place."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
@@ -82,19 +108,29 @@ def test_reductions_of_a_warp() -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
 
 
+#: Copies of 1,024 bytes to shared memory.
+ARRIVING = {
+    "load": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];",
+    "copy": "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1+2048], [%r1], 1024, [%r3];",
+    "reduction": "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r1+2048], "
+                 "[%r1], 1024, [%r3];",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
-def test_barrier_follows_the_copies(copies: int, phase: int) -> None:
-    """Each of 32 lanes loads, so that the bytes of 32 copies come and no more."""
+def test_barrier_follows_the_copies(copies: int, phase: int, code: str) -> None:
+    """Each of 32 lanes copies, so that the bytes of 32 copies come and no more."""
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;
     @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], {1024 * copies};
     bar.sync 0;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];
+    {ARRIVING[code]}
     mbarrier.test_wait.parity.shared.b64 %p2, [b], 0; selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd1], %r4;
     """
     out = np.zeros(256, np.uint32)
-    execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off")
     assert out[0] == phase
 
 
@@ -107,6 +143,7 @@ READ_SECTORS = {
         }.items()
         for mask, blocks in {1: 1, 3: 2, 15: 4}.items()
     },
+    "multicast_load (0, 0, 4096, 3)": 256, "multicast_load (16, 0, 4096, 15)": 768,
     "multicast_load (16, 0, 64, 5)": 6, "multicast_load (16, 32, 96, 7)": 12, "multicast_load (96, 48, 512, 6)": 42,
     "tile_load u4 (64, 100) (8, 64) 0 60 60": 68, "tile_load u4 (64, 68) (16, 36) 0 -4 -2": 99,
     "multicast_tile u4 (64, 68) (16, 32) 128 4 3 14": 240, "multicast_tile u2 (64, 72) (32, 8) 0 24 1 3": 128,
@@ -119,8 +156,7 @@ READ_SECTORS = {
 @pytest.mark.parametrize("name", READ_SECTORS)
 def test_multicasts_and_clipped_tiles(name: str) -> None:
     """Each destination of a multicast reads by itself; zeros beyond a tensor count, too."""
-    (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
-    assert launch.execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
+    assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
 #: Bytes, the place in the array and in shared memory, and what is wrong.

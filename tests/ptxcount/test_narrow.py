@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxcount.counting.counters import NARROW
+from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 
 
@@ -10,7 +11,7 @@ def test_counts_of_an_h200() -> None:
     """All counters are equal, for all values and for all lanes that share a word."""
     measured = read_measured()
     assert {launch.name for launch in LAUNCHES} <= measured.keys()
-    wrong = compare_counts(measured)
+    wrong = describe_differences(compare_counts(measured))
     assert not wrong, "\n".join(wrong)
 
 

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxcount import LaunchCounters, TensorMap
+from ptxcount.counting.counters import KINDS
 from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
+from tests.ptxcount.chip_counters import CounterPair
 
 LANES = np.arange(32)
 #: The place that each lane takes.
@@ -27,7 +29,7 @@ COPIES = [
 #: A multicast copy's places in global and in shared memory, its bytes, and the blocks that get them.
 MULTICASTS = [
     *((from_, to, 1024, mask) for from_ in (0, 16, 32, 48) for to in (0, 16) for mask in (1, 3, 15)),
-    (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6),
+    (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6), (0, 0, 4096, 3), (16, 0, 4096, 15),
 ]  # fmt: skip
 #: The type, rows and columns of a tensor, the box, the swizzle, and where a tile begins: x, y.
 TILES = [
@@ -38,12 +40,12 @@ TILES = [
 #: Kernels that reach another block -> the kind of access.
 REMOTE = {
     "remote_load": "load", "remote_load_quad": "load", "remote_store": "store", "remote_store_pair": "store",
-    "remote_atom": "atomic", "remote_red": "atomic",
+    "remote_atom": "atomic", "remote_red": "atomic", "remote_async": "atomic",
 }  # fmt: skip
 #: Counter -> metrics of Nsight Compute whose sum it is.
 METRICS = {
     "bulk_load_sectors": ["l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"],
-    "bulk_store_sectors": ["l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"],
+    "bulk_store_sectors": [f"l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_{op}.sum" for op in ("st", "red")],
     "bulk_load_requests": ["smsp__inst_executed_op_tma_ld.sum"],
     "bulk_store_requests": ["smsp__inst_executed_op_tma_st.sum"],
     **{
@@ -53,6 +55,11 @@ METRICS = {
             ("local", "local", {"load": "ld", "store": "st"}),
         )
         for kind, op in ops.items()
+        for what in ("requests", "sectors")
+    },
+    # Of asynchronous stores: one of the three has them.
+    **{
+        f"cluster_{what}": [f"l1tex__t_{what}_pipe_lsu_mem_dshared_op_{op}.sum" for op in ("ld", "st", "atom")]
         for what in ("requests", "sectors")
     },
 }
@@ -82,21 +89,39 @@ class Transfer(NamedTuple):
             sources.ptx("transfers"), self.kernel, grid, block, self.copy_arguments(), unwritten="off"
         )
 
+    def count_totals(self) -> dict[str, int]:
+        """Return the counters that are compared."""
+        totals = self.execute().totals()
+        for what in ("requests", "sectors"):
+            totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
+        return {name: totals.get(name, 0) for name in self.counters}
+
+
+def _make_tile(kernel: str, tile: tuple[Any, ...], lanes: int, counters: Sequence[str]) -> Transfer:
+    """Make a launch of which so many lanes ask for one tile."""
+    dtype, shape, box, swizzle, *place = tile
+    array = np.zeros(shape, dtype)
+    numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, lanes))
+    name = " ".join(map(str, [kernel, *tile, *[f"{lanes} lanes"] * (lanes > 1)]))
+    return Transfer(name, kernel, [TensorMap(array, box, swizzle), *numbers], counters)
+
 
 def iter_launches() -> Iterator[Transfer]:
     """Iterate over the launches, each with what is counted of it."""
-    for kind in ("load", "store"):
-        both = [f"bulk_{kind}_{what}" for what in ("sectors", "requests")]
-        for numbers in COPIES:
-            arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, numbers)]
-            yield Transfer(f"bulk_{kind} {numbers}", f"bulk_{kind}", arguments, both)
-        for dtype, shape, box, swizzle, x, y in TILES:
-            if kind == "store" and min(x, y) < 0:
-                continue  # a device ends the kernel
-            array = np.zeros(shape, dtype)
-            place = [np.int32(x), np.int32(y), np.int32(box[0] * box[1] * array.itemsize)]
-            name = f"tile_{kind} {dtype} {shape} {box} {swizzle} {x} {y}"
-            yield Transfer(name, f"tile_{kind}", [TensorMap(array, box, swizzle), *place], both[:1])
+    for kind in ("load", "store", "reduce"):
+        sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
+        for copy_numbers in COPIES:
+            arguments = [np.zeros(1 << 14, np.uint32), *map(np.int32, copy_numbers)]
+            counted = [sectors] if kind == "reduce" else [sectors, requests]
+            yield Transfer(f"bulk_{kind} {copy_numbers}", f"bulk_{kind}", arguments, counted)
+        for tile in TILES:
+            is_valid = kind == "load" or min(tile[-2:]) >= 0  # a device ends a kernel that stores before a tensor
+            if is_valid and (kind != "reduce" or np.dtype(tile[0]).itemsize >= 4):  # nothing narrower is added
+                yield _make_tile(f"tile_{kind}", tile, 1, [sectors])
+        for tile in TILES[:2]:
+            yield _make_tile(f"tile_{kind}", tile, 32, [sectors])
+    none = ["bulk_load_sectors", "bulk_store_sectors"]
+    yield Transfer(f"shared_copy {COPIES[6]}", "shared_copy", [np.zeros(1), *map(np.int32, COPIES[6])], none)
     loads = ["bulk_load_sectors", "bulk_load_requests"]
     for multicast in MULTICASTS:
         arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
@@ -111,7 +136,8 @@ def iter_launches() -> Iterator[Transfer]:
     for pattern, index in PLACES.items():
         arrays = [np.zeros(32, np.int32), index.astype(np.int32)]
         for kernel, kind in REMOTE.items():
-            both = [f"cluster_{kind}_{what}" for what in ("requests", "sectors")]
+            prefix = "cluster" if kernel == "remote_async" else f"cluster_{kind}"
+            both = [f"{prefix}_{what}" for what in ("requests", "sectors")]
             yield Transfer(f"{kernel}, {pattern}", kernel, arrays, both)
         counted = [name for name in METRICS if name.startswith("local_")]
         yield Transfer(f"local_words, {pattern}", "local_words", arrays, counted)
@@ -120,13 +146,10 @@ def iter_launches() -> Iterator[Transfer]:
 LAUNCHES = [*iter_launches()]
 
 
-def compare_counts(measured: dict[str, dict[str, float]]) -> list[str]:
-    """Describe each counter that is not the chip's."""
-    wrong = []
-    for launch in LAUNCHES:
-        totals = launch.execute().totals()
-        for name in launch.counters:
-            ours, chip = totals.get(name, 0), measured[launch.name][name]
-            if ours != chip:
-                wrong.append(f"{launch.name}: {name} {ours}, the chip {chip:g}")
-    return wrong
+def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
+    """Pair each counter with the chip's."""
+    return [
+        CounterPair(launch.kernel, launch.name, name, count, measured[launch.name][name])
+        for launch in LAUNCHES
+        for name, count in launch.count_totals().items()
+    ]
