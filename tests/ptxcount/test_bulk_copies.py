@@ -30,7 +30,7 @@ def _pieces(size: int, to: int, tile: int) -> int:
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
-@pytest.mark.parametrize("size", [16, 112, 128, 1024])
+@pytest.mark.parametrize("size", [0, 16, 112, 128, 1024])
 def test_pieces(size: int) -> None:
     """A copy is cut where its shared address is a multiple of 128."""
     for to in range(0, 128, 16):
@@ -72,8 +72,8 @@ def test_copies_of_a_warp(lanes: str) -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
 
-#: Launches of ``transfers.py`` whose lanes give the same operands -> requests and sectors. Machine code of nvcc for sm_90
-#: elects one lane after the other for loads and reductions, and takes lanes with equal operands together for stores.
+#: Launches of ``transfers.py`` whose lanes give the same operands -> requests and sectors. Machine code of nvcc 13.0.88
+#: for sm_90 takes one lane after the other for loads and reductions, and lanes with equal operands together for stores.
 WARPS = {
     "bulk_load (0, 0, 1024, 32, 1)": (32, 1024), "bulk_reduce (0, 0, 1024, 32, 1)": (32, 1024),
     "bulk_store (0, 0, 1024, 32, 1)": (1, 32), "bulk_store (0, 0, 1024, 32, 2)": (2, 64),

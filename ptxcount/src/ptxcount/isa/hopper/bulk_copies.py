@@ -1,9 +1,9 @@
 """Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors, and ``st.async``.
 
 They are done at once here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp that ask for
-the same store get one, those that ask for the same load or reduction one each: so it is on an H200 (driver 580.159.04,
-nvcc 13.0.88, 2026-11), whose machine code loops over different operands or over lanes. Global memory is counted by
-copies and their sectors; shared memory is not, as no load or store of the kernel reaches it.
+the same store get one. Those that ask for the same load, reduction or copy within shared memory get one each. So it is
+on an H200 (driver 580.159.04, nvcc 13.0.88, 2026-11), whose machine code loops over different operands or over lanes.
+Global memory is counted by copies and their sectors; shared memory is not, as no load or store reaches it.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class _BulkCopy:
         if self._reduction is not None:
             data = self._reduce(self._read_global(places, inside, width), data, dtype)
         unit = min(width, 4)
-        parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, -1)
+        parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, width // unit)
         values = [parts[..., k] for k in range(parts.shape[-1])]
         if inside.any():
             self._chunk.context.memory.store(places, unit, values, inside, self._report)
