@@ -21,10 +21,12 @@ PLACES = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 5,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": np.random.default_rng(6).integers(0, 1024, 32),
 }  # fmt: skip
+#: A copy that a whole warp asks for.
+WARP_COPY = (0, 0, 1024, 32, 1)
 #: Of a bulk copy the places in global and in shared memory, the bytes, the lanes that ask, and the places they name.
 COPIES = [
     (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
-    (48, 80, 16, 1, 1), (0, 0, 1024, 32, 1), (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
+    (48, 80, 16, 1, 1), WARP_COPY, (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
 ]  # fmt: skip
 #: A multicast copy's places in global and in shared memory, its bytes, and the blocks that get them.
 MULTICASTS = [
@@ -97,12 +99,12 @@ class Transfer(NamedTuple):
         return {name: totals.get(name, 0) for name in self.counters}
 
 
-def _make_tile(kernel: str, tile: tuple[Any, ...], lanes: int, counters: Sequence[str]) -> Transfer:
-    """Make a launch of which so many lanes ask for one tile."""
+def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence[str], suffix: str = "") -> Transfer:
+    """Make a launch that moves a tile; the last argument is a number of lanes that ask for it, or a mask of blocks."""
     dtype, shape, box, swizzle, *place = tile
     array = np.zeros(shape, dtype)
-    numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, lanes))
-    name = " ".join(map(str, [kernel, *tile, *[f"{lanes} lanes"] * (lanes > 1)]))
+    numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, last))
+    name = f"{kernel} {' '.join(map(str, tile))}{suffix}"
     return Transfer(name, kernel, [TensorMap(array, box, swizzle), *numbers], counters)
 
 
@@ -119,20 +121,17 @@ def iter_launches() -> Iterator[Transfer]:
             if is_valid and (kind != "reduce" or np.dtype(tile[0]).itemsize >= 4):  # nothing narrower is added
                 yield _make_tile(f"tile_{kind}", tile, 1, [sectors])
         for tile in TILES[:2]:
-            yield _make_tile(f"tile_{kind}", tile, 32, [sectors])
-    none = ["bulk_load_sectors", "bulk_store_sectors"]
-    yield Transfer(f"shared_copy {COPIES[6]}", "shared_copy", [np.zeros(1), *map(np.int32, COPIES[6])], none)
+            yield _make_tile(f"tile_{kind}", tile, 32, [sectors], " 32 lanes")
+    none = ["bulk_load_sectors", "bulk_store_sectors"]  # but the kernel waits for the bytes of all copies
+    yield Transfer(f"shared_copy {WARP_COPY}", "shared_copy", [np.zeros(1), *map(np.int32, WARP_COPY)], none)
     loads = ["bulk_load_sectors", "bulk_load_requests"]
     for multicast in MULTICASTS:
         arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
         yield Transfer(f"multicast_load {multicast}", "multicast_load", arguments, loads)
     clipped = [("u4", (64, 64), (4, 32), 0, x, 0) for x in (*range(-28, 0, 4), *range(36, 64, 4))]
     clipped += [("u4", (64, 64), (4, 64), 0, x, 0) for x in (-20, 20, 36)]
-    for (dtype, shape, box, swizzle, x, y), mask in itertools.product([*TILES, *clipped], (1, 3, 14)):
-        array = np.zeros(shape, dtype)
-        place = [np.int32(number) for number in (x, y, box[0] * box[1] * array.itemsize, mask)]
-        name = f"multicast_tile {dtype} {shape} {box} {swizzle} {x} {y} {mask}"
-        yield Transfer(name, "multicast_tile", [TensorMap(array, box, swizzle), *place], loads)
+    for tile, mask in itertools.product([*TILES, *clipped], (1, 3, 14)):
+        yield _make_tile("multicast_tile", tile, mask, loads, f" {mask}")
     for pattern, index in PLACES.items():
         arrays = [np.zeros(32, np.int32), index.astype(np.int32)]
         for kernel, kind in REMOTE.items():
