@@ -17,7 +17,7 @@ class CounterPair(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether the chip counts as many."""
+        """Test that the chip counts as many."""
         return self.expectation == self.chip
 
 
