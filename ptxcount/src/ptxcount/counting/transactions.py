@@ -90,7 +90,7 @@ def count_piece_sectors(
     Each piece takes the sectors that it touches: so it is on H100s and H200s in 456 bulk copies and 280 tiles (Nsight
     Compute 2025.3.1, 2026-11). Zeros that a load puts beyond a tensor count as the sectors of shared memory that they
     fill; a store drops such elements. A multicast is cut at multiples of 128 of the global address, too; its pieces
-    take at least two sectors, those of zeros three (an H200, 103 launches, docs/evidence/memory.md).
+    take at least two sectors, those of zeros three (an H200, 105 launches, docs/evidence/memory.md).
 
     Parameters
     ----------
