@@ -12,9 +12,9 @@ import numpy as np
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.registry import Step
-from ..machine.chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.global_races import find_reached_names
 from ..machine.polls import Poll, find_polls
+from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parse_cached

@@ -12,8 +12,9 @@ import numpy as np
 from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
-from ..machine.chunk import GRID_WORKSPACE, Chunk, Context, split_index
+from ..machine.chunk import Chunk, Context, split_index
 from ..machine.progress import Estimate
+from ..machine.special_registers import GRID_WORKSPACE
 from ..util.errors import Index3
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, load_executable

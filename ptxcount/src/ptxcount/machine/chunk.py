@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 from ..counting.counters import Access, LaunchCounters
 from ..counting.turns import AtomicTurns
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
-from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned, warp_count
+from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned
 from ..ptx.program import GIVEN, Instruction, Type
 from ..util.errors import (
     GlobalRaceError,
@@ -31,6 +29,7 @@ from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
 from .polls import Poll
 from .progress import STALL_LIMIT, Progress
+from .special_registers import SPECIALS
 from .tensor_memory import TensorMemory
 from .warp_clocks import Clock, WarpClocks
 
@@ -50,11 +49,6 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 #: The attribute of `Context` with the memory of a state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
-#: Registers with the address of a cooperative launch's workspace, upper and lower half.
-GRID_REGISTERS = ("%envreg1", "%envreg2")
-GRID_WORKSPACE = "workspace of a cooperative launch"
-#: Register and size of the memory in which cooperative groups exchange: before the kernel's own shared memory.
-RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
 def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
@@ -167,6 +161,9 @@ class Reporter:
 class Chunk:
     """Whole thread blocks that run together."""
 
+    context: Context
+    #: Blocks, and threads of each.
+    shape: tuple[int, int]
     #: The current one.
     instruction: Instruction
     #: The threads that execute it, broadcastable to (blocks, threads).
@@ -244,7 +241,7 @@ class Chunk:
         """Return the address of an offset in each block's shared memory, with its rank where there is a cluster."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
-        return make_ranked(np.array([[offset]]), np.atleast_2d(_cluster_rank(self)).astype(np.int64))
+        return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
 
     def locate(self, unit: str, axis: int) -> Any:
         """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
@@ -393,55 +390,6 @@ class Chunk:
     def first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""
         return divmod(int(find_occupancy(self.active, self.shape).places[0]), self.shape[1])
-
-
-def _lane_index(chunk: Chunk) -> Array:
-    return np.arange(chunk.shape[1])[None, :] % LANES
-
-
-def _cluster_rank(chunk: Chunk) -> Any:
-    x, y, z = (chunk.locate("cluster_ctaid", axis) for axis in range(3))
-    return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
-
-
-def _per_axis(name: str, read_axis: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
-    return {
-        f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
-        for axis, letter in enumerate("xyz")
-    }
-
-
-#: Special registers (PTX ISA, "Special Registers"), but for clocks.
-SPECIALS: dict[str, Callable[[Chunk], Any]] = {
-    **{
-        key: value
-        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
-        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.locate(name, axis), name)).items()
-    },
-    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
-    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
-    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
-    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
-    "%cluster_ctarank": _cluster_rank,
-    "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
-    "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
-    GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
-    GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
-    "%laneid": _lane_index,
-    "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
-    "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
-    "WARP_SZ": lambda chunk: LANES,
-    "%lanemask_eq": lambda chunk: 1 << _lane_index(chunk),
-    "%lanemask_lt": lambda chunk: (1 << _lane_index(chunk)) - 1,
-    "%lanemask_le": lambda chunk: (2 << _lane_index(chunk)) - 1,
-    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane_index(chunk)),
-    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane_index(chunk)),
-    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
-    **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
-    "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
-    "%nsmid": lambda chunk: 1,
-    "%total_smem_size": lambda chunk: chunk.context.shared_size,
-}
 
 
 def _select_rows(value: Value, rows: Array) -> Value:

@@ -1,0 +1,70 @@
+"""Special registers of PTX, from a chunk's place in the launch (PTX ISA, "Special Registers")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..lanes.warps import LANES, Array, warp_count
+
+if TYPE_CHECKING:
+    from .chunk import Chunk
+
+#: Registers with the address of a cooperative launch's workspace, upper and lower half.
+GRID_REGISTERS = ("%envreg1", "%envreg2")
+GRID_WORKSPACE = "workspace of a cooperative launch"
+#: Register and size of the memory in which cooperative groups exchange: before the kernel's own shared memory.
+RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
+
+
+def _lane_index(chunk: Chunk) -> Array:
+    return np.arange(chunk.shape[1])[None, :] % LANES
+
+
+def _cluster_rank(chunk: Chunk) -> Any:
+    x, y, z = (chunk.locate("cluster_ctaid", axis) for axis in range(3))
+    return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
+
+
+def _per_axis(name: str, read_axis: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+    return {
+        f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
+        for axis, letter in enumerate("xyz")
+    }
+
+
+#: Special registers, but for clocks.
+SPECIALS: dict[str, Callable[[Chunk], Any]] = {
+    **{
+        key: value
+        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
+        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.locate(name, axis), name)).items()
+    },
+    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
+    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
+    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
+    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
+    "%cluster_ctarank": _cluster_rank,
+    "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
+    "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
+    GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
+    GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
+    "%laneid": _lane_index,
+    "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
+    "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
+    "WARP_SZ": lambda chunk: LANES,
+    "%lanemask_eq": lambda chunk: 1 << _lane_index(chunk),
+    "%lanemask_lt": lambda chunk: (1 << _lane_index(chunk)) - 1,
+    "%lanemask_le": lambda chunk: (2 << _lane_index(chunk)) - 1,
+    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane_index(chunk)),
+    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane_index(chunk)),
+    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
+    **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
+    "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
+    "%nsmid": lambda chunk: 1,
+    "%total_smem_size": lambda chunk: chunk.context.shared_size,
+}
