@@ -13,11 +13,10 @@ import numpy as np
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
-from ...util.errors import TensorMemoryError
 from ..operands import address, expect_count, reader, unsupported
 from ..registry import Step, binds
 from .descriptors import decode_shared
-from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
+from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
 
 
 class _Copy(NamedTuple):
@@ -55,9 +54,8 @@ def _bind_copy(instruction: Instruction) -> Step | None:
     def copy_rows(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)
         for (place, bits), rows in iter_threads(chunk, readers):
-            descriptor = decode_shared(bits)
-            if isinstance(descriptor, str):
-                raise chunk.make_fault(TensorMemoryError, descriptor)
+            with report_descriptors(chunk):
+                descriptor = decode_shared(bits)
             base, first_column = split_address(place)
             places = descriptor.locate_elements(copy.rows, copy.width // 4, 4, transposed=False)
             columns = first_column + np.arange(copy.width // 4)

@@ -60,22 +60,26 @@ class ProductShape(NamedTuple):
     scale: str
 
     @classmethod
-    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool) -> ProductShape | str:
-        """Decode an instruction descriptor; return what is wrong with one that is undefined."""
+    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool) -> ProductShape:
+        """Decode an instruction descriptor.
+
+        Raises ValueError where the PTX ISA does not define it, NotImplementedError where ptxcount does not execute it.
+        """
         codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
         result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
         factors = [kind.factors.get(code, "") for code in codes]
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
         if bits >> 2 & 1:
-            return "sparse products are not supported"
+            raise NotImplementedError("sparse products")
         if not all(factors) or not result:
-            return f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
+            text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
+            raise ValueError(text)
         allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
         if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
-            return f"{rows} x {columns} is no shape of a product with .cta_group::{group}"
+            raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         if not kind.padded and bits >> 31:
-            return "96 products at once are not supported"
+            raise NotImplementedError("96 products at once")
         return cls(
             rows,
             columns,
@@ -106,14 +110,14 @@ _PATTERNS = {
 }
 
 
-def decode_shared(bits: int) -> Descriptor | str:
-    """Decode the descriptor of a factor in shared memory; return what is wrong with one that is undefined."""
+def decode_shared(bits: int) -> Descriptor:
+    """Decode the descriptor of a factor in shared memory. Raises as `ProductShape.decode`."""
     start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
     pattern = _PATTERNS.get(bits >> 61 & 7)
     if bits >> 46 & 7 != 1:
-        return f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed"
+        raise ValueError(f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed")
     if pattern is None:
-        return f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}"
+        raise ValueError(f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}")
     if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle no pattern begins anywhere
-        return f"the descriptor {bits:#x} has a base offset or an absolute stride, which ptxcount does not support"
+        raise NotImplementedError(f"the base offset or the absolute stride of the descriptor {bits:#x}")
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

@@ -69,12 +69,13 @@ class _Access(NamedTuple):
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
     name, *names = instruction.modifiers
-    shapes = [FRAGMENTS[each].registers for each in names if each in FRAGMENTS]
-    numbers = [_NUMBERS[each] for each in names if each in _NUMBERS]
+    shapes = [modifier for modifier in names if modifier in FRAGMENTS]
+    numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
     allowed = {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS}
     if len(shapes) != 1 or len(numbers) != 1 or not {*names} <= allowed:
         raise unsupported(instruction)
-    shape, count = next(each for each in names if each in FRAGMENTS), shapes[0] * numbers[0]
+    shape = shapes[0]
+    count = FRAGMENTS[shape].registers * numbers[0]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)
     place, *rest = instruction.operands[name == "ld" :]
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)

@@ -22,7 +22,7 @@ from ..tensor_cores.mma import ELEMENTS, encode
 from .descriptors import KINDS, Kind, ProductShape, decode_shared
 from .factors import FACTOR_ELEMENTS, load_scales, load_shared_factor, load_tensor_factor
 from .layouts import DATA_PATHS
-from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group
+from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
@@ -122,10 +122,9 @@ class _Product:
     def __init__(self, chunk: Chunk, form: _Form, issue: _Issue, rows: list[int]) -> None:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
         self._report: Report = make_row_reporter(chunk)
-        shape = ProductShape.decode(issue.shape, form.kind, form.group, is_stationary=form.is_stationary)
-        if isinstance(shape, str):
-            raise chunk.make_fault(TensorMemoryError, f"instruction descriptor {issue.shape:#010x}: {shape}")
-        self._shape: ProductShape = shape
+        with report_descriptors(chunk):
+            shape = ProductShape.decode(issue.shape, form.kind, form.group, is_stationary=form.is_stationary)
+        self._shape = shape
         if form.is_stationary and any(mask >> _MASK_BIT & 1 for mask in issue.rest):
             raise unsupported(chunk.instruction, "a mask of columns is not supported")
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
@@ -194,9 +193,8 @@ class _Product:
         return self._load_shared(self._issue.right, blocks, count, self._shape.right, turned=self._shape.turned[1])
 
     def _load_shared(self, bits: int, blocks: Array, count: int, name: str, *, turned: bool) -> Array:
-        descriptor = decode_shared(bits)
-        if isinstance(descriptor, str):
-            raise self._chunk.make_fault(TensorMemoryError, descriptor)
+        with report_descriptors(self._chunk):
+            descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not turned:
             raise unsupported(self._chunk.instruction, "swizzles of 32 bytes go with transposed factors")
         kind = self._form.kind

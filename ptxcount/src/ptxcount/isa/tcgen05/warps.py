@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,17 @@ def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
     if even + 1 >= chunk.shape[0] or chunk.shared.find_first_block(even + 1) != first:
         raise chunk.make_fault(TensorMemoryError, ".cta_group::2 in a cluster of an odd number of blocks")
     return [even, even + 1]
+
+
+@contextmanager
+def report_descriptors(chunk: Chunk) -> Iterator[None]:
+    """Turn errors of descriptors into faults of the kernel, or into the refusal of the instruction."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise unsupported(chunk.instruction, f"{error}: not supported") from None
+    except ValueError as error:
+        raise chunk.make_fault(TensorMemoryError, str(error)) from None
 
 
 def note_uncounted(chunk: Chunk, times: int) -> None:
