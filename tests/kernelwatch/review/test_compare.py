@@ -138,9 +138,11 @@ def test_values_that_are_not_there(
 ) -> None:
     """Failing where base did not is a regression, and in both no success; with nothing in both, nothing is judged."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
-    lone = {key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]}
-    assert lone.keys() == {place} - {""}
-    assert all(reason in failure["reason"] for (failure,) in lone.values())
+    entries = {
+        key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]
+    }
+    assert entries.keys() == {place} - {""}
+    assert all(reason in failure["reason"] for (failure,) in entries.values())
     assert (document["rows"], code) == ([], exit_code)
 
 

@@ -50,12 +50,14 @@ def review_two(root: Path) -> Review:
     return review_selection(selection, root)
 
 
-def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Review:
+def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) -> Review:
     """Return regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
     broken = [f"{index}{'<' * 300}" for index in range(failing)]
-    extra: dict[str, dict[str, Outcome]] = {f"track_counted.{'|' * 300}{index}": {"one": 1.0} for index in range(lone)}
+    extra: dict[str, dict[str, Outcome]] = {
+        f"track_counted.{'|' * 300}{index}": {"one": 1.0} for index in range(unpaired)
+    }
     suite: Suite = {
         BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
         HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
@@ -66,7 +68,7 @@ def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Rev
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names(name: str, tmp_path: Path) -> None:
     """A name makes no new line, sends no escape sequence, and does not end the fence."""
-    comparison = slower(tmp_path, [name, "other"], failing=1, lone=1)
+    comparison = slower(tmp_path, [name, "other"], failing=1, unpaired=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
     assert sum(line.startswith("ROSE") for line in written.splitlines()) == 2

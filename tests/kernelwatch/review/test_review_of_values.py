@@ -135,8 +135,8 @@ def test_another_driver() -> None:
 def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:
     """The recorded reason of the kernel itself comes first, without the names of Python's classes."""
     head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
-    (lone,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
-    assert lone.reason == reason
+    (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
+    assert configuration.reason == reason
 
 
 def test_noise_is_measured_by_one_gpu() -> None:

@@ -28,11 +28,11 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 class Review(ReviewSides):
     """Two commits that were judged: all that terminal, JSON, site and search show.
 
-    `rows` are the worst first. `lone` has, by LONE, what fails in head alone, in both, in base alone, and what has no
-    value in the other for another reason. `peak` is the machine's theoretical bytes a second, if a run recorded it;
-    `arch` the architecture of its GPU, if it has one. The `thresholds` are those up to which times are the same,
-    `notes` what differs between the two runs besides the commit. `changes` are those of the source, `trade`, one of
-    TRADES, what may become worse in a TRADE that passes.
+    `rows` are the worst first. `unpaired` has, by UNPAIRED, configurations that fail in head alone, in both or in base
+    alone, and those without a value in the other for another reason. `peak` is the machine's theoretical bytes a
+    second, if a run recorded it; `arch` the architecture of its GPU, if it has one. Times are the same up to the
+    `thresholds`. `notes` are other differences between the two runs, `changes` those of the source. `trade`, one of
+    TRADES, is what may become worse in a TRADE that passes.
     """
 
     rows: list[Row]

@@ -47,7 +47,7 @@ def weigh_rows(
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
     `arch` is that of the GPU that timed: where its times are no faster, what was compiled for others decides. Where
-    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `launched` returns the
+    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `find_launched` returns the
     blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)

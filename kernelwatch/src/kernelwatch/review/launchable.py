@@ -20,8 +20,8 @@ def find_unlaunchable(
 ) -> Iterator[tuple[Verdict, UnpairedConfiguration]]:
     """Yield BROKEN and a configuration for each kernel that cannot be launched in head alone, REPAIRED for base alone.
 
-    `recorded` returns the blocks that runs of both commits launched. A kernel that fits in neither commit never ran on
-    that architecture, and one whose block no run of head recorded is not judged.
+    `find_recorded` returns the blocks that runs of both commits launched. A kernel that fits in neither commit never
+    ran on that architecture, and one whose block no run of head recorded is not judged.
     """
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:

@@ -54,7 +54,7 @@ class Pair(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """The pairs of two commits, and by LONE the configurations that are none."""
+    """The pairs of two commits, and by UNPAIRED the configurations that are none."""
 
     pairs: list[Pair]
     unpaired: dict[str, list[UnpairedConfiguration]]

@@ -117,21 +117,21 @@ class Failure:
     verdict: Verdict
     kernel: str
     reason: str
-    lones: tuple[UnpairedConfiguration, ...]
+    configurations: tuple[UnpairedConfiguration, ...]
 
     def __str__(self) -> str:
-        timed = {classify_benchmark(configuration.benchmark) == TIMED for configuration in self.lones}
+        timed = {classify_benchmark(configuration.benchmark) == TIMED for configuration in self.configurations}
         noun = "configuration" if len(timed) > 1 else "time" if timed == {True} else "count"
         where = {Verdict.BROKEN: "head alone", Verdict.FAILED: "both", Verdict.REPAIRED: "base alone"}[self.verdict]
-        return f"{count_noun(len(self.lones), noun)} failed in {where}: {self.kernel}: {self.reason}"
+        return f"{count_noun(len(self.configurations), noun)} failed in {where}: {self.kernel}: {self.reason}"
 
 
-def group_failures(verdict: Verdict, lones: Iterable[UnpairedConfiguration]) -> list[Failure]:
+def group_failures(verdict: Verdict, unpaired: Iterable[UnpairedConfiguration]) -> list[Failure]:
     """Return a failure a kernel and reason, whatever the metric; those of most configurations first."""
     by_reason: dict[tuple[str, str], list[UnpairedConfiguration]] = {}
-    for configuration in lones:
+    for configuration in unpaired:
         by_reason.setdefault((configuration.kernel or configuration.benchmark, configuration.reason), []).append(
             configuration
         )
     grouped = [Failure(verdict, *key, tuple(configurations)) for key, configurations in by_reason.items()]
-    return sorted(grouped, key=lambda failure: -len(failure.lones))
+    return sorted(grouped, key=lambda failure: -len(failure.configurations))

@@ -57,16 +57,13 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     variables = [os.environ.get(name) for name in _VARIABLES]
     ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)
     folder = cache_folder()
-    file = folder / f"{_hash([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
+    file = folder / f"{hash_facts([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
     with suppress(OSError, ValueError, RecursionError):
         counts = dict(msgspec.json.decode(file.read_bytes(), type=_Counts))
         os.utime(file)
         return counts
     counts = compute()
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_unused(folder)
-        atomic_write.write(file, json.dumps(counts), is_kept=False)
+    store_file(file, json.dumps(counts))
     return counts
 
 
@@ -75,15 +72,19 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("ptxcount"), "counts")
 
 
-def remove_unused(folder: Path) -> None:
-    """Remove the files of a folder that nothing has used for long."""
+def store_file(file: Path, content: str | bytes) -> None:
+    """Store a file of the cache, unless the system refuses it, and remove those of its folder that are long unused."""
     oldest = time.time() - _DAYS * 86400
-    for path in folder.iterdir():
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for path in file.parent.iterdir():
+            if path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)
+        atomic_write.write(file, content, is_kept=False)
 
 
-def _hash(facts: Any) -> str:
+def hash_facts(facts: Any) -> str:
+    """Hash facts that JSON can hold."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -110,7 +111,7 @@ def nvcc_release() -> str:
     """
     try:
         nvcc = str(find_nvcc())
-        file = cache_folder().with_name("releases") / f"{_hash([nvcc, identify_file(nvcc)])}.txt"
+        file = cache_folder().with_name("releases") / f"{hash_facts([nvcc, identify_file(nvcc)])}.txt"
         if is_program(nvcc) and file.is_file():
             return file.read_text(encoding="utf-8")
         process = subprocess.run([nvcc, "--version"], capture_output=True, check=False)
@@ -118,10 +119,7 @@ def nvcc_release() -> str:
         return ""
     match = re.search(r"V(\d+(?:\.\d+)+)", process.stdout.decode("utf-8", "replace"))
     if match and is_program(nvcc):
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            remove_unused(file.parent)
-            atomic_write.write(file, match[1], is_kept=False)
+        store_file(file, match[1])
     return match[1] if match else ""
 
 

@@ -7,7 +7,6 @@ the files that would have been read if they were there: a header that comes firs
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -15,15 +14,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ..source.nvcc import Compilation, find_nvcc
 from ..source.sources import is_ptx
-from ..util import atomic_write
 from ..util.errors import PtxError
-from .cache import cache_folder, hash_counter, identify_file, remove_unused
+from .cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
 from .inclusions import Candidates, Layout, find_folders, find_names, iter_present, list_candidates, query_layout
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
@@ -74,9 +72,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         if snapshot is not None and snapshot.holds_for(compilation):
             files = [*map(str, compilation.files)]
             entry = _Entry(**snapshot._asdict(), ptx=compilation.ptx, files=files, name=name)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            remove_unused(file.parent)
-            atomic_write.write(file, msgspec.json.encode(entry), is_kept=False)
+            store_file(file, msgspec.json.encode(entry))
     return compilation, name
 
 
@@ -98,7 +94,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
         return None
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
     facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
-    return cache_folder().with_name("compilations") / f"{_hash(facts)[:32]}.json"
+    return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
 
 
 class _Snapshot(NamedTuple):
@@ -147,17 +143,13 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
 
 def _hash_files(layout: Layout, candidates: Candidates, hash_file: Callable[[str], str]) -> str:
     """Hash the content of the files, and which of the candidates are there."""
-    return _hash([[hash_file(file) for file in layout.files], [*iter_present(candidates)]])
+    return hash_facts([[hash_file(file) for file in layout.files], [*iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
     """Hash which compilers are called, by the times of their files."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
-    return _hash([program, *map(identify_file, (*layout.tools, program))])
-
-
-def _hash(facts: Any) -> str:
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
 def _hash_file(path: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..report.listing import find_line_text, read_source_lines
@@ -69,13 +70,13 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
 @lru_cache(maxsize=256)
 def _compile_once(recipe: Recipe) -> Compiled:
     """Compile what several launches share once, if the cache does not have it."""
+    return compilations.load_or_compile(recipe, lambda recipe: _import_compute().compile_recipe(recipe))
 
-    def compile_recipe(recipe: Recipe) -> Compiled:
-        from .compute import compile_recipe  # noqa: PLC0415 - with all of NumPy, which the cache does without
 
-        return compile_recipe(recipe)
+def _import_compute() -> ModuleType:
+    from . import compute  # noqa: PLC0415 - with all of NumPy, which the cache does without
 
-    return compilations.load_or_compile(recipe, compile_recipe)
+    return compute
 
 
 def _find_recipe(launch: Launch) -> Recipe:
@@ -108,13 +109,9 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, at the lines of today's source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
-
-    def compute_counts() -> dict[str, Any]:
-        from .compute import compute_counts  # noqa: PLC0415 - with all of NumPy, which the cache does without
-
-        return compute_counts(launch, compilation, name)
-
-    cached = cache.cached_counts(launch, compilation.ptx, compute_counts)
+    cached = cache.cached_counts(
+        launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
+    )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
     find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(_find_recipe(launch)))))
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]

@@ -107,7 +107,7 @@ GIVEN = "local::param"
 class Instruction:
     """One instruction, ``@guard opcode.modifiers operands;``, and where it stands.
 
-    ``problem`` says why it could not be read. What it reads and writes is known once it is bound (`binding`).
+    ``problem`` says why it could not be read. What it reads and writes is known once it is bound (`isa.dispatch`).
     """
 
     opcode: str

@@ -173,12 +173,12 @@ def _count_elements(size: str) -> float:
 
 def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
     """Return one failure of a kernel with the fields of a group, in the order before all changes."""
-    word, first = failure.verdict.value.lower(), failure.lones[0]
+    word, first = failure.verdict.value.lower(), failure.configurations[0]
     return {
         **_NO_TIMES,
-        **summarize_counts({word: len(failure.lones)}),
+        **summarize_counts({word: len(failure.configurations)}),
         "kernel": failure.kernel,
-        "configurations": f"{len(failure.lones)} {word}",
+        "configurations": f"{len(failure.configurations)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _MAX_SIZE,
         "verified": registry.is_verified(first.benchmark, first.params),
         "evidence": [failure.reason],

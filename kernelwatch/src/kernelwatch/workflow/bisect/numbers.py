@@ -46,8 +46,10 @@ class CommitNumbers:
             return with_rows[-1]
         if with_rows:
             raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
-        unmatched = (lone for review in reviews for group in review.unpaired.values() for lone in group)
-        why = next((f": {lone.reason}" for lone in unmatched), "")
+        unmatched = (
+            configuration for review in reviews for group in review.unpaired.values() for configuration in group
+        )
+        why = next((f": {configuration.reason}" for configuration in unmatched), "")
         raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common{why}")
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
