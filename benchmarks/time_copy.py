@@ -57,7 +57,7 @@ class StrideCopy(kw.BackToBack):
     shown = {"stride": 2, "dtype": "float32"}
     note = (
         "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2. DRAM gives 64 bytes "
-        "a miss of L2 by default, so times grow until elements lie 64 bytes apart. " + _SMALL
+        "a miss of L2 by default, so up to half of these are lost, too. " + _SMALL
     )
 
 
