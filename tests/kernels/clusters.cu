@@ -1,10 +1,6 @@
-// Barriers in shared memory, copies by the chip, and clusters, without headers.
+// Barriers in shared memory, copies by the chip, and clusters, without headers of CUDA.
 
-using u32 = unsigned int;
-using u64 = unsigned long long;
-struct alignas(64) Map { u64 opaque[16]; };
-
-__device__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+#include "cluster.cuh"
 
 __device__ void init(u64* bar, u32 count)
 {
@@ -96,22 +92,6 @@ extern "C" __global__ void boxes(const __grid_constant__ Map from, const __grid_
                      "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&to), "r"(x), "r"(y),
                      "r"(shared_address(box)), "l"(&sum) : "memory");
 }
-
-__device__ u32 rank()
-{
-    u32 r;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-    return r;
-}
-
-__device__ u32 mapped(const void* p, u32 to)
-{
-    u32 a;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(shared_address(p)), "r"(to));
-    return a;
-}
-
-__device__ void meet() { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory"); }
 
 // Each block of a cluster reads its neighbour's numbers, and adds to a counter of the first block.
 extern "C" __global__ void __cluster_dims__(4, 1, 1) neighbours(int* out, int* counts)
