@@ -65,8 +65,8 @@ extern "C" __global__ void bulk_reduce(char* out, int to, int from, int bytes, i
     finish();
 }
 
-// Lanes that copy within shared memory; the global array is left alone.
-extern "C" __global__ void shared_copy(char*, int to, int from, int bytes, int lanes, int)
+// Lanes that copy within shared memory, which needs clusters; the global array is left alone.
+extern "C" __global__ void __cluster_dims__(1, 1, 1) shared_copy(char*, int to, int from, int bytes, int lanes, int)
 {
     __shared__ alignas(1024) int source[1024], target[1024];
     __shared__ alignas(8) u64 bar;

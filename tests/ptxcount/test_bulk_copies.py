@@ -130,8 +130,12 @@ def test_barrier_follows_the_copies(copies: int, phase: int, code: str) -> None:
     mbarrier.test_wait.parity.shared.b64 %p2, [b], 0; selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd1], %r4;
     """
     out = np.zeros(256, np.uint32)
-    execute_kernel(module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off")
+    launch = (module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    execute_kernel(*launch, unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
+    if code != "load":
+        with pytest.raises(LaunchError, match="the launch has no clusters; give cluster=1"):
+            execute_kernel(*launch, unwritten="off")
 
 
 #: Launches of ``transfers.py`` -> sectors that an H200 read (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).

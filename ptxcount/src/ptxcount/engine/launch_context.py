@@ -99,6 +99,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         counters=LaunchCounters(threads),
         descriptors=memories.descriptors,
         cluster=cluster,
+        has_clusters=bool(options.cluster or kernel.entry.cluster),
         may_wait=is_cooperative or prod(cluster) > 1,
         reserved=kernel.reserved,
         dynamic=f", {options.dynamic_shared} of them dynamic (--dynamic-shared)" if has_dynamic else "",
@@ -126,7 +127,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
         raise LaunchError(
             f"block {block}: the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
         )
-    cluster = options.cluster or entry.cluster
+    cluster = options.cluster or entry.cluster or (1, 1, 1)
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     return cluster

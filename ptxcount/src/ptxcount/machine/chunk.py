@@ -83,8 +83,9 @@ class Context:
     counters: LaunchCounters
     #: Descriptors of textures, surfaces and tensors, by handle.
     descriptors: dict[int, Any]
-    #: Blocks of a cluster.
+    #: Blocks of a cluster, and True if the launch has clusters, even of one block.
     cluster: Index3
+    has_clusters: bool
     #: True if the blocks of a chunk may wait for each other, so that they must not part.
     may_wait: bool = False
     #: The first bytes of shared memory that are none of the kernel's own, and zero at first.

@@ -169,8 +169,8 @@ class Entry:
     variables: dict[str, Variable] = field(default_factory=dict)
     #: Reason why it cannot be launched; empty if it can.
     problem: str = ""
-    #: Blocks of a cluster, as the source says.
-    cluster: tuple[int, int, int] = (1, 1, 1)
+    #: Blocks of a cluster, if the source has clusters.
+    cluster: tuple[int, int, int] | None = None
     #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None

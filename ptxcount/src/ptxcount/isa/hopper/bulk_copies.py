@@ -88,9 +88,17 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
             elif spaces[1] == "global":
                 copy.store_shared(copy.load_global(numbers["from"], start))
             else:
+                _require_clusters(chunk)
                 copy.store_shared(copy.load_shared(numbers["from"]))
 
     return step
+
+
+def _require_clusters(chunk: Chunk) -> None:
+    """Refuse a copy within shared memory in a launch without clusters: an H200 ends it (`docs/evidence/memory.md`)."""
+    if not chunk.context.has_clusters:
+        text = "a copy within shared memory, where the launch has no clusters; give cluster=1 or __cluster_dims__"
+        raise LaunchError(f"{chunk.instruction.source}: {text}")
 
 
 def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
