@@ -38,6 +38,21 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "usage: kernelwatch [-h] SUBCOMMAND ..."),
+        (["drift"], 2, "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
+        (["--helo"], 2, "kernelwatch: error: unrecognized arguments: --helo"),
+    ],
+)
+def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard error names the word and the subcommands."""
+    assert main.main(words) == code
+    assert message in (errors := capsys.readouterr().err)
+    assert "judge" not in errors
+
+
 #: Where an error was raised that nobody foresaw.
 PLACE = f"(unexpected, at {__file__}:"
 

@@ -23,9 +23,9 @@ def list_revisions(words: Sequence[str]) -> list[str]:
 def measure_commits(words: Sequence[str] | None = None) -> int:
     """Measure commits on a fleet; return 0, or 1 if some are not measured."""
     parser = argparse.ArgumentParser(description="Measure commits on many GPUs.")
-    parser.add_argument("commits", nargs="+", metavar="COMMIT", help="revisions or ranges of git")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler; without it, this host's GPUs")
-    parser.add_argument("--bench", default="", metavar="REGEX", help="only benchmarks in whose names it is found")
+    parser.add_argument("commits", nargs="+", metavar="COMMIT", help="git revision or range")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler (default: the GPUs of this host)")
+    parser.add_argument("--bench", default="", metavar="REGEX", help="run only benchmarks whose names match")
     _add_shared_options(parser, os.cpu_count() or 1)
     options = parser.parse_args(words)
     commits, workers = list_revisions(options.commits), _import_workers(parser)
@@ -43,9 +43,11 @@ def measure_commits(words: Sequence[str] | None = None) -> int:
 
 def run_workers(words: Sequence[str] | None = None) -> None:
     """Run the workers of this host for a scheduler on another."""
-    parser = argparse.ArgumentParser(description="Start a worker a GPU here.")
-    parser.add_argument("scheduler", help="address, such as tls://host:8786")
-    parser.add_argument("--name", default=os.uname().nodename, help="what workers' names begin with without a GPU")
+    parser = argparse.ArgumentParser(description="Start a worker for each GPU of this host.")
+    parser.add_argument("scheduler", help="address of the scheduler, such as tls://host:8786")
+    parser.add_argument(
+        "--name", default=os.uname().nodename, help="prefix of the workers' names on a host without a GPU"
+    )
     _add_shared_options(parser, 1)
     options = parser.parse_args(words)
     names = [f"{options.name}-{number}" for number in range(options.without_gpu)]
@@ -53,9 +55,20 @@ def run_workers(words: Sequence[str] | None = None) -> None:
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> None:
-    parser.add_argument("--work", type=Path, default=ROOT / ".asv" / "fleet", help="folder for clones of this host")
-    parser.add_argument("--without-gpu", type=int, default=without_gpu, metavar="N", help="workers, if no GPU")
-    parser.add_argument("--tls", type=Path, metavar="FOLDER", help="of the certificate that all hosts share")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=ROOT / ".asv" / "fleet",
+        help="folder for the clones of the repository (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--without-gpu",
+        type=int,
+        default=without_gpu,
+        metavar="N",
+        help="number of workers on a host without a GPU (default: %(default)s)",
+    )
+    parser.add_argument("--tls", type=Path, metavar="FOLDER", help="folder of the certificate that all hosts share")
 
 
 def _import_workers(parser: argparse.ArgumentParser) -> Any:

@@ -1,7 +1,8 @@
-"""The one command, `kernelwatch SUBCOMMAND`: its subcommands, and its end after an unexpected error."""
+"""The command `kernelwatch SUBCOMMAND`."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from collections.abc import Sequence
@@ -10,22 +11,25 @@ from pathlib import Path
 from kernelwatch.cli.failures import UNEXPECTED, catch_errors
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
-#: Subcommand -> its function, which is imported when it is called, and its summary.
+#: Subcommand -> its function, which is imported when it is called, and its line of the help.
 COMMANDS = {
-    "init": ("kernelwatch.cli.init:main", "begins to watch the kernels of a git repository"),
-    "provide": ("kernelwatch.cli.init:provide", "lets an environment of asv import this library"),
-    "run": ("kernelwatch.cli.run:run", "measures with asv, writes the website, prints a summary"),
-    "measure": ("kernelwatch.cli.run:measure", "measures two commits in turns"),
-    "site": ("kernelwatch.cli.site:main", "writes this project's pages of the website"),
-    "summary": ("kernelwatch.cli.summary:main", "prints how HEAD compares, and what was skipped"),
-    "compare": ("kernelwatch.cli.compare:compare", "reviews two measured commits"),
-    "bisect": ("kernelwatch.cli.bisect:bisect", "finds the commit that moved a number"),
-    "judge": ("kernelwatch.cli.bisect:judge", "judges a commit for `git bisect run`"),
-    "regressions": ("kernelwatch.cli.regressions:main", "lists the stored regressions that stand, and drifts"),
-    "count": ("kernelwatch.cli.count:main", "counts the memory transactions of a kernel of the suite"),
-    "fleet": ("kernelwatch.cli.fleet:measure_commits", "measures commits on many GPUs"),
-    "fleet-workers": ("kernelwatch.cli.fleet:run_workers", "starts a worker for each GPU of a host"),
-    "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install_pycuda", "installs PyCUDA, built once from source"),
+    "init": ("kernelwatch.cli.init:main", "start watching the kernels of a git repository"),
+    "run": ("kernelwatch.cli.run:run", "measure with asv, write the website, print a summary"),
+    "measure": ("kernelwatch.cli.run:measure", "measure two commits in turns"),
+    "compare": ("kernelwatch.cli.compare:compare", "review two measured commits"),
+    "bisect": ("kernelwatch.cli.bisect:bisect", "find the commit that changed a number"),
+    "regressions": ("kernelwatch.cli.regressions:main", "list the standing regressions and drifts"),
+    "count": ("kernelwatch.cli.count:main", "count the memory transactions of a kernel of the suite"),
+    "site": ("kernelwatch.cli.site:main", "write this project's pages of the website"),
+    "fleet": ("kernelwatch.cli.fleet:measure_commits", "measure commits on many GPUs"),
+    "fleet-workers": ("kernelwatch.cli.fleet:run_workers", "start a worker for each GPU of a host"),
+}
+
+#: Subcommands that other programs call: git, asv and make. The help leaves them out.
+INTERNAL = {
+    "judge": "kernelwatch.cli.bisect:judge",
+    "provide": "kernelwatch.cli.init:provide",
+    "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 
 #: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
@@ -34,29 +38,43 @@ STOP_BISECT = 128
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 for an unknown one."""
-    arguments = list(sys.argv[1:] if words is None else words)
-    if not arguments or arguments[0] not in COMMANDS:
-        return run_command("kernelwatch", lambda: _print_help(*arguments), UNEXPECTED)
+    name, *arguments = list(sys.argv[1:] if words is None else words) or [""]
+    if name in COMMANDS:
+        place = COMMANDS[name][0]
+    elif name in INTERNAL:
+        place = INTERNAL[name]
+    else:
+        return run_command("kernelwatch", lambda: _print_help(name), UNEXPECTED)
     return run_command(
-        f"kernelwatch {arguments[0]}",
-        lambda: _run_subcommand(*arguments),
-        STOP_BISECT if arguments[0] == "judge" else UNEXPECTED,
+        f"kernelwatch {name}",
+        lambda: _run_subcommand(name, place, arguments),
+        STOP_BISECT if name == "judge" else UNEXPECTED,
     )
 
 
-def _print_help(first: str = "", *_: str) -> int:
-    is_requested = first in ("-h", "--help")
-    print(_format_usage(), file=sys.stdout if is_requested else sys.stderr)
-    return 0 if is_requested else 2
+def _print_help(word: str) -> int:
+    """Print the help, or the error of a word that is no subcommand; return the exit code."""
+    parser = argparse.ArgumentParser("kernelwatch", epilog="Each subcommand prints its arguments with --help.")
+    subparsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
+    for name, (_, summary) in COMMANDS.items():
+        subparsers.add_parser(name, help=summary)
+    if not word:
+        parser.print_help(sys.stderr)
+        return UNEXPECTED
+    try:
+        parser.parse_args([word])
+    except SystemExit as end:
+        return int(end.code or 0)
+    raise AssertionError(word)  # a subcommand runs instead
 
 
-def _run_subcommand(name: str, *words: str) -> int:
+def _run_subcommand(name: str, place: str, arguments: Sequence[str]) -> int:
     if str(folder := Path.cwd()) not in sys.path:
         sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
-    sys.argv = [f"kernelwatch {name}", *words]  # the command's name in argparse's usage
+    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in argparse's usage
 
     def command() -> int:
-        module, function = COMMANDS[name][0].split(":")
+        module, function = place.split(":")
         with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):
@@ -68,10 +86,3 @@ def _run_subcommand(name: str, *words: str) -> int:
     except SystemExit as error:  # argparse
         code = int(error.code or 0)
     return STOP_BISECT if (name, code) == ("judge", UNEXPECTED) else code
-
-
-def _format_usage() -> str:
-    lines = [f"  {name:{max(map(len, COMMANDS))}}  {summary}" for name, (_, summary) in COMMANDS.items()]
-    return "\n".join(
-        ["usage: kernelwatch SUBCOMMAND [ARGUMENT...]", "", *lines, "", "Each prints its own with --help."]
-    )

@@ -62,7 +62,11 @@ def _list_changed_files() -> list[str]:
 
 def measure(words: Sequence[str] | None = None) -> int:
     """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
-    parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD [OPTION OF asv run ...]")
+    parser = argparse.ArgumentParser(
+        "kernelwatch measure",
+        usage="%(prog)s BASE HEAD [OPTION OF asv run ...]",
+        description="Measure two git revisions in turns, sample by sample on the same buffers.",
+    )
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))
     if len(revisions) != 2:

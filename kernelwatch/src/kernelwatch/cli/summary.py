@@ -1,4 +1,4 @@
-"""The end of `kernelwatch run`: the verdict, what was skipped and why, and where to look: `kernelwatch summary`."""
+"""The summary at the end of `kernelwatch run`: the verdict, the skipped configurations with reasons, the pages."""
 
 from __future__ import annotations
 
