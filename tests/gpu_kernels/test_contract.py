@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import struct
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,7 @@ from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skip_reasons
-from kernelwatch.kernel import Array, Operation, Row, geometry
+from kernelwatch.kernel import Array, geometry
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments, to_dtype
 from kernelwatch.kernel.geometry import Extent, Geometry
 from kernelwatch.kernel.launch import split_flags
@@ -28,29 +27,8 @@ from kernelwatch.suite import registry
 IMPORTED = {
     "kernelwatch": "Kernel in_and_out inputs outputs",
     "kernelwatch.errors": "ArgumentError UnknownKernelError",
-    "kernelwatch.kernel": "Array Kernel Operation Row Shape geometry",
+    "kernelwatch.kernel": "Array Kernel Shape geometry",
     "kernelwatch.kernel.geometry": "Extent cover_or_finer one_block",
-}
-
-#: Operations as packages of before had them, by the kernel that has them today.
-OLDER: dict[str, Operation] = {
-    "offset_copy": Operation(
-        "copy with an offset",
-        {"size": 1, "offset": 0},
-        lambda size, offset: ((size + offset,), (size + offset,)),
-        lambda output, input, size, offset: np.concatenate([output[:offset], input[offset:]]),
-        elements=lambda size, offset: 2 * size,
-    ),
-    "matmul_tiled": Operation(
-        "matrix product",
-        {"rows": 1, "inner": 1, "columns": 1},
-        lambda rows, inner, columns: ((rows, columns), (rows, inner), (inner, columns)),
-        lambda output, m, n, **lengths: m @ n,
-        values="exact",
-        names=("float16", "float32"),
-        ulp={"float16": 0.5},
-        flops=lambda rows, inner, columns: 2 * rows * inner * columns,
-    ),
 }
 
 
@@ -61,30 +39,17 @@ def test_names_that_older_packages_import() -> None:
     assert kernelwatch.Kernel is kernelwatch.kernel.Kernel
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("offset_copy", "int8"), ("matmul_tiled", "float16")])
-def test_rows_of_older_packages(name: str, dtype: str) -> None:
-    """A row of an operation compiles to today's machine code, and counts the same of the same launch."""
-    today = KERNELS[name]
-    file = Path("/site/gpu_kernels/kernels", today.source.name)
-    old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
-    arguments = {parameter: 33 + place for place, parameter in enumerate(old.parameters)}
-    counted = [transactions.count_launch(kernel, dtype, **arguments) for kernel in (old, today)]
-    assert [counted_launch.problem for counted_launch in counted] == [None, None]
-    assert counted[0].counters.totals() == counted[1].counters.totals()
-    facts = []
-    for kernel in (old, today):
-        numbers = [
-            kernel.compute_geometry(dtype, **arguments),
-            kernel.useful_bytes(dtype, **arguments),
-            kernel.flops(**arguments),
-        ]
-        facts.append([*numbers, kernel.array_shapes(dtype, **arguments), kernel.compile_cubin(dtype, arch="sm_90")])
-    assert facts[0] == facts[1]
+#: Packages of earlier commits: a version of the interface, or the error of their import.
+SKIPPED = [
+    {},
+    {"CONTRACT": 2},
+    TypeError("Kernel() got an unexpected keyword argument"),
+    ImportError("cannot import name 'Operation' from 'kernelwatch.kernel'"),
+]
 
 
-@pytest.mark.parametrize("package", [{}, {"CONTRACT": 2}, TypeError("rows of before")], ids=str)
-def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of before contract 3, and of its first day, with a reason: no benchmark of them fails."""
+def _install_package(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the installed package one with these attributes, or one whose import raises this error."""
 
     def import_module(_: str) -> Any:
         if isinstance(package, Exception):
@@ -93,8 +58,21 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(importlib, "import_module", import_module)
     monkeypatch.setattr(registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
+
+
+@pytest.mark.parametrize("package", SKIPPED, ids=str)
+def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No benchmark of an older package fails: all are skipped with a reason."""
+    _install_package(package, monkeypatch)
     reason = "the package defines no kernelwatch kernels"
     with pytest.raises(NotImplementedError, match=reason), skip_reasons.skip_unknown_names():
+        registry.find_kernel("offset_copy")
+
+
+def test_missing_names_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that imports a name that never existed is wrong, not old."""
+    _install_package(ImportError("cannot import name 'Kernal' from 'kernelwatch.kernel'"), monkeypatch)
+    with pytest.raises(ImportError, match="Kernal"):
         registry.find_kernel("offset_copy")
 
 

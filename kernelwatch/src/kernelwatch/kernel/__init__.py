@@ -6,5 +6,3 @@ from kernelwatch.kernel.arguments import Array as Array
 from kernelwatch.kernel.arguments import Shape as Shape
 from kernelwatch.kernel.kernel import Kernel as Kernel
 from kernelwatch.kernel.launch import Launch as Launch
-from kernelwatch.kernel.operation import Operation as Operation
-from kernelwatch.kernel.operation import Row as Row
