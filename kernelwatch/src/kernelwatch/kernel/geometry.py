@@ -72,17 +72,22 @@ def one_block(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> E
 
 
 def cover_or_finer(
-    side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]], least_ragged: int
+    side: int,
+    least: int,
+    multiple: int | Mapping[tuple[int, ...], tuple[int, ...]],
+    ragged: Mapping[tuple[int, ...], tuple[int, ...]],
+    least_ragged: int,
 ) -> Grid:
     """Return `cover`, with tiles of at most `side` elements if it has fewer than `least` blocks.
 
     If a length is no multiple of `multiple`, `ragged` maps the kernel's tile to the tile to use, and `least_ragged`
-    replaces `least`.
+    replaces `least`. `multiple` is one number, or maps the tile to a number for each side.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
         tile = tuple(grid_side.tile for grid_side in sides)
-        is_ragged = any(grid_side.length % multiple for grid_side in sides)
+        multiples = multiple[tile] if isinstance(multiple, Mapping) else [multiple] * len(sides)
+        is_ragged = any(grid_side.length % number for grid_side, number in zip(sides, multiples, strict=True))
         tile = ragged[tile] if is_ragged else tile
         tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, tile, strict=True)]
         if math.prod(grid_side.tiles for grid_side in tiled) < (least_ragged if is_ragged else least):
