@@ -1,0 +1,237 @@
+"""Conditions of bulk copies and tensor maps on a GPU, beside ptxcount's verdict on the same launches.
+
+`python -m experiments.conditions FOLDER` runs each launch of `condition_cases` in a process of its own, as a fault
+ends its context. It prints a table, and writes conditions.json and conditions.npz (the bytes that came) into the
+folder. `--check` compiles, binds and counts them without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from experiments.condition_cases import CONDITIONS, RUNS, Condition, MapRequest
+from ptxcount import TensorMap
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.machine.argument_layout import ArrayDescriptor
+from ptxcount.source import nvcc
+from ptxcount.util.errors import PtxError
+from tests.gpu.driver import TENSORS, Device
+
+SOURCE = Path(__file__).with_suffix(".cu")
+ARCH = "sm_90a"
+#: Words of a tile, and the place of the word that is 1 if all bytes have come.
+WORDS = 4096
+#: Seconds that a process may take.
+LIMIT = 20.0
+#: Beginnings of the names of kernels that wait for bytes.
+LOADS = ("load", "im2col", "bulk_load", "replace")
+
+
+@dataclass(frozen=True, eq=False)
+class RequestedMap(ArrayDescriptor):
+    """An array with the parameters of its tensor map, which the driver may refuse."""
+
+    request: MapRequest = field(default_factory=MapRequest)
+
+    size = 128
+
+
+class DriverError(Exception):
+    """A refusal of the driver; `str` is its name without prefix, in small letters, after "encoding: " if it is one."""
+
+
+class RequestingDevice(Device):
+    """A device that encodes requested tensor maps."""
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        error, *results = getattr(self.cu, name)(*arguments)
+        if int(error):
+            text = self.cu.CUresult(int(error)).name.removeprefix("CUDA_ERROR_").lower().replace("_", " ")
+            raise DriverError(f"encoding: {text}" if "Encode" in name else text)
+        return results[0] if len(results) == 1 else results
+
+    def _pack_value(self, argument: Any, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
+        if not isinstance(argument, RequestedMap):
+            return super()._pack_value(argument, copied_back, layered, gather)
+        memory = self._call("cuMemAlloc", argument.nbytes)
+        self._call("cuMemcpyHtoD", memory, argument.array.ctypes.data, argument.nbytes)
+        copied_back.append((memory, argument.array))
+        return self.encode(argument.request, int(memory))
+
+    def encode(self, request: MapRequest, address: int) -> Any:
+        """Encode a tensor map of an array at an address."""
+        encoded = self._call(*list_encoding(self.cu, request, address))
+        return np.array([int(word) for word in encoded.opaque], np.uint64)
+
+
+def list_encoding(cu: Any, request: MapRequest, address: int) -> list[Any]:
+    """Return the name of the driver's function that encodes a tensor map, and its arguments."""
+    itemsize = np.dtype(request.dtype).itemsize
+    extents = request.shape[::-1] if request.extents is None else request.extents
+    pitches = [itemsize * int(np.prod(extents[:axis], dtype=object)) for axis in range(1, len(extents))]
+    pitches = pitches if request.pitches is None else list(request.pitches)
+    kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[request.dtype]}")
+    name, shape = "cuTensorMapEncodeTiled", [[cu.cuuint32_t(number) for number in request.box]]
+    if request.corners is not None:
+        name = "cuTensorMapEncodeIm2col"
+        shape = [*map(list, request.corners), request.channels, request.pixels]
+    flags = [
+        cu.CUtensorMapInterleave({0: 0, 16: 1, 32: 2}[request.interleave]),
+        cu.CUtensorMapSwizzle({0: 0, 32: 1, 64: 2, 128: 3}[request.swizzle]),
+        cu.CUtensorMapL2promotion(0),
+        cu.CUtensorMapFloatOOBfill(request.fill),
+    ]
+    dimensions = [[cu.cuuint64_t(number) for number in numbers] for numbers in (extents, pitches)]
+    steps = [cu.cuuint32_t(number) for number in request.steps or (1,) * len(extents)]
+    return [name, kind, len(extents), address + request.offset, *dimensions, *shape, steps, *flags]
+
+
+def check_encodings() -> None:
+    """Make the arguments of each call that encodes, as the driver's bindings want them."""
+    from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
+
+    for condition in CONDITIONS:
+        if condition.request:
+            list_encoding(driver, condition.request, 0)
+
+
+def make_arguments(condition: Condition) -> list[Any]:
+    """Return the arguments of a launch; the words of an array differ, and none is 0."""
+    request = condition.request or MapRequest()
+    count = int(np.prod(request.shape))
+    array = (np.arange(count) + 1).astype(request.dtype).reshape(request.shape)
+    first = RequestedMap(array, request) if condition.request else array
+    arguments = [first, np.zeros(WORDS + 34, np.uint32), np.array(condition.numbers, np.int32)]
+    if condition.kernel == "replace_2d":
+        arguments += [(np.arange(count + 64) + 100001).astype(request.dtype), np.zeros(16, np.uint64)]
+    return arguments
+
+
+def run_on_device(condition: Condition, cubin: bytes, channel: Connection) -> None:
+    """Launch on the device, and send the outcome, and what the arrays then hold."""
+    from cuda.bindings import driver  # noqa: PLC0415 -- after the fork
+
+    outcome, arrays = RUNS, []
+    try:
+        device, arguments = RequestingDevice(driver), make_arguments(condition)
+        if condition.kernel:
+            device.run(cubin, condition.kernel, (1, 1, 1), (32, 1, 1), arguments)
+            arrays = [arguments[1], arguments[0].array if condition.request else arguments[0]]
+        elif condition.request:
+            device.encode(condition.request, int(device._call("cuMemAlloc", 1 << 20)))
+    except DriverError as error:
+        outcome = str(error)
+    except Exception as error:  # noqa: BLE001 -- a wrong call of the bindings is an outcome, too
+        outcome = f"{type(error).__name__}: {error}"
+    channel.send((outcome, arrays))
+
+
+def start_process(condition: Condition, cubin: bytes) -> tuple[str, list[Any]]:
+    """Return the outcome of a launch in a process of its own, and its arrays."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=run_on_device, args=(condition, cubin, sender))
+    process.start()
+    sender.close()
+    try:
+        outcome, arrays = receiver.recv() if receiver.poll(LIMIT) else ("no end", [])
+    except EOFError:
+        outcome, arrays = "the process ended", []
+    process.join(1)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    if outcome == RUNS and condition.kernel.startswith(LOADS) and not arrays[0][WORDS]:
+        outcome = "not all bytes came"
+    return outcome, arrays
+
+
+def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
+    """Return ptxcount's verdict on a launch, and its arrays; the driver's part is that of `TensorMap`."""
+    try:
+        arguments = make_arguments(condition)
+        if condition.request:
+            arguments[0] = describe_map(arguments[0])
+        if condition.kernel:
+            launch = [condition.kernel, (1, 1, 1), (32, 1, 1), arguments]
+            execute_kernel(ptx, *launch, unwritten="off", time_limit=LIMIT)
+        first = arguments[0].array if condition.request else arguments[0]
+    except PtxError as error:
+        return f"{type(error).__name__}: {error}", []
+    return RUNS, [arguments[1], first]
+
+
+def describe_map(requested: RequestedMap) -> TensorMap:
+    """Return ptxcount's description of a tensor map. Raises PtxError if it has none."""
+    request = requested.request
+    plain = MapRequest(request.shape, request.dtype, request.box, swizzle=request.swizzle)
+    if request != plain:
+        changes = {name: value for name, value in vars(request).items() if value != getattr(plain, name)}
+        raise PtxError(f"TensorMap has no {', '.join(changes)}")
+    return TensorMap(requested.array, request.box[::-1], request.swizzle)
+
+
+def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
+    """Return "equal", or the number of different bytes; nothing if only one side ran."""
+    if not ours or not theirs:
+        return ""
+    pairs = [(a.view(np.uint8).ravel(), b.view(np.uint8).ravel()) for a, b in zip(ours, theirs, strict=True)]
+    pairs[0] = tuple(side[: 4 * WORDS + 4] for side in pairs[0])  # behind them lies the replaced map
+    count = sum(int((a != b).sum()) for a, b in pairs)
+    return f"{count} bytes differ" if count else "equal"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run all conditions, or count them; return 2 if there is no GPU."""
+    parser = argparse.ArgumentParser("python -m experiments.conditions", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="folder for conditions.json and conditions.npz")
+    parser.add_argument("--check", action="store_true", help="compile, bind and count, without a GPU")
+    parser.add_argument("--seconds", type=float, default=300.0, help="begin no launch after so long (default: 300)")
+    options = parser.parse_args(words)
+    ptx = nvcc.compile_source(SOURCE, "", ARCH).ptx
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "conditions.cubin")
+        subprocess.run([str(nvcc.find_nvcc()), "--cubin", "-arch", ARCH, str(SOURCE), "-o", str(output)], check=True)
+        cubin = output.read_bytes()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if importlib.util.find_spec("cuda"):
+        check_encodings()
+    started, rows, saved = time.monotonic(), [], {}
+    for index, condition in enumerate(CONDITIONS):
+        late = options.check or time.monotonic() - started > options.seconds
+        outcome, arrays = ("not run", []) if late else start_process(condition, cubin)
+        saved |= {f"{index}-{place}": array for place, array in enumerate(arrays)}
+        verdict, ours = count_launch(condition, ptx)
+        row = {"group": condition.group, "name": condition.name, "guess": condition.expectation, "chip": outcome}
+        rows.append({**row, "ptxcount": verdict, "data": compare_arrays(ours, arrays)})
+    (options.folder / "conditions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    np.savez_compressed(options.folder / "conditions.npz", **saved)
+    shown = [{**row, "ptxcount": row["ptxcount"][:70]} for row in rows]
+    print(tabulate(shown, "keys", "github", disable_numparse=True))
+    ran = [row for row in rows if row["chip"] != "not run"]
+    wrong = sum(row["chip"] != row["guess"] for row in ran)
+    apart = sum((row["chip"] == RUNS) != (row["ptxcount"] == RUNS) for row in ran)
+    print(f"\n{len(ran)} of {len(rows)} ran in {time.monotonic() - started:.0f} s; {wrong} not as guessed, ", end="")
+    print(
+        f"{apart} where only one of chip and ptxcount runs, {sum('differ' in row['data'] for row in ran)} other bytes"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
