@@ -94,6 +94,7 @@ def _sizes() -> Iterator[Condition]:
 
 
 def _beyond() -> Iterator[Condition]:
+    start: tuple[int, ...]
     small = MapRequest((6, 12), box=(32, 8))
     inside = [(0, 0), (8, 4), (12, 0), (0, 6), (0, 1 << 30), (1 << 30, 0)]
     for start in [*inside, (-16, -4), (-32, 0), (0, -8), (0, -(1 << 31)), (-(1 << 31), 0), (-4, 0), (1, 0), (3, 2)]:
@@ -113,6 +114,7 @@ def _beyond() -> Iterator[Condition]:
 
 
 def _steps() -> Iterator[Condition]:
+    start: tuple[int, ...]
     for steps, rows in {(1, 2): 8, (1, 3): 6, (1, 8): 2, (2, 1): 16, (8, 1): 16}.items():
         for swizzle in (0, 64):
             request = MapRequest(box=(16, 16), steps=steps, swizzle=swizzle)

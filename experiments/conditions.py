@@ -86,7 +86,8 @@ def list_encoding(cu: Any, request: MapRequest, address: int) -> list[Any]:
     pitches = [itemsize * int(np.prod(extents[:axis], dtype=object)) for axis in range(1, len(extents))]
     pitches = pitches if request.pitches is None else list(request.pitches)
     kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[request.dtype]}")
-    name, shape = "cuTensorMapEncodeTiled", [[cu.cuuint32_t(number) for number in request.box]]
+    name = "cuTensorMapEncodeTiled"
+    shape: list[Any] = [[cu.cuuint32_t(number) for number in request.box]]
     if request.corners is not None:
         name = "cuTensorMapEncodeIm2col"
         shape = [*map(list, request.corners), request.channels, request.pixels]
@@ -168,8 +169,8 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
         if condition.request:
             arguments[0] = describe_map(arguments[0])
         if condition.kernel:
-            launch = [condition.kernel, (1, 1, 1), (32, 1, 1), arguments]
-            execute_kernel(ptx, *launch, unwritten="off", time_limit=LIMIT)
+            grid, block = (1, 1, 1), (32, 1, 1)
+            execute_kernel(ptx, condition.kernel, grid, block, arguments, unwritten="off", time_limit=LIMIT)
         first = arguments[0].array if condition.request else arguments[0]
     except PtxError as error:
         return f"{type(error).__name__}: {error}", []
@@ -201,7 +202,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.conditions", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder for conditions.json and conditions.npz")
     parser.add_argument("--check", action="store_true", help="compile, bind and count, without a GPU")
-    parser.add_argument("--seconds", type=float, default=300.0, help="begin no launch after so long (default: 300)")
+    parser.add_argument("--seconds", type=float, default=240.0, help="begin no launch after so long")
     options = parser.parse_args(words)
     ptx = nvcc.compile_source(SOURCE, "", ARCH).ptx
     with tempfile.TemporaryDirectory() as folder:
@@ -211,7 +212,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("cuda"):
         check_encodings()
-    started, rows, saved = time.monotonic(), [], {}
+    started, rows = time.monotonic(), []
+    saved: dict[str, Any] = {}
     for index, condition in enumerate(CONDITIONS):
         late = options.check or time.monotonic() - started > options.seconds
         outcome, arrays = ("not run", []) if late else start_process(condition, cubin)
