@@ -131,7 +131,7 @@ def _encodings() -> Iterator[Condition]:
     plain, three = MapRequest(), MapRequest((4, 64, 64), box=(16, 8, 2))
     column = MapRequest(NHWC, corners=((0, 0), (0, 0)))
     cubes = MapRequest((2, 3, 6, 7, 8), corners=((0, 0, 0), (0, 0, 0)))
-    wide = MapRequest((8, 64, 512), "u1", corners=((0,), (0,)))
+    wide = MapRequest((8, 64, 512), "u1", corners=((0,), (0,)), channels=16)
     rows: list[tuple[MapRequest, dict[str, Any], str]] = [
         (plain, {}, RUNS), (plain, {"extents": (), "pitches": (), "box": ()}, INVALID),
         (plain, {"extents": (4,) * 6, "pitches": (16,) * 5, "box": (4,) * 6}, INVALID),
@@ -162,7 +162,7 @@ def _encodings() -> Iterator[Condition]:
           for low, high in ((-16, 15), (-17, 0), (0, 16))),
         *((wide, {"corners": ((low,), (high,))}, INVALID if (low, high) != (-32768, 32767) else RUNS)
           for low, high in ((-32768, 32767), (-32769, 0), (0, 32768))),
-        *((wide, {"channels": channels}, INVALID if channels in (0, 257) or channels % 16 else RUNS)
+        *((wide, {"channels": channels}, INVALID if not 0 < channels <= 256 or channels % 16 else RUNS)
           for channels in (0, 8, 16, 24, 256, 257, 272)),
         *((wide, {"pixels": pixels}, INVALID if pixels in (0, 1025) else RUNS)
           for pixels in (0, 1, 256, 257, 1024, 1025)),
@@ -240,7 +240,8 @@ def _replacements() -> Iterator[Condition]:
     rows.append((MapRequest(box=(8, 8)), "swizzle_mode", 11, 1, 256, RUNS))
     rows.append((MapRequest(dtype="f4"), "fill_mode", 12, 1, 512, RUNS))
     for request, text, field, value, size, expectation in rows:
-        numbers = (0, size, -4 if field == 12 else 4, -1 if field == 12 else 1, field, value, 0, 0, 0, 0)
+        x, y = {9: (16, 1), 12: (-4, -1)}.get(field, (4, 1))
+        numbers = (0, size, x, y, field, value, 0, 0, 0, 0)
         name = f"{text} = {value}, box {request.box}, {request.dtype}"
         yield Condition("tensormap.replace", name, expectation, request, "replace_2d", numbers)
 

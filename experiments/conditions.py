@@ -25,7 +25,7 @@ import numpy as np
 from tabulate import tabulate
 
 from experiments.condition_cases import CONDITIONS, RUNS, Condition, MapRequest
-from ptxcount import TensorMap
+from ptxcount import Im2colMap, TensorMap
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import ArrayDescriptor
 from ptxcount.source import nvcc
@@ -177,14 +177,19 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
     return RUNS, [arguments[1], first]
 
 
-def describe_map(requested: RequestedMap) -> TensorMap:
+def describe_map(requested: RequestedMap) -> TensorMap | Im2colMap:
     """Return ptxcount's description of a tensor map. Raises PtxError if it has none."""
     request = requested.request
-    plain = MapRequest(request.shape, request.dtype, request.box, swizzle=request.swizzle)
-    if request != plain:
-        changes = {name: value for name, value in vars(request).items() if value != getattr(plain, name)}
-        raise PtxError(f"TensorMap has no {', '.join(changes)}")
-    return TensorMap(requested.array, request.box[::-1], request.swizzle)
+    reach = {name: getattr(request, name) for name in ("interleave", "fill", "extents", "pitches", "offset")}
+    missing = [name for name, value in reach.items() if value not in (0, None)]
+    if missing:
+        raise PtxError(f"tensor maps have no {', '.join(missing)}")
+    steps = request.steps[::-1]
+    if request.corners is None:
+        return TensorMap(requested.array, request.box[::-1], request.swizzle, steps)
+    lower, upper = (corner[::-1] for corner in request.corners)
+    size = {"channels": request.channels, "pixels": request.pixels}
+    return Im2colMap(requested.array, lower, upper, **size, swizzle=request.swizzle, steps=steps)
 
 
 def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:

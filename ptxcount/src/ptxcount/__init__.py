@@ -15,11 +15,11 @@ from .util.errors import *  # noqa: F403 - what it lists
 if TYPE_CHECKING:
     from .counting.counters import Access, Amounts, LaunchCounters
     from .engine.launch import count
-    from .isa.hopper.tensor_maps import TensorMap
+    from .isa.hopper.tensor_maps import Im2colMap, TensorMap
     from .isa.textures import Surface, Texture
     from .util.findings import Finding
 
-__all__ = ["Access", "Amounts", "Finding", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
+__all__ = ["Access", "Amounts", "Finding", "Im2colMap", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
 __all__ += errors.__all__
 
 #: Names that are imported on first use, with all of NumPy -> their modules.
@@ -27,7 +27,7 @@ _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",
     "count": "engine.launch",
-    "TensorMap": "isa.hopper.tensor_maps",
+    **dict.fromkeys(("Im2colMap", "TensorMap"), "isa.hopper.tensor_maps"),
     **dict.fromkeys(("Surface", "Texture"), "isa.textures"),
 }
 

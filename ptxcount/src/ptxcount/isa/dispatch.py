@@ -31,6 +31,7 @@ _LAZY_MODULES = {
     **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.mbarriers"),
     **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk_copies"),
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
+    "tensormap": "hopper.map_changes",
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
 }

@@ -112,6 +112,8 @@ class Context:
     heap_used: int = 0
     #: First of some instructions that ptxas may merge -> their counter.
     merged: dict[int, Any] = field(default_factory=dict)
+    #: Handles of tensor maps that the kernel changed, by their fields.
+    map_handles: dict[Any, int] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
     #: Findings by code and lines.

@@ -1,22 +1,41 @@
-"""Tensor maps: what a host tells of an array whose boxes a kernel copies at once (PTX ISA, "Tensors")."""
+"""Tensor maps: what a host tells of an array whose boxes a kernel copies at once (PTX ISA, "Tensors").
+
+Conditions are those of the CUDA driver API on ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ...lanes.warps import Array
 from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
+from .map_fields import SWIZZLES, Column, MapFields
 
-#: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
-SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
+__all__ = ["SWIZZLES", "Im2colMap", "TensorMap"]
+
+
+class _EncodedMap(ArrayDescriptor):
+    """An array whose description takes the bytes of a ``CUtensorMap``."""
+
+    size = 128
+
+    def make_fields(self, address: int = 0) -> MapFields:
+        """Return the fields of the map of an array that lies at an address."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        problem = self.make_fields().find_problem()
+        if problem:
+            raise LaunchError(problem)
+
+    def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:
+        """Return element strides, x first: 1 where there are none."""
+        return (*steps[::-1],) or (1,) * self.array.ndim
 
 
 @dataclass(frozen=True, eq=False)
-class TensorMap(ArrayDescriptor):
+class TensorMap(_EncodedMap):
     """An array that a kernel copies by boxes: an argument of the kernel for its ``CUtensorMap``.
 
     Parameters
@@ -27,36 +46,55 @@ class TensorMap(ArrayDescriptor):
         Elements of a box along each axis, in the order of the array's shape: x last.
     swizzle : int
         Bytes of the pattern in which shared memory holds a box: 0, 32, 64 or 128.
+    steps : tuple of int
+        Element strides in the order of the shape, 1 to 8: of ``n`` elements of a box along an axis, every ``step``-th
+        is copied. That of x has no effect.
     """
 
     box: tuple[int, ...] = ()
     swizzle: int = 0
+    steps: tuple[int, ...] = ()
 
-    size = 128
+    def make_fields(self, address: int = 0) -> MapFields:
+        """Return the fields of the map of an array that lies at an address."""
+        box, steps = (*self.box[::-1],), self._fill_steps(self.steps)
+        return MapFields.describe(self.array, address, box=box, steps=steps, swizzle=self.swizzle)
 
-    def __post_init__(self) -> None:
-        if len(self.box) != self.array.ndim or not all(1 <= n <= 256 for n in self.box):
-            raise LaunchError(f"box {self.box}: a number from 1 to 256 for each axis of {self.array.shape} is needed")
-        if self.swizzle not in SWIZZLES:
-            raise LaunchError(f"swizzle {self.swizzle}: one of {', '.join(map(str, SWIZZLES))} is allowed")
-        if self.array.dtype.itemsize * self.box[-1] % 16 or (
-            self.swizzle and self.array.dtype.itemsize * self.box[-1] > self.swizzle
-        ):
-            raise LaunchError(f"box {self.box}: a row takes a multiple of 16 bytes, and no more than a swizzle")
-        pitch = self.array.dtype.itemsize * self.array.shape[-1]
-        if self.array.ndim > 1 and pitch % 16:
-            raise LaunchError(f"an array of {self.array.shape}: rows of {pitch} bytes, a multiple of 16 is needed")
 
-    def elements(self, start: Sequence[int]) -> tuple[Array, Array]:
-        """Return the places of a box that begins at coordinates, x first, and a mask of those in the array."""
-        place, inside = np.zeros((1,) * len(self.box), np.int64), np.ones((1,) * len(self.box), bool)
-        for axis, (first, count, extent) in enumerate(zip(reversed(start), self.box, self.array.shape, strict=True)):
-            index = (first + np.arange(count)).reshape(
-                [-1 if dimension == axis else 1 for dimension in range(len(self.box))]
-            )
-            place, inside = place * extent + np.clip(index, 0, extent - 1), inside & (index >= 0) & (index < extent)
-        return place.reshape(-1), np.broadcast_to(inside, self.box).reshape(-1)
+@dataclass(frozen=True, eq=False)
+class Im2colMap(_EncodedMap):
+    """Images that a kernel copies by columns of pixels: an argument for a ``CUtensorMap`` of ``im2col`` mode.
 
-    def swizzle_offsets(self, offsets: Array) -> Array:
-        """Return the offsets in shared memory of the bytes of a box."""
-        return np.asarray(offsets ^ ((offsets >> 3) & SWIZZLES[self.swizzle]))
+    Parameters
+    ----------
+    array : ndarray
+        C-contiguous: images, then depth, height and width or the last of these, then channels.
+    lower, upper : tuple of int
+        Corners of the box that a filter's first place may take, in the order of the shape: relative to the first
+        pixel, and to the last one.
+    channels, pixels : int
+        Channels of a pixel, and pixels, that a copy moves.
+    swizzle : int
+        Bytes of the pattern in which shared memory holds the pixels: 0, 32, 64 or 128.
+    steps : tuple of int
+        Element strides in the order of the array's shape, 1 to 8: how far the next pixel lies. Those of images and
+        channels have no effect.
+    """
+
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
+    channels: int = 0
+    pixels: int = 0
+    swizzle: int = 0
+    steps: tuple[int, ...] = ()
+
+    def make_fields(self, address: int = 0) -> MapFields:
+        """Return the fields of the map of an array that lies at an address."""
+        column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
+        steps = self._fill_steps(self.steps)
+        return MapFields.describe(self.array, address, column=column, steps=steps, swizzle=self.swizzle)
+
+
+def is_map(descriptor: object) -> bool:
+    """Tell whether a descriptor is a tensor map."""
+    return isinstance(descriptor, _EncodedMap)

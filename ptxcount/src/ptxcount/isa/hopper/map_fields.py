@@ -1,0 +1,167 @@
+"""Fields of a tensor map, and the elements that a copy by it moves; numbers are in the order of the axes, x first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array
+
+#: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
+SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
+#: Dimensions of a tensor with images -> the bits of a corner, signed, and of an offset.
+_CORNER_BITS, _OFFSET_BITS = {3: 16, 4: 8, 5: 5}, {3: 16, 4: 8, 5: 5}
+_BYTE = np.dtype("u1")
+
+
+class Column(NamedTuple):
+    """Fields of ``im2col`` mode: corners of the bounding box, channels of a pixel, and pixels."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+
+
+class Elements(NamedTuple):
+    """Elements that a copy moves, in their order in shared memory: rows of so many.
+
+    Offsets in bytes from the address of the array, and a mask of those within it.
+    """
+
+    offsets: Array
+    inside: Array
+    columns: int
+
+
+@dataclass(frozen=True)
+class MapFields:
+    """Fields of a tensor map: of tiles, or of columns of pixels if there is a ``column``."""
+
+    address: int = 0
+    dtype: np.dtype[Any] = _BYTE
+    extents: tuple[int, ...] = (0,)
+    #: Bytes between neighbours of each axis but x.
+    pitches: tuple[int, ...] = ()
+    box: tuple[int, ...] = (0,)
+    steps: tuple[int, ...] = (0,)
+    swizzle: int = 0
+    interleave: int = 0
+    fills_nan: bool = False
+    column: Column | None = None
+
+    @classmethod
+    def describe(cls, array: Array, address: int, **fields: Any) -> MapFields:
+        """Return the fields of a map of a C-contiguous array."""
+        extents = array.shape[::-1]
+        pitches = [array.dtype.itemsize * int(np.prod(extents[:axis])) for axis in range(1, len(extents))]
+        return cls(address, array.dtype, extents, (*pitches,), **fields)
+
+    def find_problem(self) -> str:
+        """Return the first condition of the driver API that the fields break, with the values; empty if none."""
+        rank, shape, size = len(self.extents), self.extents[::-1], self.dtype.itemsize
+        if not 1 <= rank <= 5:
+            return f"a tensor of {rank} dimensions: 1 to 5 are allowed"
+        if size not in (1, 2, 4, 8):
+            return f"elements of {size} bytes: 1, 2, 4 or 8 are allowed"
+        if not all(1 <= extent <= 1 << 32 for extent in shape):
+            return f"a tensor of {shape}: at least 1 and at most 2**32 elements are needed along each axis"
+        if self.address % 16:
+            return f"a tensor at address {self.address:#x}: a multiple of 16 is needed"
+        for pitch in self.pitches:
+            if pitch % 16 or not 0 <= pitch < 1 << 40:
+                allowed = "a multiple of 16" if pitch % 16 else "less than 2**40"
+                return f"an array of {shape}: rows of {pitch} bytes, {allowed} is needed"
+        if self.interleave:
+            return "an interleaved layout is not supported"
+        if len(self.steps) != rank or not all(1 <= step <= 8 for step in self.steps):
+            return f"element strides {self.steps[::-1]}: a number from 1 to 8 for each axis of {shape} is needed"
+        if self.swizzle not in SWIZZLES:
+            return f"swizzle {self.swizzle}: one of {', '.join(map(str, SWIZZLES))} is allowed"
+        return self._find_problem_of_rows(rank, shape, size)
+
+    def _find_problem_of_rows(self, rank: int, shape: tuple[int, ...], size: int) -> str:
+        if self.column:
+            problem = self._find_problem_of_column(self.column, rank, shape)
+            name, width = f"{self.column.channels} channels of a pixel", self.column.channels
+        else:
+            box, width = self.box[::-1], self.box[0] if self.box else 0
+            is_fit = len(box) == rank and all(1 <= count <= 256 for count in box)
+            problem = "" if is_fit else f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
+            name = f"box {box}"
+        if not problem and (size * width % 16 or (self.swizzle and size * width > self.swizzle)):
+            return f"{name}: a row takes a multiple of 16 bytes, and no more than a swizzle"
+        return problem
+
+    def _find_problem_of_column(self, column: Column, rank: int, shape: tuple[int, ...]) -> str:
+        if rank not in _CORNER_BITS:
+            return f"a tensor of {shape}: im2col needs 3 to 5 dimensions"
+        most = 1 << (_CORNER_BITS[rank] - 1)
+        for name, corner in (("lower", column.lower), ("upper", column.upper)):
+            if len(corner) != rank - 2 or not all(-most <= place < most for place in corner):
+                return f"{name} corner {corner[::-1]}: {rank - 2} numbers from {-most} to {most - 1} are needed"
+        if any(high < low for low, high in self.find_bounds(column)):
+            return f"corners {column.lower[::-1]} and {column.upper[::-1]}: no pixel of {shape} lies between them"
+        for name, count, limit in (("channels", column.channels, 256), ("pixels", column.pixels, 1024)):
+            if not 1 <= count <= limit:
+                return f"{count} {name}: 1 to {limit} are allowed"
+        return ""
+
+    def find_bounds(self, column: Column) -> list[tuple[int, int]]:
+        """Return the first and the last coordinate of the bounding box along width, height and depth."""
+        ends = (extent - 1 for extent in self.extents[1:-1])
+        return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
+
+    def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
+        """Return why a column may not begin at coordinates with offsets; empty if it may, or if this is for tiles."""
+        if not self.column:
+            return ""
+        most = (1 << _OFFSET_BITS[len(self.extents)]) - 1
+        for offset in offsets:
+            if offset > most:
+                return f"im2col offsets {(*offsets,)}: 0 to {most} are allowed"
+        bounds = self.find_bounds(self.column)
+        if all(low <= place <= high for place, (low, high) in zip(start[1:], bounds, strict=False)):
+            return ""
+        lows, highs = zip(*bounds, strict=True)
+        return f"a column at {(*start,)}: it must begin within the bounding box, {lows} to {highs}"
+
+    def locate(self, start: Sequence[int], offsets: Sequence[int] = ()) -> Elements:
+        """Return the elements of a copy that begins at coordinates."""
+        return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
+
+    def _locate_tile(self, start: Sequence[int]) -> Elements:
+        steps = (1, *self.steps[1:])  # TMA has no stride along x
+        counts = [-(-count // step) for count, step in zip(self.box, steps, strict=True)]
+        places = [first + step * np.arange(count) for first, step, count in zip(start, steps, counts, strict=True)]
+        shapes = [[-1 if axis == place else 1 for axis in range(len(counts))] for place in range(len(counts))]
+        axes = [place.reshape(shape[::-1]) for place, shape in zip(places, shapes, strict=True)]
+        return self._combine(axes, counts[0])
+
+    def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
+        """Walk over width, then height and depth, then images; the next line begins at the lower corner."""
+        carry, axes = np.arange(column.pixels)[:, None], [start[0] + np.arange(column.channels)]
+        shifts = offsets or (0,) * len(column.lower)
+        bounds = self.find_bounds(column)
+        for first, (low, high), step, shift in zip(start[1:-1], bounds, self.steps[1:-1], shifts, strict=True):
+            remaining, count = (high - first) // step + 1, (high - low) // step + 1
+            later = carry - remaining
+            place = np.where(later < 0, first + carry * step, low + later % count * step)
+            carry = np.where(later < 0, 0, 1 + later // count)
+            axes.append(place + shift)
+        return self._combine([*axes, start[-1] + carry], column.channels)
+
+    def _combine(self, axes: Sequence[Array], columns: int) -> Elements:
+        """Combine the coordinates along each axis, which broadcast to rows of elements."""
+        offset, inside = np.zeros((1,), np.int64), np.ones((1,), bool)
+        for place, pitch, extent in zip(axes, (self.dtype.itemsize, *self.pitches), self.extents, strict=True):
+            offset = offset + np.clip(place, 0, extent - 1) * pitch
+            inside = inside & (place >= 0) & (place < extent)
+        return Elements(offset.reshape(-1), np.broadcast_to(inside, offset.shape).reshape(-1), columns)
+
+    def swizzle_offsets(self, offsets: Array) -> Array:
+        """Return the offsets in shared memory of the bytes of a box."""
+        return np.asarray(offsets ^ ((offsets >> 3) & SWIZZLES[self.swizzle]))

@@ -1,0 +1,167 @@
+"""A bulk copy that one thread asks for: its places, what it breaks, and the sectors that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...counting.transactions import LINE, count_piece_sectors
+from ...lanes.symbolic_values import dense
+from ...lanes.warps import Array, spread
+from ...machine.chunk import ALL_THREADS, Chunk
+from ...machine.global_memory import Report
+from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from ..operands import unsupported
+from ..spaces import make_resolver
+from .map_changes import find_fields, load_handles
+from .map_fields import MapFields
+from .mbarriers import complete_bytes
+
+
+class BulkCopy:
+    """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
+
+    def __init__(
+        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
+    ) -> None:
+        self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
+        self._row, self._numbers, self._is_store = thread[0], numbers, is_store
+        #: Offsets of ``im2col`` mode.
+        self.shifts: list[int] = []
+        self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
+        report = chunk.make_reporter()
+
+        def report_for_thread(error: Any, position: tuple[int, int], text: str, place: int) -> None:
+            report(error, thread, text, place)
+
+        self._report: Report = report_for_thread
+        size = numbers.get("size", 0)
+        if size % 16:
+            report_for_thread(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
+        self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
+        alignment = 16 if "size" in numbers else 128
+        if self._shared % alignment:
+            text = f"shared address {self._shared}: no multiple of {alignment}"
+            report_for_thread(MisalignedError, (0, 0), text, self._shared)
+
+    def _find_map(self, place: int) -> MapFields:
+        chunk = self._chunk
+        space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
+        handles = load_handles(chunk, space, dense(offset)[:1, :1], np.ones((1, 1), bool), self._report)
+        fields = find_fields(chunk, int(handles[0, 0]))
+        problem = fields.find_problem()
+        is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
+        if is_column != bool(fields.column):
+            problem = problem or f"the map is one of {'im2col' if fields.column else 'tiles'}, the copy is not"
+        if problem:
+            raise LaunchError(f"{self._source}: {problem}")
+        self._swizzled = fields.swizzle_offsets
+        return fields
+
+    def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
+        """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
+        if start is None:
+            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
+        fields = self._find_map(place)
+        if len(start) != len(fields.extents):
+            raise LaunchError(f"{self._source}: {len(start)} coordinates for {fields.extents[::-1]}")
+        width = fields.dtype.itemsize
+        if start[0] * width % 16:
+            text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
+            self._report(MisalignedError, (0, 0), text, fields.address)
+        stray = fields.find_stray(start, self.shifts)
+        if self._is_store and min(start) < 0:
+            stray = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+        if stray:
+            self._report(OutOfBoundsError, (0, 0), stray, fields.address)
+        offsets, inside, self._columns = fields.locate(start, self.shifts)
+        if fields.fills_nan and not inside.all():
+            raise unsupported(self._chunk.instruction, "elements beyond the tensor are filled with NaN")
+        return fields.address + offsets[None, :], inside[None, :], width, fields.dtype
+
+    def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
+        offsets = self._shared + width * np.arange(places.size).reshape(places.shape)
+        access = self._chunk.find_counters("bulk", kind, 16)
+        is_multicast = "ranks" in self._numbers
+        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
+        if "size" in self._numbers:
+            sectors = [
+                blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
+                for shift in range(0, LINE, 16)
+            ]
+            access.add(1, sectors[0], places.size * width)
+            access.add_shifted(sectors)
+            return
+        parts = (places, offsets, spread(inside, places.shape))
+        rows, row_offsets, within = (np.asarray(part).reshape(-1, self._columns) for part in parts)
+        count = count_piece_sectors(
+            rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
+        )
+        access.add(1, blocks * count, int(within.sum()) * width)
+
+    def _read_global(self, places: Array, inside: Array, width: int) -> Array:
+        if not inside.any():
+            return np.zeros(places.size * width, np.uint8)
+        unit = min(width, 4)
+        parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
+        return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
+
+    def load_global(self, place: int, start: Sequence[int] | None) -> Array:
+        """Load the bytes of a copy; zeros beyond the tensor."""
+        places, inside, width, _ = self._resolve_addresses(place, start)
+        self._record_access("load", places, inside, width)
+        return self._read_global(places, inside, width)
+
+    def load_shared(self, place: int) -> Array:
+        """Return the bytes of a copy within shared memory."""
+        row, offset = self._chunk.shared.find_owner(self._row, place)
+        return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
+
+    def store_shared(self, data: Array) -> None:
+        """Store in each block of a multicast, and complete the bytes on its barrier."""
+        shared, numbers = self._chunk.shared, self._numbers
+        rows = [shared.find_owner(self._row, numbers["to"])[0]]
+        if "ranks" in numbers:
+            rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+        offset = shared.find_owner(0, numbers["to"])[1]
+        for row in rows:
+            target = shared.view_bytes(row, offset, len(data), self._report, is_written=True)
+            order = self._swizzled(offset + np.arange(len(data))) - offset
+            target[order] = self._reduce(target[order], data, None)
+            if "barrier" in numbers:
+                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
+                complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
+
+    def _find_signalled(self, row: int, owner: int) -> int:
+        """Return the block whose barrier learns of bytes in a block; ``owner`` has the one that the copy names.
+
+        A multicast tells each destination's; with ``.cta_group::2``, in the pair of blocks the one that is even or odd
+        as the owner is (PTX ISA, ``cp.async.bulk.tensor``).
+        """
+        if "ranks" not in self._numbers:
+            return owner
+        if "cta_group::2" not in self._chunk.instruction.modifiers:
+            return row
+        first = self._chunk.shared.find_first_block(row)
+        return first + (row - first) // 2 * 2 + (owner - first) % 2
+
+    def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
+        """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
+        places, inside, width, dtype = self._resolve_addresses(target, start)
+        count = places.size * width
+        row, offset = self._chunk.shared.find_owner(self._row, source)
+        content = self._chunk.shared.view_bytes(row, offset, count, self._report, is_written=False)
+        data = content[self._swizzled(offset + np.arange(count)) - offset]
+        if self._reduction is not None:
+            data = self._reduce(self._read_global(places, inside, width), data, dtype)
+        unit = min(width, 4)
+        parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, width // unit)
+        values = [parts[..., k] for k in range(parts.shape[-1])]
+        if inside.any():
+            self._chunk.context.memory.store(places, unit, values, inside, self._report)
+        self._record_access("store", places, inside, width)
+
+    def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
+        return new if self._reduction is None else self._reduction(old, new, dtype)
