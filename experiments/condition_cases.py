@@ -198,16 +198,13 @@ def _im2col() -> Iterator[Condition]:
         (replace(plain, dtype="f4", fill=1, corners=((-1, -1), (0, 0))), (0, -1, -1, 0), none, RUNS),
     ]  # fmt: skip
     for request, start, offsets, expectation in rows:
-        changes = (
-            f"{request.corners} {request.channels} channels {request.pixels} pixels {request.steps} {request.swizzle}"
-        )
+        changes = f"corners {request.corners}, {request.channels} channels, {request.pixels} pixels"
+        changes += f", steps {request.steps}" * bool(request.steps) + f", swizzle {request.swizzle}"
         size = request.channels * request.pixels * 4
         yield _copy("im2col_4d", expectation, request, size, start, offsets=offsets, group="im2col", text=changes)
     yield _copy("im2col_4d", MISALIGNED, plain, 512, origin, to=64, group="im2col")
-    line, cube = (
-        MapRequest((2, 7, 8), corners=((-1,), (0,))),
-        MapRequest((2, 3, 6, 7, 8), corners=((-1, -1, -1), (0, 0, 0))),
-    )
+    line = MapRequest((2, 7, 8), corners=((-1,), (0,)))
+    cube = MapRequest((2, 3, 6, 7, 8), corners=((-1, -1, -1), (0, 0, 0)))
     yield _copy("im2col_3d", RUNS, line, 512, (0, -1, 0), offsets=(1,), group="im2col")
     yield _copy("im2col_5d", RUNS, cube, 512, (0, -1, -1, -1, 0), offsets=(1, 0, 1), group="im2col")
     yield _copy("load_4d", ILLEGAL, plain, 512, origin, group="im2col", text="map of im2col, copy of a tile")
@@ -215,6 +212,12 @@ def _im2col() -> Iterator[Condition]:
     yield _copy("im2col_4d", ILLEGAL, tiled, 512, origin, group="im2col", text="map of a tile")
     for start in (origin, (0, 3, 2, 1), (0, -1, 0, 0), (0, 0, 0, 5)):
         yield _copy("store_im2col", RUNS if min(start) >= 0 else ILLEGAL, plain, 512, start, group="im2col")
+    for corners in (((-1, 0), (0, 0)), ((0, 0), (1, 0)), ((1, 0), (-1, 0))):
+        request, is_within = replace(plain, corners=corners), corners[0][0] > 0
+        text = f"corners {corners}"
+        yield _copy(
+            "store_im2col", RUNS if is_within else ILLEGAL, request, 512, (0, 2, 2, 0), group="im2col", text=text
+        )
 
 
 #: Field -> its index in the kernel `replace_2d`, and values with the bytes of the tile and the outcome.

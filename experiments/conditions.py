@@ -167,7 +167,7 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
     try:
         arguments = make_arguments(condition)
         if condition.request:
-            arguments[0] = describe_map(arguments[0])
+            arguments[0] = describe_map(arguments[0].array, condition.request)
         if condition.kernel:
             grid, block = (1, 1, 1), (32, 1, 1)
             execute_kernel(ptx, condition.kernel, grid, block, arguments, unwritten="off", time_limit=LIMIT)
@@ -177,19 +177,17 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
     return RUNS, [arguments[1], first]
 
 
-def describe_map(requested: RequestedMap) -> TensorMap | Im2colMap:
+def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
     """Return ptxcount's description of a tensor map. Raises PtxError if it has none."""
-    request = requested.request
     reach = {name: getattr(request, name) for name in ("interleave", "fill", "extents", "pitches", "offset")}
     missing = [name for name, value in reach.items() if value not in (0, None)]
     if missing:
         raise PtxError(f"tensor maps have no {', '.join(missing)}")
     steps = request.steps[::-1]
     if request.corners is None:
-        return TensorMap(requested.array, request.box[::-1], request.swizzle, steps)
+        return TensorMap(array, request.box[::-1], request.swizzle, steps)
     lower, upper = (corner[::-1] for corner in request.corners)
-    size = {"channels": request.channels, "pixels": request.pixels}
-    return Im2colMap(requested.array, lower, upper, **size, swizzle=request.swizzle, steps=steps)
+    return Im2colMap(array, lower, upper, request.channels, request.pixels, request.swizzle, steps)
 
 
 def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:

@@ -74,6 +74,10 @@ class BulkCopy:
         stray = fields.find_stray(start, self.shifts)
         if self._is_store and min(start) < 0:
             stray = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+        column = fields.column
+        if self._is_store and column and (min(column.lower) < 0 or max(column.upper) > 0):
+            corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
+            stray = f"a column that is stored, of corners {corners}: they must lie within the tensor"
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         offsets, inside, self._columns = fields.locate(start, self.shifts)
