@@ -1,8 +1,8 @@
 """Conditions of bulk copies and tensor maps on a GPU, beside ptxcount's verdict on the same launches.
 
 `python -m experiments.conditions FOLDER` runs each launch of `condition_cases` in a process of its own, as a fault
-ends its context. It prints a table, and writes conditions.json and conditions.npz (the bytes that came) into the
-folder. `--check` compiles, binds and counts them without a GPU.
+ends its context; calls that only encode share one. It prints a table, and writes conditions.json and conditions.npz
+(the bytes that came) into the folder. `--check` compiles, binds and counts them without a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -123,43 +123,44 @@ def make_arguments(condition: Condition) -> list[Any]:
     return arguments
 
 
-def run_on_device(condition: Condition, cubin: bytes, channel: Connection) -> None:
-    """Launch on the device, and send the outcome, and what the arrays then hold."""
+def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connection) -> None:
+    """Launch or encode on the device, and send each outcome, and what the arrays then hold."""
     from cuda.bindings import driver  # noqa: PLC0415 -- after the fork
 
-    outcome, arrays = RUNS, []
-    try:
-        device, arguments = RequestingDevice(driver), make_arguments(condition)
-        if condition.kernel:
-            device.run(cubin, condition.kernel, (1, 1, 1), (32, 1, 1), arguments)
-            arrays = [arguments[1], arguments[0].array if condition.request else arguments[0]]
-        elif condition.request:
-            device.encode(condition.request, int(device._call("cuMemAlloc", 1 << 20)))
-    except DriverError as error:
-        outcome = str(error)
-    except Exception as error:  # noqa: BLE001 -- a wrong call of the bindings is an outcome, too
-        outcome = f"{type(error).__name__}: {error}"
-    channel.send((outcome, arrays))
+    for condition in conditions:
+        outcome, arrays = RUNS, []
+        try:
+            device, arguments = RequestingDevice(driver), make_arguments(condition)
+            if condition.kernel:
+                device.run(cubin, condition.kernel, (1, 1, 1), (32, 1, 1), arguments)
+                arrays = [arguments[1], arguments[0].array if condition.request else arguments[0]]
+            elif condition.request:
+                device.encode(condition.request, int(device._call("cuMemAlloc", 1 << 20)))
+        except DriverError as error:
+            outcome = str(error)
+        except Exception as error:  # noqa: BLE001 -- a wrong call of the bindings is an outcome, too
+            outcome = f"{type(error).__name__}: {error}"
+        if outcome == RUNS and condition.kernel.startswith(LOADS) and not arrays[0][WORDS]:
+            outcome = "not all bytes came"
+        channel.send((outcome, arrays))
 
 
-def start_process(condition: Condition, cubin: bytes) -> tuple[str, list[Any]]:
-    """Return the outcome of a launch in a process of its own, and its arrays."""
+def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the outcome of each condition, and its arrays, from one process of its own."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=run_on_device, args=(condition, cubin, sender))
+    process = context.Process(target=run_on_device, args=(conditions, cubin, sender))
     process.start()
     sender.close()
-    try:
-        outcome, arrays = receiver.recv() if receiver.poll(LIMIT) else ("no end", [])
-    except EOFError:
-        outcome, arrays = "the process ended", []
+    for _ in conditions:
+        try:
+            yield receiver.recv() if receiver.poll(LIMIT) else ("no end", [])
+        except EOFError:
+            yield "the process ended", []
     process.join(1)
     if process.is_alive():
         process.kill()
         process.join()
-    if outcome == RUNS and condition.kernel.startswith(LOADS) and not arrays[0][WORDS]:
-        outcome = "not all bytes came"
-    return outcome, arrays
 
 
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
@@ -215,15 +216,19 @@ def main(words: Sequence[str] | None = None) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("cuda"):
         check_encodings()
-    started, rows = time.monotonic(), []
+    started = time.monotonic()
+    rows: list[dict[str, str]] = []
     saved: dict[str, Any] = {}
-    for index, condition in enumerate(CONDITIONS):
+    encodings = [condition for condition in CONDITIONS if not condition.kernel]
+    batches = [[condition] for condition in CONDITIONS if condition.kernel]
+    for batch in [encodings, *batches]:
         late = options.check or time.monotonic() - started > options.seconds
-        outcome, arrays = ("not run", []) if late else start_process(condition, cubin)
-        saved |= {f"{index}-{place}": array for place, array in enumerate(arrays)}
-        verdict, ours = count_launch(condition, ptx)
-        row = {"group": condition.group, "name": condition.name, "guess": condition.expectation, "chip": outcome}
-        rows.append({**row, "ptxcount": verdict, "data": compare_arrays(ours, arrays)})
+        outcomes = [("not run", [])] * len(batch) if late else iter_outcomes(batch, cubin)
+        for condition, (outcome, arrays) in zip(batch, outcomes, strict=True):
+            saved |= {f"{len(rows)}-{place}": array for place, array in enumerate(arrays)}
+            verdict, ours = count_launch(condition, ptx)
+            row = {"group": condition.group, "name": condition.name, "guess": condition.expectation, "chip": outcome}
+            rows.append({**row, "ptxcount": verdict, "data": compare_arrays(ours, arrays)})
     (options.folder / "conditions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     np.savez_compressed(options.folder / "conditions.npz", **saved)
     shown = [{**row, "ptxcount": row["ptxcount"][:70]} for row in rows]
