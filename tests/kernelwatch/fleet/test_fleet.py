@@ -1,4 +1,4 @@
-"""A fleet of this host: who measures what, what is lost and measured again, and who may talk to it. Stubs measure."""
+"""A Dask fleet on this host: scheduling, lost workers, encryption. Stubs replace measurements."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 from tests import commits
 
-pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
+pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warnings of Dask itself
 
 COMMITS = [f"{number}" * 40 for number in range(1, 9)]
 
-#: As docs/fleet.md has it.
+#: The command of docs/fleet.md.
 OPENSSL = (
     "openssl req -x509 -nodes -days 365 -subj /CN=fleet -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
     "-addext keyUsage=critical,digitalSignature,keyCertSign -keyout key.pem -out cert.pem"
 )
 
 
-def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits by themselves, and ranges; oldest first."""
+def test_parse_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits and ranges are ordered from oldest to newest."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
@@ -59,10 +59,10 @@ def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("", []),
     ],
 )
-def test_devices(
+def test_device_shares(
     visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A worker a GPU, or a slice of one, that this process may use; the cores are shared out; none means names."""
+    """Each visible GPU or MIG slice gets a worker and an equal share of the cores."""
     from kernelwatch.fleet import workers
 
     monkeypatch.setattr(machine, "nvml_handle", object)
@@ -91,13 +91,13 @@ def test_devices(
     [
         ("[ $(cat) = abc ] || exit 1", ""),
         (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
-        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
+        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # see mortal.py: the process ends with its worker
         ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )
-def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails or hangs is an error; 2 says that some configurations failed."""
+def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure or timeout of asv is an error; exit code 2 reports failed configurations."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
@@ -112,8 +112,8 @@ def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
-def test_clone(tmp_path: Path, checkout: str) -> None:
-    """It has the commit, and a branch main for asv; a second one follows, after a worker was killed; asv's stays."""
+def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
+    """The clone has the commit and a branch main for asv, also after a worker was killed."""
     folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
     commits.commit(folder, {"file": "one", "results/old.json": ""})
     git.text(folder, "branch", "other")
@@ -161,8 +161,8 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
             return False
 
 
-def test_another_user(fleet: Any, tmp_path: Path) -> None:
-    """All listen at the loopback; who has no certificate, or one of their own making, hears nothing at any port."""
+def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
+    """All ports listen on loopback; a client without the fleet's certificate hears nothing."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -191,7 +191,7 @@ def test_another_user(fleet: Any, tmp_path: Path) -> None:
 
 
 def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Stand for a measurement: the first of COMMITS kills its worker once, the last always fails."""
+    """Replace a measurement: the first of COMMITS kills its worker once, the last always fails."""
     from distributed import get_worker
 
     assert bundle == b"packed"
@@ -217,10 +217,10 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("stored", [[], [2, 3]])
-def test_who_measures_what(
+def test_unmeasured_commits_are_scheduled_once(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each commit that this machine has no results of, once; neighbours are meant for one worker, in their order."""
+    """Neighbouring commits go to one worker, in their order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -243,8 +243,8 @@ def test_who_measures_what(
     assert [how["priority"] for how in hows] == [-place for place in range(half)] * 2
 
 
-def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
-    """The commit of a killed worker is measured by one that is there; what fails three times is left, and said."""
+def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
+    """Another worker takes over; after three failures the commit is left out and reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []
@@ -259,8 +259,7 @@ def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
-def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
-    """Existing files stay as they are; no file is written elsewhere."""
+def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: Path) -> None:
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
@@ -279,10 +278,10 @@ def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
 )
-def test_nobody_is_left(
+def test_backfill_without_workers_ends(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backfill without workers, or with workers of several kinds, ends after a while, with the reason."""
+    """The error names the reason: no workers, or workers of several kinds."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 
@@ -296,8 +295,7 @@ def test_nobody_is_left(
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("is_done", [True, False])
-def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says whether all commits were measured."""
+def test_exit_code_of_backfill(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernelwatch.fleet import engine, workers
 
     monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
@@ -315,8 +313,7 @@ def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
-def test_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
-    """Addresses that are not encrypted, or have no certificate, are refused."""
+def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
     from kernelwatch.fleet.workers import FleetError
 
     name, *arguments = words
@@ -325,8 +322,8 @@ def test_refused(words: list[str], options: list[str], message: str, tmp_path: P
 
 
 @pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
-def test_other_hosts(tmp_path: Path) -> None:
-    """The documented commands; workers wait for a scheduler, and end when it has gone."""
+def test_documented_commands(tmp_path: Path) -> None:
+    """Workers wait for a scheduler and end with it."""
     from kernelwatch.fleet import workers
 
     with closing(socket.socket()) as listening:

@@ -1,6 +1,6 @@
-"""All that the instrument asks of a GPU for some jobs, in its order: `tests/data/measured.txt`.
+"""The CUDA calls of some jobs, in order: `tests/data/measured.txt`.
 
-With WRITE_GOLDEN=1 the test writes the file anew: what differs then is what a change changes on a GPU.
+WRITE_GOLDEN=1 rewrites the file; its diff shows the effect of a change on a GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GOLDEN = ROOT / "tests" / "data" / "measured.txt"
 
 SHAPE = "rows=97 columns=101 float32"
 
-#: What one session measures one after the other; those of a pair in turns. How, and seconds of the first's launches.
+#: Jobs that one session measures in sequence (pairs in turns), the method, and the seconds of each launch.
 MEASURED: list[tuple[str, dict[str, Any]]] = [
     (str(SMALL), {}),
     (str(LARGE), {}),
@@ -60,7 +60,7 @@ MEASURED: list[tuple[str, dict[str, Any]]] = [
 
 
 def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
-    """Measure launches, and write down what came of it."""
+    """Measure launches and log their outcomes."""
     described = [build_job.describe_launch(launch, **{"samples": 1, **how}) for launch in launches]
     jobs = [description.make_job(READY) for description in described]
     gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
@@ -75,8 +75,8 @@ def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], second
         gpu.log.append(f"{type(error).__name__}: {error}")
 
 
-def test_trace(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts, memory, uploads, graphs and what is read back: the same as ever."""
+def test_trace_of_calls(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log covers contexts, memory, uploads, graphs and readbacks."""
     for kernel in (CASES["in place"].declared, WRITING[1][0]):
         monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
