@@ -1,4 +1,4 @@
-"""The task of a commit's process, the handling of its messages, and the choice of the process."""
+"""The worker of a commit: its task, its messages, and the choice of its process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SUITE = [_benchmark(name) for names in GROUPS.values() for name in names]
 
 
 class FakeProcess:
-    """Stands for the process of a commit: sends given messages, and keeps its task."""
+    """A fake process of a commit that sends messages and keeps its task."""
 
     def __init__(self, *messages: Any, suite: list[dict[str, Any]] = SUITE, problem: str = "") -> None:
         self.messages, self.discovery, self.problem = messages, Discovery(suite, GROUPS), problem
@@ -62,14 +62,14 @@ class FakeProcess:
         self.task = task
 
     def iter_messages(self) -> Any:
-        """Return the given messages."""
+        """Return the messages."""
         return iter(self.messages)
 
 
 def measure_commit(
     child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any
 ) -> tuple[Any, Any]:
-    """Return the rows of asv's results, by benchmark, and the record's lines."""
+    """Return the rows of asv's results by benchmark, and the lines of the record."""
     results = Results({"machine": "m"}, {}, "c" * 40, 0, "3", "py3", {})
     benchmarks = Benchmarks(CONF, SUITE, regex=regex or None)
     run_record = RunRecord("c" * 40)
@@ -100,8 +100,8 @@ SAID = (
 )
 
 
-def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers have fixed digits; skips are NaN, failures null; a configuration without an outcome has failed."""
+def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips are NaN, failures null; a configuration without an outcome failed. Digits are fixed."""
     errors, warnings = list[str](), list[str]()
     monkeypatch.setattr(log, "error", errors.append)
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -128,8 +128,7 @@ def test_what_becomes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 
 
-def test_a_number_that_is_missing(tmp_path: Path) -> None:
-    """A counted configuration without a benchmark's number makes the benchmark fail."""
+def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
     messages = [_configuration("track_counted.A", place, numbers={COUNT: 1.0} if place else {}) for place in range(3)]
     results, _ = measure_commit(FakeProcess(*messages), tmp_path, COUNT)
     assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
@@ -137,7 +136,7 @@ def test_a_number_that_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
-    """A benchmark that yields anything else has failed, with the reason; the others of its class keep theirs."""
+    """Other values fail their benchmark with a reason; the rest of the class stays."""
     messages = [
         _configuration("time_a.A", place, numbers={TIME: [1.0], RATIO: [2.0] if place else number})
         for place in range(3)
@@ -162,8 +161,8 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 
 @pytest.mark.parametrize("case", ASKED)
-def test_what_is_asked(case: str, tmp_path: Path) -> None:
-    """The task follows the options of asv; a ratio has the version of its time, which identifies stored numbers."""
+def test_task_follows_options(case: str, tmp_path: Path) -> None:
+    """A ratio has the version of its time, which identifies stored numbers."""
     options, rounds, places, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)
@@ -177,15 +176,14 @@ def test_what_is_asked(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("appends", [True, False])
-def test_samples_are_appended(appends: bool, tmp_path: Path) -> None:
-    """Samples to append are kept."""
+def test_appended_samples_stay(appends: bool, tmp_path: Path) -> None:
     results, _ = measure_commit(FakeProcess(*SAID), tmp_path, append_samples=appends)
     assert (results[TIME].get("samples") is not None) == appends
 
 
 @pytest.mark.parametrize("change", [{"params": [["'x'"]]}, {"version": "4"}])
-def test_benchmarks_that_change_meanwhile(change: dict[str, Any], tmp_path: Path) -> None:
-    """Numbers that were measured under other axes or versions than the run's are not the commit's."""
+def test_benchmarks_that_change_during_a_run(change: dict[str, Any], tmp_path: Path) -> None:
+    """Numbers of other axes or versions than the run's are not stored."""
     results, lines = measure_commit(
         FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE]), tmp_path
     )
@@ -199,7 +197,7 @@ class Repo:
     """A repository with one branch."""
 
     def get_hash_from_name(self, name: str) -> str:
-        """Return its tip."""
+        """Return the tip."""
         if name != "main":
             raise NoSuchNameError(name)
         return "tip"
@@ -214,13 +212,13 @@ def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("ma
     return run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
 
 
-#: Commits whose package cannot be imported -> the commit whose benchmarks count, and all whose processes started.
+#: Unimportable commits -> commit of the benchmarks, and commits with a process.
 BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
 
 
 @pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
 def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first commit that can be imported, or a branch's tip, is discovered; only its process measures it again."""
+    """The first importable commit, or a branch's tip, is discovered; its process measures it."""
     begun: list[str] = []
 
     @contextmanager
@@ -246,8 +244,8 @@ def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
-def test_another_process(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of the discovery serves only its own environment and commit."""
+def test_discovery_process_is_reused(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its own environment and commit reuse the process."""
     monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
     suite_run = _run()
     suite_run.discovered = ("e", "c", FakeProcess())  # type: ignore[assignment]
@@ -256,8 +254,8 @@ def test_another_process(name: str, commit: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_plain(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv runs benchmarks without kernels with its own options; a failed installation is a failure of the run."""
+def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv runs benchmarks without kernels; a failed installation fails the run."""
 
     def install(*_: Any) -> None:
         if fails:
@@ -278,8 +276,8 @@ def test_plain(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
-def test_machine(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
-    """The named machine, or the one named after its GPU; facts that asv stored take precedence."""
+def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
+    """The named machine, or one named after its GPU; facts that asv stored take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
@@ -287,7 +285,7 @@ def test_machine(machine_name: str, facts: dict[str, str], tmp_path: Path) -> No
     assert (loaded["machine"], loaded["ram"]) == (name, facts.get("ram", machine.stable_facts(name, None)["ram"]))
 
 
-#: Whether there is a GPU, options of asv, and number of commits -> whether they are measured in turns.
+#: GPU, options of asv, number of commits -> whether they are measured in turns.
 IN_TURNS = [(True, {"interleave_rounds": None}, 2, True), (True, {"interleave_rounds": True}, 3, True)]
 IN_TURNS += [(True, {}, 2, False), (True, {"interleave_rounds": True}, 1, False)]
 IN_TURNS += [(False, {"interleave_rounds": True}, 2, False), (True, {"interleave_rounds": False}, 2, False)]
@@ -297,7 +295,7 @@ IN_TURNS += [(False, {"interleave_rounds": True}, 2, False), (True, {"interleave
 def test_commits_in_turns(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commits take turns only on a GPU, and only if there are several; without one, CUDA sees no GPU."""
+    """Several commits on a GPU take turns; without a GPU CUDA sees none."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -341,11 +339,11 @@ def test_commits_in_turns(
         ({}, True, False, [sys.executable, sys.executable]),
     ],
 )
-def test_which_python(
+def test_choice_of_python(
     requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The run's own Python serves, unless the environment has requirements or the package must be built."""
+    """The run's own Python serves, unless the environment has requirements or a build."""
     begun: list[tuple[str, dict[str, str]]] = []
 
     @contextmanager
@@ -378,15 +376,15 @@ def test_which_python(
         assert ("PYTHONPATH" in variables) == (executable == sys.executable)
 
 
-def test_what_counts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed counting process is reported, after the times are measured."""
+def test_killed_counting_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failure is reported after the times are measured."""
     monkeypatch.setattr(measure_times, "send_all", lambda task, send, address, begin: begin())
     monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with -9"):
         commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
 
 
-#: Action of a commit's process -> the error at its start, or else its end.
+#: Action of a process -> error at its start, or else at its end.
 ENDS: dict[str, tuple[str, str, str]] = {
     "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
@@ -407,8 +405,8 @@ def begin():
 
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
-def test_ends(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """The error of a process that cannot start, and the end of one that fails later, by its last line of output."""
+def test_failing_processes(does: str, error: str, ending: str, tmp_path: Path) -> None:
+    """The error has the last line of the process's output."""
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
