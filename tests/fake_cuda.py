@@ -1,8 +1,7 @@
-"""A small GPU that is none: memory on the host, kernels executed from their PTX, a clock that a test sets.
+"""A fake GPU: memory on the host, kernels executed from PTX, a clock under the test's control.
 
-It stands in the place of PyCUDA and cuda-bindings. Kernels run as graphs alone, as the instrument has it. What a graph
-holds between events or stamps is not executed but timed: each launch takes what `seconds` says of the kernel's name.
-`log` has all that is asked of it, in its order.
+It replaces PyCUDA and cuda-bindings. Kernels run only as graphs, as in the instrument. Nodes between events or stamps
+are timed, not executed: each takes the time in `seconds` for its kernel. `log` records all calls in order.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from ptxcount.util.architectures import MAX_SHARED
 
 ARCH = "sm_90"
 
-#: Bytes behind an allocation that a wrong kernel reaches without a fault, as on a GPU, whose pages are large.
+#: Bytes behind an allocation that a kernel reaches without a fault, as on a GPU with large pages.
 _PAGE = 64 << 10
 
 
 class Memory:
-    """An allocation, as PyCUDA gives it."""
+    """An allocation with the interface of PyCUDA."""
 
     def __init__(self, gpu: FakeGpu, size: int) -> None:
         self._gpu = gpu
@@ -49,13 +48,13 @@ class Memory:
         return self.address
 
     def free(self) -> None:
-        """Give it back; twice is an error."""
+        """Free the memory; a second time is an error."""
         self._gpu.log.append(f"free {self.size} bytes")
         del self._gpu.allocations[self.address]
 
 
 class Node(NamedTuple):
-    """A launch in a graph: the function if it is still there, its name, blocks, addresses, and what executes it."""
+    """A launch in a graph: function if loaded, name, blocks, addresses, and executor."""
 
     function: Callable[[], Any]
     name: str
@@ -65,23 +64,23 @@ class Node(NamedTuple):
 
 
 class Function:
-    """A kernel of a module, which is its PTX."""
+    """A kernel of a module of PTX."""
 
     def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
-        #: What variables of the module hold.
+        #: Contents of the module's variables.
         self.variables: dict[str, Memory] = {}
 
     def prepare(self, codes: str) -> None:
-        """Take notes of how many bytes the arguments have."""
+        """Record the sizes of the arguments."""
         self._length = int(codes.removesuffix("s"))
 
     def set_attribute(self, _: int, shared: int) -> None:
-        """Take notes of how much dynamic shared memory a block may have."""
+        """Record the dynamic shared memory of a block."""
         self._shared = shared
 
     def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
-        """Take notes of it."""
+        """Record a launch."""
         assert len(parameters) == self._length
         assert shared_size <= self._shared, "a driver refuses it"
         unpacked: list[Any] = []
@@ -109,7 +108,7 @@ class Function:
 
 
 class Stream:
-    """A stream; what is put on it while it is captured is kept."""
+    """A stream that records captured work."""
 
     handle: Any
 
@@ -118,7 +117,7 @@ class Stream:
         self.captured: list[Any] | None = None
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Return at once: no work is pending."""
 
 
 class FakeGpu:
@@ -139,9 +138,9 @@ class FakeGpu:
         self.next_address = 1 << 32
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
-        #: Addresses of variables of modules, which nobody frees.
+        #: Addresses of module variables, which are never freed.
         self.variables: list[int] = []
-        #: Kernel's name -> seconds that a launch in a graph takes, or those of one after the other.
+        #: Kernel -> seconds of a launch in a graph, or of successive launches.
         self.seconds: dict[str, float | Iterator[float]] = {}
         self.contexts = 0
         self.log: list[str] = []
@@ -151,7 +150,7 @@ class FakeGpu:
 
     @staticmethod
     def _address(allocation: Any) -> int:
-        """Return the address of an integer or an allocation, as PyCUDA accepts it, and of nothing else."""
+        """Return the address of an integer or allocation; refuse other types, as PyCUDA does."""
         assert isinstance(allocation, int | Memory), f"PyCUDA takes no {type(allocation).__name__} for an address"
         return int(allocation)
 
@@ -160,14 +159,14 @@ class FakeGpu:
         return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
 
     def view(self, address: int) -> NDArray[np.uint8]:
-        """Return the memory from an address on, to the end of its allocation."""
+        """Return the memory from an address to the end of its allocation."""
         for start, memory in self.allocations.items():
             if start <= address <= start + len(memory.held):
                 return memory.held[address - start :]
         raise AssertionError(f"address {address} lies in no allocation")
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
-        """Return memory that the host copies, all of which lies in one allocation."""
+        """Return host-visible memory within one allocation."""
         address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
@@ -221,7 +220,7 @@ class FakeGpu:
         )
 
     def _module(self, ptx: bytes) -> Any:
-        """Return a module of one function, whose variables are as large as their first upload."""
+        """Return a module of one function; variables have the size of their first upload."""
         variables: dict[str, Memory] = {}
 
         def variable(name: str) -> tuple[int, int]:
@@ -296,21 +295,21 @@ class FakeGpu:
         return (0,)
 
     def new_context(self, l2_fetch_bytes: int = 0) -> Any:
-        """In the place of another context."""
+        """Run in a new context."""
         self.contexts += 1
         name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
         return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
 
     @contextmanager
     def within(self, context: Any) -> Iterator[None]:
-        """In the place of making it current."""
+        """Run in the current context."""
         self.log.append(context.name)
         yield
         self.log.append("back")
 
 
 def _launches(graph: list[Any]) -> str:
-    """Say what a graph launches in which order, and on how many places in memory, which must take turns."""
+    """Return a graph's launches in order, and the number of places that must alternate."""
     names = ["event" if isinstance(node, int) else f"{node.name}[{node.blocks}]" for node in graph]
     period = 4 if any(name.startswith("stamp") for name in names) else 1
     runs = itertools.groupby(" ".join(names[start : start + period]) for start in range(0, len(names), period))
@@ -326,7 +325,7 @@ def _launches(graph: list[Any]) -> str:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
-    """Put a device in the place of PyCUDA's and cuda-bindings'."""
+    """Replace PyCUDA and cuda-bindings by a device."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
     monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)
@@ -337,5 +336,5 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
 
 
 def ptx_for_cubin(text: str, entry: str, *_: object, **__: object) -> build.Cubin:
-    """Stand for `build.assemble_cubin`: PTX is executed here, and need not be assembled."""
+    """Replace `build.assemble_cubin`: PTX runs without assembly."""
     return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Commands that a signal ends while a compiler runs: a line after Ctrl-C, and no temporary file."""
+"""Signals during a compilation: one line after Ctrl-C, and no temporary file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelwatch.cli import init
 from tests import commits
 from tests.ptxcount.test_ending import NVCC
 
-#: The words of a command behind `python -m` -> what it calls itself.
+#: Arguments of `python -m` -> name of the command.
 COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HEAD^!": "asv"}
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository that watches a kernel, and a compiler that takes a minute."""
+    """Return a repository with a kernel, and a compiler that hangs for a minute."""
     root = tmp_path / "repository"
     root.mkdir()
     monkeypatch.chdir(root)
@@ -37,8 +37,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ended_by_a_signal(command: str, number: signal.Signals, repository: Path) -> None:
-    """It says so in a line after Ctrl-C, and nothing after SIGTERM, which a system sends."""
+def test_signals(command: str, number: signal.Signals, repository: Path) -> None:
+    """Ctrl-C prints one line, SIGTERM none."""
     folder = repository.parent
     own_paths = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
     environment = os.environ | {name: str(folder / value) for name, value in own_paths.items()}

@@ -1,4 +1,4 @@
-"""The contract of a kernel: names that packages rely on, geometry, traffic, dtypes, and refusals."""
+"""The contract of a kernel: stable names, geometry, traffic, dtypes, and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kernelwatch.kernel.geometry import Extent, Geometry
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.suite import registry
 
-#: What packages of commits import whose rows are the library's: these names stay.
+#: Names that packages of older commits import; they stay.
 IMPORTED = {
     "kernelwatch": "Kernel in_and_out inputs outputs",
     "kernelwatch.errors": "ArgumentError UnknownKernelError",
@@ -32,7 +32,7 @@ IMPORTED = {
     "kernelwatch.kernel.geometry": "Extent cover_or_finer one_block",
 }
 
-#: Operations as packages of before had them, by the kernel that has them today.
+#: Operations of older packages, by today's kernels.
 OLDER: dict[str, Operation] = {
     "offset_copy": Operation(
         "copy with an offset",
@@ -54,8 +54,8 @@ OLDER: dict[str, Operation] = {
 }
 
 
-def test_names_that_older_packages_import() -> None:
-    """They are there, and a kernel is one thing by both of its names."""
+def test_names_of_older_packages() -> None:
+    """Both names of a kernel mean one object."""
     for module, names in IMPORTED.items():
         assert all(hasattr(importlib.import_module(module), name) for name in names.split()), module
     assert kernelwatch.Kernel is kernelwatch.kernel.Kernel
@@ -63,7 +63,7 @@ def test_names_that_older_packages_import() -> None:
 
 @pytest.mark.parametrize(("name", "dtype"), [("offset_copy", "int8"), ("matmul_tiled", "float16")])
 def test_rows_of_older_packages(name: str, dtype: str) -> None:
-    """A row of an operation compiles to today's machine code, and counts the same of the same launch."""
+    """A row compiles to today's machine code and has equal counts."""
     today = KERNELS[name]
     file = Path("/site/gpu_kernels/kernels", today.source.name)
     old = Row(name, file, OLDER[name], today.block, today.over, tile=today.tile)
@@ -83,8 +83,8 @@ def test_rows_of_older_packages(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("package", [{}, {"CONTRACT": 2}, TypeError("rows of before")], ids=str)
-def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of before contract 3, and of its first day, with a reason: no benchmark of them fails."""
+def test_unsupported_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages up to the first day of contract 3 are skipped with a reason."""
 
     def import_module(_: str) -> Any:
         if isinstance(package, Exception):
@@ -128,13 +128,13 @@ def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) 
         ("int32", "sm_90"),
     ],
 )
-def test_every_dtype_computes(dtype: str, arch: str) -> None:
-    """By CUDA's own headers where C++ has no such type; as machine code of its own."""
+def test_dtypes_of_cuda_headers(dtype: str, arch: str) -> None:
+    """Types that C++ lacks come from CUDA's headers, with machine code of their own."""
     assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
 
 
-def test_a_half_is_near() -> None:
-    """Sums that round are compared with float64, within the bound that the output states, and not beyond it."""
+def test_bound_of_halves() -> None:
+    """Rounded sums are compared with float64, within the stated bound only."""
 
     def sums(size: int, count: int, **arrays: Array) -> Array:
         assert arrays["in"].dtype == np.float64
@@ -146,7 +146,7 @@ def test_a_half_is_near() -> None:
         assert problem is None if message is None else message in str(problem)
 
 
-#: Kernel, dtype, arguments -> grid and block, x first, and the bytes and operations that are useful.
+#: Kernel, dtype, arguments -> grid and block, x first; useful bytes and operations.
 LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
     ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
     ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 400, 0),
@@ -174,7 +174,7 @@ LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
         ("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1), useful, flops)
         for columns, grid, useful, flops in ((30, (1, 1, 1), 2200, 12000), (33, (2, 1, 1), 2380, 13200))
     ),
-    # The vectorized transpose: large tiles where they are many, squares where not, and others for ragged rows.
+    # The vectorized transpose: large tiles if there are many, otherwise squares, and others for ragged rows.
     *(
         (
             *("transpose_vectorized", dtype, {"rows": rows, "columns": columns}, grid, (256, 1, 1)),
@@ -198,10 +198,10 @@ LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
 
 
 @pytest.mark.parametrize(("name", "dtype", "arguments", "grid", "block", "useful", "flops"), LAUNCHES)
-def test_launches(
+def test_grids_cover_all_elements(
     name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
 ) -> None:
-    """The grid covers every element with whole blocks, within CUDA's limits; each counts once in and once out."""
+    """Grids have whole blocks within CUDA's limits; traffic counts each element once per direction."""
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)
@@ -229,13 +229,13 @@ BY_ITEMSIZE: dict[str, Any] = {
     ],
 )
 def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
-    """Tiles apart from threads, one block, a thread a row, blocks that stay, all by item size."""
+    """Tiles differ from threads; item sizes give one block, a thread per row, or resident blocks."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 
 
-def test_what_numba_takes() -> None:
-    """Of an array: two addresses of Python's, elements, an element's bytes, the address, lengths, and strides."""
+def test_numba_arguments() -> None:
+    """An array is two Python addresses, elements, item size, address, lengths, and strides."""
     kernel = Kernel(
         "k", numba_arguments(outputs("out", "rows columns"), "rows", "columns"), 32, over=("rows",), file="k.cu"
     )
@@ -256,13 +256,13 @@ def test_what_numba_takes() -> None:
         (32, lambda rows: rows, None),
     ],
 )
-def test_blocks_that_depend_on_nothing(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
-    """Threads and dynamic shared memory of a block, where no launch must say how long something is."""
+def test_constant_blocks(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
+    """Threads and dynamic shared memory of a block may depend on no length."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.find_fixed_block("float32") == fixed
 
 
-#: Arguments that are refused, in int8, or complex128 -> with what was given, what is allowed, and what to do.
+#: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
     ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
@@ -283,7 +283,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
 def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
-    """An array that fits in int8, up to the last byte that there is, may outgrow 64-bit addressing in complex128."""
+    """An array that fits in int8 to the last byte exceeds 64-bit addresses in complex128."""
     KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
     KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
     dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
@@ -295,8 +295,8 @@ def _make_kernel_of_length(shape: Any) -> Kernel:
     return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
 
 
-def test_a_length_at_several_places() -> None:
-    """A square product takes its side three times; two other arguments of one name are refused."""
+def test_repeated_lengths() -> None:
+    """A square product uses its side three times; two arguments of one name are refused."""
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)
     assert [getattr(argument, "value", argument.name) for argument in square.bind_arguments("float32", n=4)] == [
@@ -324,8 +324,8 @@ def _without_memory() -> Any:
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )
-def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception], message: str) -> None:
-    """With what it did; want of memory stays want of memory."""
+def test_failing_reference(reference: Any, error: type[Exception], message: str) -> None:
+    """The error has its cause; a MemoryError stays one."""
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
     add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
     with pytest.raises(error, match=message):
@@ -368,7 +368,7 @@ def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception],
     ],
 )
 def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
-    """Unknown names are refused with the names that exist."""
+    """The error lists the existing names."""
     with pytest.raises(error, match=message):
         call()
 
@@ -387,8 +387,8 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
         (0.5, "f4", np.float32(0.5)),
     ],
 )
-def test_values(value: float, type_text: str, expected: np.generic | None) -> None:
-    """A number has the type that the entry point takes; PTX does not tell signed from unsigned ones."""
+def test_types_of_numbers(value: float, type_text: str, expected: np.generic | None) -> None:
+    """A number has the entry point's type; PTX does not distinguish signed types."""
     argument = ScalarArgument("n", value)
     if expected is None:
         with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
@@ -398,16 +398,16 @@ def test_values(value: float, type_text: str, expected: np.generic | None) -> No
         assert (typed, typed.dtype) == (expected, expected.dtype)
 
 
-def test_what_numba_takes_of_an_array() -> None:
-    """Two addresses of Python's, elements, an element's bytes, the address, lengths and strides in bytes."""
+def test_array_for_numba() -> None:
+    """Numba takes two Python addresses, elements, item size, address, lengths and strides in bytes."""
     arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
     bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bind_arguments("int8", h=3, w=5)
     values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
     assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
 
 
-def test_arguments_lie_as_an_entry_point_takes_them() -> None:
-    """Each at a multiple of its alignment; what does not fit is told."""
+def test_layout_of_arguments() -> None:
+    """Each is aligned as the entry point requires; errors name misfits."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
     layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]

@@ -13,7 +13,7 @@ from ptxcount.util import host_memory
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
 def test_physical_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Linux or the container's limit, if that is less."""
+    """The amount is that of Linux, or a smaller limit of the container."""
     kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)
