@@ -78,7 +78,7 @@ _LONGEST = (
     "tests/gpu_kernels/test_transpose_vectorized.py",
     "tests/kernelwatch/review/test_compare_real.py",
     "tests/kernelwatch/instrument/test_comparison.py",
-    "tests/kernelwatch/instrument/test_own.py",
+    "tests/kernelwatch/counting/test_own.py",
     "tests/gpu_kernels/test_contract.py",
     "tests/kernelwatch/runner/test_checkout_stays.py",
     "tests/kernelwatch/runner/test_run.py",
