@@ -353,7 +353,11 @@ def test_failing_reference(reference: Any, error: type[Exception], message: str)
             ArgumentError,
             r"is \(2.5,\) here; lengths are",
         ),
-        (lambda: outputs("x", "n", values="nothing"), ArgumentError, "values are bits, exact, random, zeros or a func"),
+        (
+            lambda: outputs("x", "n", values="nothing"),
+            ArgumentError,
+            "must be one of bits, exact, random, zeros, or a f",
+        ),
         (
             lambda: _sums(("int8", "int16")).check_dtype("int32"),
             UnknownDtypeError,

@@ -247,7 +247,7 @@ def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]])
     assert re.findall(r"^(good|bad): \d+$", outcome.stdout, re.MULTILINE) == ["bad", "good"]
     refused.append(project.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
     assert [process.returncode for process in refused] == [128, 128, 128]
-    for process, message in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
+    for process, message in zip(refused, ("METRIC matches", "usage: ", "git bisect start --no-checkout"), strict=True):
         assert message in process.stderr
 
 
