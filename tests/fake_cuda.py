@@ -1,17 +1,16 @@
 """A fake GPU: memory on the host, kernels executed from PTX, a clock under the test's control.
 
 It replaces PyCUDA and cuda-bindings. Kernels run only as graphs, as in the instrument. Nodes between events or stamps
-are timed, not executed: each takes the time in `seconds` for its kernel. `log` records all calls in order.
+are timed, not executed: each takes the time in `seconds` for its kernel. `log` records the calls in order.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import weakref
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -49,8 +48,17 @@ class Memory:
 
     def free(self) -> None:
         """Free the memory; a second time is an error."""
-        self._gpu.log.append(f"free {self.size} bytes")
+        self._gpu.note(f"free {self.size} bytes")
         del self._gpu.allocations[self.address]
+
+
+class Entry(NamedTuple):
+    """A call in the log: its context, and the nodes of a graph with each kernel's number of address sets."""
+
+    context: str
+    call: str
+    nodes: list[str]
+    places: dict[str, int]
 
 
 class Node(NamedTuple):
@@ -143,10 +151,18 @@ class FakeGpu:
         #: Kernel -> seconds of a launch in a graph, or of successive launches.
         self.seconds: dict[str, float | Iterator[float]] = {}
         self.contexts = 0
-        self.log: list[str] = []
+        self.log: list[Entry] = []
+        #: Kind -> objects of the driver that were created and not destroyed.
+        self.live: Counter[str] = Counter()
         self._came: dict[int, float] = {}
-        self._events = self._graphs = 0
+        self._events = 0
+        self._contexts = [""]
         self.cuda, self.driver = self._pycuda(), self._bindings()
+
+    def note(self, call: str, graph: Sequence[Any] = ()) -> None:
+        """Add a call to the log."""
+        nodes = ["event" if isinstance(node, int) else node.name for node in graph]
+        self.log.append(Entry(self._contexts[-1], call, nodes, _count_places(graph)))
 
     @staticmethod
     def _address(allocation: Any) -> int:
@@ -172,7 +188,7 @@ class FakeGpu:
         return self.view(address)[:length]
 
     def _allocate(self, size: int) -> Memory:
-        self.log.append(f"allocate {size} bytes")
+        self.note(f"allocate {size} bytes")
         if size > self._free():
             raise MemoryError
         return Memory(self, size)
@@ -182,16 +198,16 @@ class FakeGpu:
 
     def _upload(self, target: Any, source: NDArray[Any]) -> None:
         content = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        self.log.append(f"upload {len(content)} bytes")
+        self.note(f"upload {len(content)} bytes")
         self._view_allocated(target, len(content))[:] = content
 
     def _download(self, target: NDArray[Any], source: Any) -> None:
         content = target.reshape(-1).view(np.uint8)
-        self.log.append(f"read {len(content)} bytes")
+        self.note(f"read {len(content)} bytes")
         content[:] = self._view_allocated(source, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
-        self.log.append(f"set {length} bytes to {value:#x}")
+        self.note(f"set {length} bytes to {value:#x}")
         self._view_allocated(to, length)[:] = value
 
     def _pycuda(self) -> Any:
@@ -254,10 +270,15 @@ class FakeGpu:
 
         def event(_: Any) -> tuple[int, int]:
             self._events += 1
+            self.live["event"] += 1
             return 0, self._events
 
+        def instantiate(graph: list[Any], _: Any) -> tuple[int, list[Any]]:
+            self.live["graph"] += 1
+            return 0, graph
+
         def end_of(kind: str) -> tuple[int]:
-            self.log.append(f"end of {kind}")
+            self.live[kind] -= 1
             return (0,)
 
         return SimpleNamespace(
@@ -266,20 +287,20 @@ class FakeGpu:
             CUevent_flags=SimpleNamespace(CU_EVENT_DEFAULT=None),
             CUevent_record_flags=SimpleNamespace(CU_EVENT_RECORD_EXTERNAL="external"),
             cuEventCreate=event,
-            cuEventDestroy=lambda _: end_of("an event"),
+            cuEventDestroy=lambda _: end_of("event"),
             cuEventRecordWithFlags=record,
             cuStreamBeginCapture=begin,
             cuStreamEndCapture=end,
-            cuGraphInstantiate=lambda graph, _: (0, graph),
+            cuGraphInstantiate=instantiate,
             cuGraphDestroy=lambda _: (0,),
-            cuGraphExecDestroy=lambda _: end_of("a graph"),
+            cuGraphExecDestroy=lambda _: end_of("graph"),
             cuGraphLaunch=self._replay,
             cuEventElapsedTime=lambda start, stop: (0, np.float32(1e3 * (self._came[stop] - self._came[start]))),
         )
 
     def _replay(self, graph: list[Any], _: Any) -> tuple[int]:
         now = 0.0
-        self.log.append(f"graph: {_launches(graph)}")
+        self.note("graph", graph)
         is_timed = any(isinstance(node, int) or node.name == "stamp" for node in graph)
         for node in graph:
             if isinstance(node, int):
@@ -298,21 +319,19 @@ class FakeGpu:
         """Run in a new context."""
         self.contexts += 1
         name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
-        return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
+        return SimpleNamespace(name=name, detach=lambda: self.note(f"end of {name}"))
 
     @contextmanager
     def within(self, context: Any) -> Iterator[None]:
         """Run in the current context."""
-        self.log.append(context.name)
+        self._contexts.append("" if context is self.cuda.Context else context.name)
+        self.note(context.name)
         yield
-        self.log.append("back")
+        self._contexts.pop()
 
 
-def _launches(graph: list[Any]) -> str:
-    """Return a graph's launches in order, and the number of places that must alternate."""
-    names = ["event" if isinstance(node, int) else f"{node.name}[{node.blocks}]" for node in graph]
-    period = 4 if any(name.startswith("stamp") for name in names) else 1
-    runs = itertools.groupby(" ".join(names[start : start + period]) for start in range(0, len(names), period))
+def _count_places(graph: Sequence[Any]) -> dict[str, int]:
+    """Return each kernel's number of address sets, which must alternate."""
     places: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
     for node in graph:
         if not isinstance(node, int):
@@ -320,8 +339,7 @@ def _launches(graph: list[Any]) -> str:
     for used in places.values():
         turns = list(dict.fromkeys(used))
         assert used == [turns[place % len(turns)] for place in range(len(used))], "each place in its turn"
-    counts = [f"{len({*used})} of {name}" for name, used in places.items()]
-    return f"{', '.join(f'{len([*run])} {name}' for name, run in runs)}; on {', '.join(counts)}"
+    return {name: len({*used}) for name, used in places.items()}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:

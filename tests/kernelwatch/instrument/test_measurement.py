@@ -39,7 +39,7 @@ def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
         measure_launch(gpu, LARGE, session, **options)
-    names = [entry for entry in gpu.log if entry.startswith(("context", "end of context"))]
+    names = [entry.call for entry in gpu.log if entry.call.startswith(("context", "end of context"))]
     context = f"context 1 that fetches {fetched} bytes"
     assert set(names) == {context, f"end of {context}"}
     assert names[-1] == f"end of {context}"
@@ -70,8 +70,7 @@ def test_samples_until_they_agree(
 ) -> None:
     """A job takes five samples if they agree and at most twenty.
 
-    Throttled samples are taken again while attempts remain. The kernel takes 30 µs, and the median must be known to 0.1
-    %.
+    Throttled samples are taken again while attempts remain. The kernel takes 30 µs; the median must be known to 0.1 %.
     """
 
     class Watch:
