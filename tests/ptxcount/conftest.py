@@ -46,11 +46,11 @@ _assemble = ptxas.assemble
 
 
 @lru_cache
-def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
+def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
     return _assemble(ptx, flags, arch)
 
 
-def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
+def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
     """Run ptxas once for PTX that differs only in names of files."""
     return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
 
