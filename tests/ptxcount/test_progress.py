@@ -10,7 +10,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine import progress
+from ptxcount.machine import launch_progress
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx
 
@@ -33,7 +33,7 @@ LOOPS = {
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the place of each thread; one with progress goes on."""
     monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     body, stopped = LOOPS[name]
     source = compile_to_ptx(f"__global__ void k(int* a) {{ {body} }}")
     count = partial(ptxcount.count, source, None, 1, 2, [np.zeros(64, np.int32)])
@@ -51,8 +51,8 @@ def test_estimates(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A launch of minutes prints an estimate and goes on."""
-    monkeypatch.setattr(progress, "_MIN_MEASURED", 0.0)
-    monkeypatch.setattr(progress, "_MIN_REPORTED", 1.0)
+    monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
+    monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
             execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)

@@ -34,7 +34,7 @@ from kernelwatch.runner import (
 from kernelwatch.runner.commit_process import PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
-from kernelwatch.runner.record import RunRecord
+from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, record
 
 TIME, RATIO = "time_a.A.time_back_to_back", "track_control.A.track_copy_ratio"

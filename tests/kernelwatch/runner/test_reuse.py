@@ -16,8 +16,8 @@ from asv.util import write_json
 
 from kernelwatch.runner import commit_run, reuse
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
-from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
+from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, noise, record
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import measurement_group

@@ -18,7 +18,7 @@ from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
 from kernelwatch.suite import registry
-from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources
+from kernelwatch.toolchain import code_hash, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -191,9 +191,9 @@ def test_code_hash(section: str, cubin: bytes) -> None:
     """Instructions and constants count; notes, which name nvcc, do not."""
     changed = bytearray(cubin)
     changed[_section_offset(cubin, section)] ^= 1
-    assert (
-        machine_code.hash_machine_code(cubin) != machine_code.hash_machine_code(bytes(changed))
-    ) == section.startswith((".text", ".nv.con"))
+    assert (code_hash.hash_machine_code(cubin) != code_hash.hash_machine_code(bytes(changed))) == section.startswith(
+        (".text", ".nv.con")
+    )
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
@@ -201,4 +201,4 @@ def test_no_machine_code(written: bytes) -> None:
     """One line names nvcc and a remedy."""
     message = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
     with pytest.raises(ValueError, match=message):
-        machine_code.hash_machine_code(written)
+        code_hash.hash_machine_code(written)

@@ -27,8 +27,8 @@ from ..util.findings import Finding
 from .block_memory import LocalMemory, SharedMemory, make_ranked
 from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
+from .launch_progress import STALL_LIMIT, LaunchProgress
 from .polls import Poll
-from .progress import STALL_LIMIT, LaunchProgress
 from .special_registers import SPECIALS
 from .tensor_memory import TensorMemory
 from .warp_clocks import Clock, WarpClocks
