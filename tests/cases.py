@@ -1,4 +1,4 @@
-"""Tables of cases that several tests share, made from the rows of the catalog."""
+"""Shared tables of cases, from the rows of the catalog."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from kernelwatch.suite import registry
 
 TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 
-#: Those that cover the matrix by threads; the others have threads that walk over it, which takes long.
+#: Kernels with a thread per element; others loop over the matrix, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == 2]
 
-#: Those that multiply matrices.
+#: Kernels that multiply matrices.
 PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) == {"rows", "inner", "columns"}]
 
-#: Elements a thread up to which a launch is tried everywhere: by a single one, a large matrix takes minutes on the CPU.
+#: Limit on elements per thread: a single thread takes minutes for a large matrix on the CPU.
 MOST_A_THREAD = 4096
 
-#: Steps of a thread up to which a launch is tried in every dtype.
+#: Limit on steps of a thread for launches in every dtype.
 MOST_STEPS = 260
 
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
-    """Return how many elements of the output each thread of a launch has to make."""
+    """Return the number of output elements per thread of a launch."""
     geometry = KERNELS[name].compute_geometry(**arguments)
     return math.prod(KERNELS[name].array_shapes(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
 
-#: What a launch gives -> where kernels go wrong easily: at the edges of blocks and tiles, thin, prime.
+#: Shapes where kernels often fail: edges of blocks and tiles, thin, prime.
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "rows columns": (
         *((1, 1), (1, 65), (65, 1), (31, 33), (32, 32), (33, 31), (64, 96), (97, 101), (1, 3000), (3000, 1)),
@@ -74,12 +74,12 @@ def awkward(name: str) -> list[dict[str, int]]:
 
 
 def steps_a_thread(name: str, arguments: dict[str, int]) -> int:
-    """Return how many steps a thread walks through at most: over what the grid does not cover."""
+    """Return the most steps of a thread over elements that the grid does not cover."""
     return math.prod(value for argument, value in arguments.items() if argument not in KERNELS[name].over)
 
 
-#: (kernel, dtype, its arguments): the same in every dtype that the kernel has. Long walks, which take long on the CPU,
-#: in one: the dtype changes neither their steps nor their edges.
+#: (kernel, dtype, its arguments): the same in every dtype of the kernel. Long loops run in one dtype, which changes
+#: neither their steps nor their edges.
 AWKWARD_IN_EVERY_DTYPE = [
     (name, dtype, arguments)
     for name, arguments in AWKWARD

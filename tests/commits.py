@@ -1,4 +1,4 @@
-"""A repository of a few files, for what is asked of git; `tests.repository` has one in which asv runs."""
+"""A repository of a few files for calls of git; `tests.repository` has one for asv."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kernelwatch.store import git
 
 
 def begin(folder: Path, author: str = "n") -> Path:
-    """Make a folder a repository without commits; return it."""
+    """Initialise a repository without commits; return it."""
     folder.mkdir(parents=True, exist_ok=True)
     git.text(folder, "init", "--quiet", "--initial-branch=main")
     return set_identity(folder, author)
 
 
 def set_identity(folder: Path, author: str = "n") -> Path:
-    """Let a repository commit by itself; return it."""
+    """Set an identity for commits; return the repository."""
     for name, value in (("user.name", author), ("user.email", "e"), ("commit.gpgsign", "false")):
         git.text(folder, "config", name, value)
     return folder

@@ -1,6 +1,6 @@
 """Shared by all tests: conditions for skipping, and the folder of compiled kernels.
 
-Those of ptxcount need only ptxcount and pytest: nothing else is imported before a test asks for it.
+Tests of ptxcount need only ptxcount and pytest, so further imports wait for a fixture.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from tests.site import browser
 
-#: A script's background job ignores them, and so would all that a test starts.
+#: A script's background job ignores these signals, and child processes would inherit that.
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -57,7 +57,7 @@ def _no_history() -> str | None:
     return "git does not know here what results are stored of; a clone without --depth has it"
 
 
-#: Marker -> why tests that bear it cannot run here, or None.
+#: Marker -> reason why its tests cannot run here, or None.
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
     "pycuda": _no_pycuda,
@@ -67,7 +67,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 }
 
 
-#: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
+#: Files with the longest tests, longest first: started late, they would leave other processes idle.
 _LONGEST = (
     "tests/kernelwatch/test_strangers.py",
     "tests/site/test_pages.py",
@@ -78,7 +78,7 @@ _LONGEST = (
     "tests/gpu_kernels/test_transpose_vectorized.py",
     "tests/kernelwatch/review/test_compare_real.py",
     "tests/kernelwatch/instrument/test_comparison.py",
-    "tests/kernelwatch/instrument/test_own.py",
+    "tests/kernelwatch/counting/test_own.py",
     "tests/gpu_kernels/test_contract.py",
     "tests/kernelwatch/runner/test_checkout_stays.py",
     "tests/kernelwatch/runner/test_run.py",
@@ -88,19 +88,19 @@ _LONGEST = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors, as tests wait for others a quarter of their time.
+    """Return one process more than processors, since tests wait a quarter of their time.
 
-    No other process where there is a driver: a GPU's memory and profiler are not for several at once. Not one either:
-    xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
+    With a driver the tests share one process, because of the GPU's memory and profiler. The number 0 runs without
+    workers: xdist waits for ever for a killed worker.
     """
     return 0 if _no_pycuda() is None else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_configure() -> None:
-    """Read of this checkout's results what git tracks, not what runs have left beside it."""
+    """Read only tracked results of this checkout, without those of local runs."""
     os.environ.pop("KERNELWATCH_RESULTS", None)
     package_spec = importlib.util.find_spec("kernelwatch")
-    if package_spec is None or package_spec.origin is None:  # not installed: the folder of this checkout is no package
+    if package_spec is None or package_spec.origin is None:  # the folder of this checkout is no installed package
         return
     from kernelwatch.store import reading
 
@@ -111,7 +111,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; skip the tests whose marker names something that this machine lacks."""
+    """Start long tests first; skip tests whose marker needs something missing."""
     places = {file: place for place, file in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     for marker, why_not in _NEEDS.items():
@@ -123,13 +123,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests stay: the garbage collector is not to look through them again and again."""
+    """Freeze collected tests, so that garbage collections skip thousands of objects."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line for each marker, and each other reason, how many tests were skipped and why."""
+    """Print a line per marker and reason with its number of skipped tests."""
     skipped: list[pytest.TestReport | pytest.CollectReport] = terminalreporter.stats.get("skipped", [])
     texts = [report.longrepr[2].removeprefix("Skipped: ") for report in skipped if isinstance(report.longrepr, tuple)]
     for marker in _NEEDS:
@@ -143,14 +143,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def checkout() -> None:
-    """Skip where git does not know this folder, as in an unpacked archive; a shallow clone will do."""
+    """Skip outside a git clone, as in an unpacked archive; a shallow clone will do."""
     if _git_says("--show-toplevel") != [str(ROOT)]:
         pytest.skip("this folder is no checkout of git")
 
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Let this test compile anew, into a cache of its own; what this process remembers of others is none of it."""
+    """Use an empty cache on disk and in this process."""
     from kernelwatch.kernel import sources
 
     folder = tmp_path / "cache"

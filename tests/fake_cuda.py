@@ -1,20 +1,15 @@
-"""A small GPU that is none: memory on the host, kernels executed from their PTX, a clock that a test sets.
+"""A fake GPU: memory on the host, kernels executed from PTX, a clock under the test's control.
 
-It stands in the place of PyCUDA and cuda-bindings. Kernels run as graphs alone, as the instrument has it. What a graph
-holds between events or stamps is not executed but timed: each launch takes what `seconds` says of the kernel's name.
-`log` has all that is asked of it, in its order.
+It replaces PyCUDA and cuda-bindings. Kernels run only as graphs, as in the instrument. Nodes between events or stamps
+are timed, not executed: each takes the time in `seconds` for its kernel. `log` records the calls in order.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-import weakref
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -22,103 +17,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ptxcount
 from kernelwatch.instrument import device
 from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.toolchain import build
-from ptxcount.util.architectures import MAX_SHARED
+from tests.fake_objects import Function, Memory, Stream
 
 ARCH = "sm_90"
 
-#: Bytes behind an allocation that a wrong kernel reaches without a fault, as on a GPU, whose pages are large.
-_PAGE = 64 << 10
 
+class Entry(NamedTuple):
+    """A call in the log: its context, and the nodes of a graph with each kernel's number of address sets."""
 
-class Memory:
-    """An allocation, as PyCUDA gives it."""
-
-    def __init__(self, gpu: FakeGpu, size: int) -> None:
-        self._gpu = gpu
-        self.address = gpu.next_address
-        gpu.next_address += -(-size // 512) * 512 + (1 << 20)
-        self.size = size
-        self.held = np.zeros(size + _PAGE, np.uint8)
-        gpu.allocations[self.address] = self
-
-    def __int__(self) -> int:
-        return self.address
-
-    def free(self) -> None:
-        """Give it back; twice is an error."""
-        self._gpu.log.append(f"free {self.size} bytes")
-        del self._gpu.allocations[self.address]
-
-
-class Node(NamedTuple):
-    """A launch in a graph: the function if it is still there, its name, blocks, addresses, and what executes it."""
-
-    function: Callable[[], Any]
-    name: str
-    blocks: int
-    addresses: tuple[int, ...]
-    execute: Callable[[], None]
-
-
-class Function:
-    """A kernel of a module, which is its PTX."""
-
-    def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
-        self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
-        #: What variables of the module hold.
-        self.variables: dict[str, Memory] = {}
-
-    def prepare(self, codes: str) -> None:
-        """Take notes of how many bytes the arguments have."""
-        self._length = int(codes.removesuffix("s"))
-
-    def set_attribute(self, _: int, shared: int) -> None:
-        """Take notes of how much dynamic shared memory a block may have."""
-        self._shared = shared
-
-    def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
-        """Take notes of it."""
-        assert len(parameters) == self._length
-        assert shared_size <= self._shared, "a driver refuses it"
-        unpacked: list[Any] = []
-        offset = 0
-        for size, alignment, dtype in self._module.parameter_layout():
-            offset = -(-offset // alignment) * alignment
-            raw = np.frombuffer(parameters[offset : offset + size], dtype or f"V{size}")[0]
-            is_address = dtype == np.uint64 and self._gpu.holds(int(raw))
-            unpacked.append(int(raw) if is_address else raw)
-            offset += size
-        assert offset == len(parameters)
-        addresses = tuple(value for value in unpacked if isinstance(value, int))
-        self._gpu.launched.append((self.name, addresses))
-        assert stream is not None, "launched outside a graph"
-        assert stream.captured is not None, "launched outside a graph"
-        call = partial(self._execute, grid, block, unpacked, shared_size)
-        stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
-
-    def _execute(self, grid: Any, block: Any, parameters: list[Any], shared_size: int) -> None:
-        arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in parameters]
-        contents = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
-        ptxcount.count(
-            self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=contents
-        )
-
-
-class Stream:
-    """A stream; what is put on it while it is captured is kept."""
-
-    handle: Any
-
-    def __init__(self) -> None:
-        self.handle = self
-        self.captured: list[Any] | None = None
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
+    context: str
+    call: str
+    nodes: list[str]
+    places: dict[str, int]
 
 
 class FakeGpu:
@@ -139,19 +52,27 @@ class FakeGpu:
         self.next_address = 1 << 32
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
-        #: Addresses of variables of modules, which nobody frees.
+        #: Addresses of module variables, which are never freed.
         self.variables: list[int] = []
-        #: Kernel's name -> seconds that a launch in a graph takes, or those of one after the other.
+        #: Kernel -> seconds of a launch in a graph, or of successive launches.
         self.seconds: dict[str, float | Iterator[float]] = {}
         self.contexts = 0
-        self.log: list[str] = []
+        self.log: list[Entry] = []
+        #: Kind -> objects of the driver that were created and not destroyed.
+        self.live: Counter[str] = Counter()
         self._came: dict[int, float] = {}
-        self._events = self._graphs = 0
+        self._events = 0
+        self._contexts = [""]
         self.cuda, self.driver = self._pycuda(), self._bindings()
+
+    def note(self, call: str, graph: Sequence[Any] = ()) -> None:
+        """Add a call to the log."""
+        nodes = ["event" if isinstance(node, int) else node.name for node in graph]
+        self.log.append(Entry(self._contexts[-1], call, nodes, _count_places(graph)))
 
     @staticmethod
     def _address(allocation: Any) -> int:
-        """Return the address of an integer or an allocation, as PyCUDA accepts it, and of nothing else."""
+        """Return the address of an integer or allocation; refuse other types, as PyCUDA does."""
         assert isinstance(allocation, int | Memory), f"PyCUDA takes no {type(allocation).__name__} for an address"
         return int(allocation)
 
@@ -160,20 +81,20 @@ class FakeGpu:
         return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
 
     def view(self, address: int) -> NDArray[np.uint8]:
-        """Return the memory from an address on, to the end of its allocation."""
+        """Return the memory from an address to the end of its allocation."""
         for start, memory in self.allocations.items():
             if start <= address <= start + len(memory.held):
                 return memory.held[address - start :]
         raise AssertionError(f"address {address} lies in no allocation")
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
-        """Return memory that the host copies, all of which lies in one allocation."""
+        """Return host-visible memory within one allocation."""
         address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
 
     def _allocate(self, size: int) -> Memory:
-        self.log.append(f"allocate {size} bytes")
+        self.note(f"allocate {size} bytes")
         if size > self._free():
             raise MemoryError
         return Memory(self, size)
@@ -183,16 +104,16 @@ class FakeGpu:
 
     def _upload(self, target: Any, source: NDArray[Any]) -> None:
         content = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        self.log.append(f"upload {len(content)} bytes")
+        self.note(f"upload {len(content)} bytes")
         self._view_allocated(target, len(content))[:] = content
 
     def _download(self, target: NDArray[Any], source: Any) -> None:
         content = target.reshape(-1).view(np.uint8)
-        self.log.append(f"read {len(content)} bytes")
+        self.note(f"read {len(content)} bytes")
         content[:] = self._view_allocated(source, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
-        self.log.append(f"set {length} bytes to {value:#x}")
+        self.note(f"set {length} bytes to {value:#x}")
         self._view_allocated(to, length)[:] = value
 
     def _pycuda(self) -> Any:
@@ -221,7 +142,7 @@ class FakeGpu:
         )
 
     def _module(self, ptx: bytes) -> Any:
-        """Return a module of one function, whose variables are as large as their first upload."""
+        """Return a module of one function; variables have the size of their first upload."""
         variables: dict[str, Memory] = {}
 
         def variable(name: str) -> tuple[int, int]:
@@ -255,10 +176,15 @@ class FakeGpu:
 
         def event(_: Any) -> tuple[int, int]:
             self._events += 1
+            self.live["event"] += 1
             return 0, self._events
 
+        def instantiate(graph: list[Any], _: Any) -> tuple[int, list[Any]]:
+            self.live["graph"] += 1
+            return 0, graph
+
         def end_of(kind: str) -> tuple[int]:
-            self.log.append(f"end of {kind}")
+            self.live[kind] -= 1
             return (0,)
 
         return SimpleNamespace(
@@ -267,20 +193,20 @@ class FakeGpu:
             CUevent_flags=SimpleNamespace(CU_EVENT_DEFAULT=None),
             CUevent_record_flags=SimpleNamespace(CU_EVENT_RECORD_EXTERNAL="external"),
             cuEventCreate=event,
-            cuEventDestroy=lambda _: end_of("an event"),
+            cuEventDestroy=lambda _: end_of("event"),
             cuEventRecordWithFlags=record,
             cuStreamBeginCapture=begin,
             cuStreamEndCapture=end,
-            cuGraphInstantiate=lambda graph, _: (0, graph),
+            cuGraphInstantiate=instantiate,
             cuGraphDestroy=lambda _: (0,),
-            cuGraphExecDestroy=lambda _: end_of("a graph"),
+            cuGraphExecDestroy=lambda _: end_of("graph"),
             cuGraphLaunch=self._replay,
             cuEventElapsedTime=lambda start, stop: (0, np.float32(1e3 * (self._came[stop] - self._came[start]))),
         )
 
     def _replay(self, graph: list[Any], _: Any) -> tuple[int]:
         now = 0.0
-        self.log.append(f"graph: {_launches(graph)}")
+        self.note("graph", graph)
         is_timed = any(isinstance(node, int) or node.name == "stamp" for node in graph)
         for node in graph:
             if isinstance(node, int):
@@ -296,24 +222,22 @@ class FakeGpu:
         return (0,)
 
     def new_context(self, l2_fetch_bytes: int = 0) -> Any:
-        """In the place of another context."""
+        """Run in a new context."""
         self.contexts += 1
         name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
-        return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
+        return SimpleNamespace(name=name, detach=lambda: self.note(f"end of {name}"))
 
     @contextmanager
     def within(self, context: Any) -> Iterator[None]:
-        """In the place of making it current."""
-        self.log.append(context.name)
+        """Run in the current context."""
+        self._contexts.append("" if context is self.cuda.Context else context.name)
+        self.note(context.name)
         yield
-        self.log.append("back")
+        self._contexts.pop()
 
 
-def _launches(graph: list[Any]) -> str:
-    """Say what a graph launches in which order, and on how many places in memory, which must take turns."""
-    names = ["event" if isinstance(node, int) else f"{node.name}[{node.blocks}]" for node in graph]
-    period = 4 if any(name.startswith("stamp") for name in names) else 1
-    runs = itertools.groupby(" ".join(names[start : start + period]) for start in range(0, len(names), period))
+def _count_places(graph: Sequence[Any]) -> dict[str, int]:
+    """Return each kernel's number of address sets, which must alternate."""
     places: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
     for node in graph:
         if not isinstance(node, int):
@@ -321,12 +245,11 @@ def _launches(graph: list[Any]) -> str:
     for used in places.values():
         turns = list(dict.fromkeys(used))
         assert used == [turns[place % len(turns)] for place in range(len(used))], "each place in its turn"
-    counts = [f"{len({*used})} of {name}" for name, used in places.items()]
-    return f"{', '.join(f'{len([*run])} {name}' for name, run in runs)}; on {', '.join(counts)}"
+    return {name: len({*used}) for name, used in places.items()}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
-    """Put a device in the place of PyCUDA's and cuda-bindings'."""
+    """Replace PyCUDA and cuda-bindings by a device."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
     monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)
@@ -337,5 +260,5 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
 
 
 def ptx_for_cubin(text: str, entry: str, *_: object, **__: object) -> build.Cubin:
-    """Stand for `build.assemble_cubin`: PTX is executed here, and need not be assembled."""
+    """Replace `build.assemble_cubin`: PTX runs without assembly."""
     return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

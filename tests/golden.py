@@ -1,4 +1,4 @@
-"""Texts of tests/data, with which tests compare what is printed; with WRITE_GOLDEN=1 they are written anew."""
+"""Golden texts of tests/data; WRITE_GOLDEN=1 rewrites them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 def golden(file: str, text: str, commits: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
-    """Return a text with commits by their names, and what the file holds, which is to be the same."""
+    """Return a text with commits by name, and the file's content to compare with."""
     for name, commit in commits.items():
         text = text.replace(commit, f"<{name}>").replace(commit[:8], f"<{name}>")
     path = Path(__file__).parent / "data" / file

@@ -1,4 +1,4 @@
-"""Launches measured on a GPU that is none."""
+"""Launches measured on a fake GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _forget() -> None:
 
 
 def make_fetch(described: build_job.JobDescription) -> FetchReference:
-    """Return what gives the reference of a launch."""
+    """Return a function that provides the reference of a launch."""
     return lambda _: memory.make_reader(described.reference.content())
 
 
@@ -48,7 +48,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 
 
 def measure_launch(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
-    """Return a launch's outcome, its job, and the bytes that were asked for."""
+    """Return the outcome of a launch, its job, and the requested bytes."""
     described = build_job.describe_launch(launch, **{"samples": 3, **how})
     job = described.make_job(READY)
     gpu.seconds.setdefault(job.entry, SECONDS)

@@ -1,4 +1,4 @@
-"""Kernels as anybody has them, each with a wrong one; and how they come: as a file, a text, a template, PTX."""
+"""Users' kernels with a wrong variant each, as a file, a text, a template, or PTX."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.kernelwatch.strangers.texts import CUDA, HEADER, LOAD
 
 MATRIX, SMALL = {"w": 2000, "h": 1000}, {"w": 70, "h": 21}
 
-#: An array that is scaled in place, which no second launch may find as the first left it.
+#: An array scaled in place: each launch needs fresh contents.
 SCALE = "__global__ void scale(float* x, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] *= 0.5f; }"
 
-#: A sum of a row by a block, a lane of a warp after the other.
+#: A sum of a row per block with shuffles of a warp.
 ROW_SUM = """
 __global__ void row_sum(float* out, const float* in, int w) {
     float sum = 0;
@@ -39,9 +39,9 @@ __global__ void slow_row_sum(float* out, const float* in, int w) {
 
 @dataclass
 class Case:
-    """A kernel with its text, what is replaced in that to make a wrong one, and extents, also small ones.
+    """A kernel's text, the replacement that makes it wrong, and extents.
 
-    It comes as a text, or as PTX, or as a file with others beside it.
+    It comes as a text, as PTX, or as a file with others beside it.
     """
 
     declared: Kernel
@@ -67,7 +67,7 @@ class Case:
 
 
 def _make_own_case(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
-    """Return the case of a kernel that is counted elsewhere, at another size."""
+    """Return a case of counting tests at another size."""
     kernel, dtype, small = next(case for case in own.KERNELS.values() if case[0].name == name)
     return Case(kernel, text, wrong, extents, small, dtype)
 

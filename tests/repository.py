@@ -1,4 +1,4 @@
-"""A temporary repository made of this project's own tree, with a home of its own, on which asv's own commands run."""
+"""A temporary repository with this project's tree and a home folder, for commands of asv."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernelwatch.config.project_root import ROOT
 
-#: What is copied into the temporary repository.
+#: Copied files and folders.
 PARTS = [
     "Makefile",
     "asv.conf.json",
@@ -25,10 +25,10 @@ PARTS = [
     "kernelwatch",
 ]
 
-#: Kernels that a small suite has.
+#: Kernels of a small suite.
 SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
 
-#: The whole suite in small: (file, name in it) -> its value.
+#: Constants of a small suite: (file, name) -> value.
 SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
     ("benchmarks/sweeps.py", "MATRICES"): ("256x256",),
     ("benchmarks/sweeps.py", "MATRICES_IN_L2"): ("256x256",),
@@ -41,7 +41,7 @@ SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
     ("benchmarks/sweeps.py", "ARCHS"): ("sm_90",),
 }
 
-#: Behind each module of benchmarks: of its classes, those of few kernels alone.
+#: Code appended to modules of benchmarks, which keeps classes of few kernels.
 _FEWER = """
 
 def _of_few(one, kernels):
@@ -57,7 +57,7 @@ for _one in [one for one in globals().values() if isinstance(one, type) and issu
     globals()[_one.__name__] = _of_few(_one, KERNELS)
 """
 
-#: The controls of what is left.
+#: Controls of the small suite.
 _CONTROLS = """
 import kernelwatch.benchmarks as kw
 from benchmarks import time_copy, time_kernel, time_transpose
@@ -97,10 +97,10 @@ class Repository:
         real_config = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
         self._environment = {
             **os.environ,
-            "HOME": str(home),  # asv keeps its machine file there
-            # asv looks for the Python of its environments there, however this one was started.
+            "HOME": str(home),  # folder of asv's machine file
+            # asv looks for the Python of its environments there.
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            # Its own libraries, before those that are installed for this checkout.
+            # Its own libraries come before those installed for this checkout.
             "PYTHONPATH": os.pathsep.join(str(self.path / name / "src") for name in ("ptxcount", "kernelwatch")),
             "XDG_CACHE_HOME": real_cache,
             "XDG_CONFIG_HOME": real_config,
@@ -137,7 +137,7 @@ class Repository:
         return done.stdout.strip()
 
     def assign(self, file: str, name: str, value: str) -> None:
-        """Give a constant of a module another value, as Python text."""
+        """Assign a value to a constant of a module, as Python text."""
         path = self.path / file
         text = path.read_text(encoding="utf-8")
         assignments = (node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign))
@@ -146,14 +146,14 @@ class Repository:
         path.write_text("".join([*lines[: node.lineno - 1], f"{name} = {value}\n", *lines[node.end_lineno :]]))
 
     def replace(self, file: str, old: str, new: str) -> None:
-        """Change a text that the file holds once."""
+        """Replace a text that occurs once in a file."""
         path = self.path / file
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{file} holds {old!r} {text.count(old)} times"
         path.write_text(text.replace(old, new), encoding="utf-8")
 
     def commit(self, message: str) -> str:
-        """Commit everything; the commit's hash."""
+        """Commit everything; return the hash."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
         return self.git("rev-parse", "HEAD")
@@ -163,11 +163,11 @@ class Repository:
         return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `python -m` on modules of the repository itself."""
+        """Run `python -m` on modules of the repository."""
         return self.run(sys.executable, "-m", *arguments)
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run make with the tools of this environment, installing none."""
+        """Run make with the tools of this environment."""
         return self.run(
             "make",
             "--no-print-directory",

@@ -1,4 +1,4 @@
-"""A measuring process that is a thread of the test's, with a session that measures nothing."""
+"""A measuring process in a thread, with a session that measures nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 
-#: Of an output, and of what is expected of it: the guard is in it.
+#: Bytes of an output and of its expected content, with the guard.
 OUTPUT, LENGTH = 5000, 5632
 
 
@@ -32,7 +32,7 @@ def array(name: str = "output", direction: str = "out", **changes: Any) -> Devic
 
 
 def job(**changes: Any) -> Job:
-    """Return a job of no kernel."""
+    """Return a job without a kernel."""
     fields: dict[str, Any] = {
         "name": "no kernel",
         "package_digest": "c0ffee",
@@ -51,7 +51,7 @@ def job(**changes: Any) -> Job:
 
 
 class References:
-    """Knows nothing, unless told."""
+    """References that are missing unless set."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
@@ -62,7 +62,7 @@ class References:
 
 
 class Session:
-    """Fetches the reference and answers, or does what it is told to."""
+    """A session that fetches the reference and answers, or acts as configured."""
 
     def __init__(self, act: Callable[[Job], Any] = lambda _: None) -> None:
         self.references = References()
@@ -70,11 +70,11 @@ class Session:
         self._act = act
 
     def has_room(self, job: Job) -> bool:
-        """Return whether the device has a terabyte."""
+        """Return whether a terabyte suffices."""
         return job.set_bytes < 1 << 40
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Answer."""
+        """Return an outcome."""
         self._act(jobs[0])
         content = np.empty(LENGTH, np.uint8)
         fetch(LENGTH)(0, content)
@@ -107,7 +107,7 @@ def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str
     yield address
     stopping.append(True)
     until = time.monotonic() + 5
-    while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
+    while thread.is_alive() and time.monotonic() < until:  # a connection ends the server's wait
         with suppress(MeasuringError):
             client.connect(address, time.monotonic() + 0.02).close()
         thread.join(0.01)
@@ -115,7 +115,7 @@ def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str
 
 
 def sevens(into: Bytes) -> None:
-    """Write what this output must hold."""
+    """Write the expected content of an output."""
     into[:] = 7
 
 

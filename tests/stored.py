@@ -1,4 +1,4 @@
-"""Results of benchmarks that never ran, written with asv's own classes, and their review."""
+"""Results of imaginary benchmarks, written with asv's classes, and their review."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asv.util import write_json
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.toolchain.releases import VARIABLE
 
-#: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
+#: Outcome of a configuration: samples, a value without samples, None (failed) or NaN (skipped).
 Outcome = list[float] | float | None
 
 #: Commit -> benchmark -> case -> outcome. A benchmark's name may end in `@version`.
@@ -44,18 +44,18 @@ RUN = {
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
-    """Return samples that scatter about a median, with as many digits as are stored."""
+    """Return samples around a median, with as many digits as are stored."""
     scatter = np.random.default_rng(seed).normal(0, noise, count)
     return [float(f"{sample:.7g}") for sample in seconds * (1 + scatter - np.median(scatter))]
 
 
 def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
-    """Two commits with one configuration."""
+    """Return two commits with one configuration."""
     return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
 
 
 def review_as_json(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code and the JSON of a review; JSON has no NaN and no Infinity."""
+    """Return exit code and strict JSON of a review."""
     code = main([*(words or (BASE, HEAD)), "--format", "json"], root)
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
@@ -67,8 +67,8 @@ def write(
 ) -> Path:  # fmt: skip
     """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder.
 
-    `began` says of a commit and a benchmark when asv began with it; it is now if not given. `axes` are those of a
-    benchmark whose outcomes are of all their combinations, in asv's order.
+    `began` returns the start of a benchmark at a commit, now by default. `axes` are those of a benchmark with outcomes
+    of all combinations, in asv's order.
     """
     variables = {VARIABLE: compiler} if compiler else {}
     environment += "".join(f"-{name}{value}" for name, value in variables.items())
@@ -89,7 +89,7 @@ def write(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file and what it holds."""
+    """Return every file with its content."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -101,7 +101,7 @@ def change_document(path: Path, change: Callable[[Any], object]) -> None:
 
 
 def documents(folder: Path) -> dict[str, Any]:
-    """All results of asv's without dates and durations, by the beginnings of the commits' hashes."""
+    """Return asv's results without dates and durations, by prefixes of hashes."""
     results = {}
     for path in sorted(folder.glob("*/????????-*.json")):
         results[path.name[:8]] = json.loads(path.read_text(), parse_constant=str)
@@ -119,7 +119,7 @@ def _benchmark(label: str, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         "version": version or "1",
         "type": "time" if timed else "track",
         "unit": "seconds" if timed else "sectors",
-        # What came from elsewhere need not be as repr would write it.
+        # Values from elsewhere may differ from repr.
         "params": [[f"'{value}'" for value in axis] for axis in axes.values()],
         "param_names": list(axes),
     }

@@ -1,4 +1,4 @@
-"""The commands of README and docs: each is run here, or in a test that is named, or needs what no test has."""
+"""Commands of README and docs: run here, in a named test, or excused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kernelwatch.config.project_root import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: How a target of make calls the library, whatever is installed.
+#: Prefix of library calls in targets of make.
 COMPARE = re.compile(r"make compare BASE=(\w+) HEAD=(\w+) MACHINE=([\w-]+)")
 
-#: Beginnings of commands -> where they are run, or why no test without a GPU, other hosts or a network does.
+#: Prefixes of commands -> their test, or the reason why none runs them.
 ELSEWHERE = {
     "make bench": "tests/kernelwatch/runner/test_command.py",
     "make test": "all tests",
@@ -53,7 +53,7 @@ ELSEWHERE = {
 
 
 def blocks(page: Path) -> Iterator[list[str]]:
-    """Return the blocks of commands: without a language, or of a console, whose commands begin with `$`."""
+    """Return blocks of commands: without a language, or of a console with prompts `$`."""
     text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for language, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, flags=re.DOTALL | re.MULTILINE):
         if language in ("", "console"):
@@ -61,7 +61,7 @@ def blocks(page: Path) -> Iterator[list[str]]:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Every command with what is shown of its output; blocks that show output or files alone have none."""
+    """Return every command with its shown output."""
     examples = []
     for page in PAGES:
         for lines in blocks(page):
@@ -79,7 +79,7 @@ RUN += [example for example in commands() if "kernelwatch count transpose" in ex
 @pytest.mark.history
 @pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{number}" for number in range(len(RUN))])
 def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> None:
-    """It runs, and what is shown of its output is in it, in this order."""
+    """The shown lines of output appear in order."""
     (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (tmp_path / "particles.cu").write_text(source, encoding="utf-8")
     compared = COMPARE.match(command)
@@ -95,7 +95,7 @@ def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> Non
 
 
 def test_every_command_is_run_somewhere() -> None:
-    """A command that nobody runs is found here, and so is a place that is gone."""
+    """Every command is run somewhere, and every named place exists."""
     ran = {command for command, _ in RUN}
     lost = [command for command, _ in commands() if command not in ran and not command.startswith(tuple(ELSEWHERE))]
     assert lost == []

@@ -1,4 +1,4 @@
-"""Docstrings and comments that name their subject."""
+"""Subjects of docstrings and comments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDERS = ("ptxcount/src", "kernelwatch/src", "benchmarks", "gpu_kernels", "expe
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_docstring_begins_with_a_clause(folder: str) -> None:
-    """A docstring names its subject by a noun, or begins with an imperative."""
+    """A docstring begins with an imperative or a noun."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     clauses = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"

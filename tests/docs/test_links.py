@@ -1,4 +1,4 @@
-"""Links in the Markdown of this repository: each leads to a file, and to a heading where it names one."""
+"""Links of Markdown files: each leads to a file and a heading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def anchors(text: str) -> set[str]:
 
 
 def dead(page: Path) -> list[str]:
-    """Links of a page that lead nowhere."""
+    """Return links of a page that lead nowhere."""
     links = []
     for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / file if file else page
@@ -35,7 +35,7 @@ def dead(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links(page: Path) -> None:
-    """On GitHub as in a clone; `make docs` checks those of the documentation's site."""
+    """Links work on GitHub and in a clone; `make docs` checks the documentation's site."""
     assert dead(page) == []
 
 
@@ -53,7 +53,6 @@ def test_links(page: Path) -> None:
     ],
 )
 def test_dead_links_are_found(text: str, wrong: list[str], tmp_path: Path) -> None:
-    """Whatever is wrong with one."""
     (tmp_path / "other.md").write_text("# Other\n\n## The end\n", encoding="utf-8")
     page = tmp_path / "page.md"
     page.write_text(f"# Here\n\n{text}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The generated parts of the docs are what the stored results say; the README is short."""
+"""Generated parts of the docs against the stored results; length of pages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from kernelwatch.store.results import History
 
 @pytest.fixture(scope="module")
 def history() -> History:
-    """Return the stored results that are shown."""
+    """Return the stored results that the docs show."""
     return History(tables.MACHINE, ROOT)
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
-def test_tables_are_fresh(page: Path, history: History) -> None:
-    """Nobody edits a table by hand, or forgets to make it anew."""
+def test_tables_are_current(page: Path, history: History) -> None:
     text, lines = page.read_text(encoding="utf-8"), tables.PAGES[page](tables.ResultTables(history))
     assert tables.replace_between_markers(text, lines) == text, f"{page.name} is stale; run: make readme"
 
 
-def test_picture_is_fresh(history: History) -> None:
-    """The picture shows the stored results."""
+def test_picture_is_current(history: History) -> None:
     text = (ROOT / "docs" / "bandwidth.svg").read_text(encoding="utf-8")
     match = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
     assert match is not None
@@ -38,28 +36,27 @@ def test_picture_is_fresh(history: History) -> None:
 
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
-def test_markers_are_needed(text: str) -> None:
-    """A page without its markers is refused, not overwritten."""
+def test_missing_markers(text: str) -> None:
+    """A page without its markers is refused."""
     with pytest.raises(LookupError, match="lacks the markers"):
         tables.replace_between_markers(text, ["new"])
 
 
-def test_text_around_the_table_stays() -> None:
-    """Only what stands between the markers is replaced."""
+def test_text_outside_markers_stays() -> None:
     text = f"before {tables.BEGIN} old {tables.END} after"
     assert tables.replace_between_markers(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
 
 
 def test_unknown_machine() -> None:
-    """A machine without results is named, with those that have some."""
+    """The error lists the machines with results."""
     with pytest.raises(
         FileNotFoundError, match=r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
     ):
         History("nope", ROOT)
 
 
-def test_words() -> None:
-    """A reader who is in a hurry reads the README; the docs and the evidence are read, too, only if they are short."""
+def test_numbers_of_words() -> None:
+    """A short README is read, and so are short docs."""
     folders = {"README.md": 1000, "docs/*.md": 9000}
     words = {
         folder: sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(folder)) for folder in folders

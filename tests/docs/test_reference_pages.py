@@ -1,4 +1,4 @@
-"""The pages of reference that are written by hand: they name everything that there is, and nothing else."""
+"""Hand-written reference pages: complete, without extra names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def rows(text: str, heading: str) -> dict[str, str]:
-    """Return the rows of the tables below a heading: the name in the first column, and all of it."""
+    """Return rows of tables below a heading: the name in the first column, and the row."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
     names = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
     assert len(names) == len(set(names)), "a name has two rows"
@@ -26,14 +26,14 @@ def rows(text: str, heading: str) -> dict[str, str]:
 
 
 def modules() -> set[str]:
-    """Return the modules outside the library that take arguments, as `python -m` calls them."""
+    """Return modules outside the library that take arguments under `python -m`."""
     sources = [path.relative_to(ROOT) for name in ("benchmarks", "experiments") for path in (ROOT / name).rglob("*.py")]
     taking = (path for path in sources if "ArgumentParser(" in (ROOT / path).read_text(encoding="utf-8"))
     return {".".join(path.with_suffix("").parts).removesuffix(".__main__") for path in taking}
 
 
-def test_make() -> None:
-    """Every target has its row, with variables that the Makefile knows."""
+def test_make_targets() -> None:
+    """Every target has a row, with variables of the Makefile."""
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
     named = rows(COMMANDS, "make")
     assert set(named) == set(phony.split())
@@ -42,8 +42,7 @@ def test_make() -> None:
         assert set(re.findall(r"`([A-Z_]+)`", line)) <= variables
 
 
-def test_modules() -> None:
-    """Every module that takes arguments has its row."""
+def test_modules_with_arguments() -> None:
     assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules()
 
 
@@ -57,8 +56,8 @@ def test_subcommands() -> None:
         assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_nothing_bare_in_a_checkout() -> None:
-    """Directives of the site are comments: elsewhere nobody sees one instead of text."""
+def test_directives_are_comments() -> None:
+    """GitHub would show other directives as text."""
     for path in (ROOT / "docs").glob("*.md"):
         shown = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert not re.search(r"\{(program-output|eval-rst)\}|\{toctree\}\n(?!:hidden:)", shown), path.name

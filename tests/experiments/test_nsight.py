@@ -1,4 +1,4 @@
-"""Every kernel of the suite is launched for Nsight Compute, on a GPU that is none; a script stands in for `ncu`."""
+"""Launches of every kernel for Nsight Compute, on a fake GPU with a script as `ncu`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 
 def test_every_kernel_has_cases() -> None:
-    """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
+    """Kernels of sweeps have all their shapes, in every timed dtype, and the suite's times."""
     names = {
         str(kernel) for sweep in registry.current_suite().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])
     }
@@ -40,7 +40,7 @@ def test_every_kernel_has_cases() -> None:
 
 @pytest.mark.parametrize("kernel", registry.current_suite().kernels())
 def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verified first, then as often as it is to be profiled, on the same buffers, under the name that Nsight says."""
+    """Launches are verified, then profiled on the same buffers, under Nsight's names."""
     launch = list_launches(kernel, SMALL)[0]
     with fake_gpu(monkeypatch) as gpu:
         streams: list[fake_cuda.Stream] = []
@@ -65,8 +65,7 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is profiled of a kernel whose output is wrong."""
+def test_wrong_output_is_not_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.find_kernel("gather"), "reference", lambda input, index: input)
     with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
         nsight.launch_all(list_launches("gather", SMALL)[:1], 1)
@@ -74,7 +73,7 @@ def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder: ncu prints its `said`, and writes its arguments to `given`."""
+    """Make a folder in which ncu prints `said` and writes its arguments to `given`."""
     script = tmp_path / "ncu"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/given\ncat {tmp_path}/said\n', encoding="utf-8")
     script.chmod(0o755)
@@ -92,7 +91,7 @@ def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
 
 
 def test_readings(ncu: Path) -> None:
-    """In order, a list a launch; templates go by their names; launches are given by their texts."""
+    """Readings are lists by launch; templates go by name, launches by text."""
     _say(ncu, [ONE, ONE, TWO, TWO])
     first, second = nsight.measure_durations([ONE, TWO], repeat=2)
     assert first == pytest.approx([1e-6, 1.001e-6])
@@ -112,7 +111,7 @@ def test_readings(ncu: Path) -> None:
     ],
 )
 def test_failures(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
-    """Durations are never given to the wrong launch, nor in the wrong unit; what ncu said is told."""
+    """Durations keep their launch and unit; the error has the text of ncu."""
     if launches is not None:
         _say(ncu, launches, unit)
     with pytest.raises(nsight.NsightError, match=message):
@@ -120,7 +119,7 @@ def test_failures(launches: list[Launch] | None, unit: str, message: str, ncu: P
 
 
 def test_bias() -> None:
-    """5 % or 0.5 µs, whichever is larger; a row a kernel and instrument, and what is too far off, the worst first."""
+    """The bound is 5 % or 0.5 µs, whichever is larger; each kernel and instrument has a row, worst first."""
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
         assert [Bias("k", "isolated", truth, duration).is_acceptable for duration in read] == [True, True, False, False]
@@ -136,7 +135,7 @@ def test_bias() -> None:
 
 
 def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Medians of samples; what fails, dies or hangs has a line, and the others go on."""
+    """Times are medians of samples; a failing, dying or hanging tool has a line."""
     tools = {
         "works": lambda launch: [1.0, launch.arguments["rows"] * 3.0, 9999.0],
         "raises": lambda _: int("three"),
@@ -152,8 +151,10 @@ def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         assert line.format(ONE) in message
 
 
-def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a GPU, and without Nsight Compute, a line says so and nothing is written."""
+def test_missing_requirements(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a GPU or Nsight Compute one line is printed and nothing written."""
     words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
     monkeypatch.setenv("PATH", "/nowhere")
     for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):

@@ -1,1 +1,1 @@
-"""Faults: what is killed, torn or run twice, and what must be whole afterwards: each module's first line says it."""
+"""Killed, torn and concurrent runs; the first line of each module names the fault."""

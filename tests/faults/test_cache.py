@@ -1,4 +1,4 @@
-"""A cache or home folder that cannot be written, told before a run: kernels are compiled all the same."""
+"""A read-only cache or home folder: a run warns first, and compiles all the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MADE = NvccOutput(b"code" * 1000, "said")
 
 @contextmanager
 def room(free: int) -> Iterator[None]:
-    """Leave so many bytes for a file."""
+    """Limit the size of files to some bytes."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (free, limits[1]))
     try:
@@ -40,7 +40,7 @@ def _unknown(_: int) -> NoReturn:
 
 
 def _refuse_mkdir(mkdir: object) -> object:
-    """Let nobody, not even root, make a folder below /nonexistent."""
+    """Refuse folders below /nonexistent, even to root."""
 
     def refuse(path: object, *arguments: object, **options: object) -> None:
         if str(path).startswith("/nonexistent"):
@@ -50,14 +50,14 @@ def _refuse_mkdir(mkdir: object) -> object:
     return refuse
 
 
-#: Where the cache is: in place of a folder, in a file system that takes none, by a name that is none, below a home
-#: folder that is none, as `docker run --user 54321` makes a user, or of an image; and a new one, which can be written.
+#: Places of the cache: a file, a read-only file system, an invalid name, missing home folders (`docker run --user
+#: 54321`, an image). The last place is new and writable.
 FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link", "HOME=", "HOME=/nonexistent/home", "HOME=/proc"]
 
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a case; the working folder stays empty."""
+    """Return the folder of a case, in an empty working folder."""
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "link").symlink_to("link")
     (tmp_path / "empty").mkdir()
@@ -76,7 +76,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_no_folder(folder: Path) -> None:
-    """Results are returned all the same; one line says why they are not cached, and what to do."""
+    """Results are returned; one line has the reason and a remedy."""
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
@@ -92,7 +92,7 @@ def test_no_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
 def test_full_disk(folder: Path) -> None:
-    """Nothing is left of what could not be written; later, there is room again."""
+    """No incomplete file stays, and a later write succeeds."""
     for free, entries in ((0, 0), (None, 1)):
         with nullcontext() if free is None else room(free):
             assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
@@ -103,7 +103,7 @@ def test_full_disk(folder: Path) -> None:
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
 def test_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
-    """A disk that takes a small file, and no cubin, is full; that the folder is there already is no problem."""
+    """A disk with room for less than a cubin is full; an existing folder is no problem."""
     if is_there:
         folder.mkdir(parents=True)
     with room(free):
@@ -111,15 +111,12 @@ def test_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool
 
 
 @pytest.mark.parametrize("folder", ["file"], indirect=True)
-def test_cubin(folder: Path) -> None:
-    """A kernel is compiled nevertheless."""
+def test_cubin_without_a_cache(folder: Path) -> None:
     assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").resources.registers > 0
 
 
 @pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
-def test_before_a_run(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run tells it before it begins."""
-
+def test_warning_before_a_run(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def begin() -> None:
         raise InterruptedError
 

@@ -1,4 +1,4 @@
-"""Bad compilers: each is told in one line before anything runs, and nothing is written."""
+"""Faulty compilers: one line before anything runs, and no files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
 
-#: What nvcc is, and the line.
+#: An nvcc, and the error.
 COMPILERS: dict[str, tuple[str, str]] = {
     "hangs": ("exec sleep 60", "nvcc took longer than 0.2 s: {nvcc} --version; set NVCC to a working nvcc"),
     "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),
@@ -40,7 +40,7 @@ COMPILERS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One of these compilers, with a second for a call."""
+    """Return one of these compilers, with a second per call."""
     path = tmp_path / "nvcc"
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -51,14 +51,13 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("fake", "line"), COMPILERS.values(), ids=COMPILERS, indirect=["fake"])
 def test_probe(fake: Path, line: str) -> None:
-    """One line."""
     with pytest.raises(CompileError) as raised:
         nvcc.compile_probe(fake)
     assert str(raised.value).startswith(line.format(nvcc=fake))
     assert "\n" not in str(raised.value)
 
 
-#: What nvcc does with a kernel when it has been probed already, and what is said of it.
+#: Behaviour of nvcc for a kernel after its probe, and the error.
 LATER = [
     ("sleep 60 & echo $! > ${0%/*}/child; sleep 60", "nvcc took longer than 1 s: "),
     ("exit 0", "nvcc wrote nothing: "),
@@ -70,7 +69,7 @@ LATER = [
 @pytest.mark.parametrize("through_pycuda", [False, pytest.param(True, marks=pytest.mark.pycuda)])
 @pytest.mark.parametrize(("fake", "text"), [(VERSION + body, text) for body, text in LATER], indirect=["fake"])
 def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call has a time limit, and what it says need not be text."""
+    """Every call has a time limit, and output need not be text."""
     monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: through_pycuda)
     with pytest.raises(CompileError, match=f"^{text}"):
         KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
@@ -82,7 +81,7 @@ def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, mo
 
 @pytest.mark.parametrize("fake", ["exec sleep 60"], indirect=True)
 def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The forker by which pytools calls nvcc is replaced only while PyCUDA compiles."""
+    """Pytools' forker is replaced only while PyCUDA compiles."""
     prefork = SimpleNamespace(forker=object())
     forker = prefork.forker
 
@@ -101,7 +100,7 @@ def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nvcc that works, where there is no g++."""
+    """Nvcc works, but g++ is missing."""
     compiler = nvcc.find_nvcc()
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
@@ -117,7 +116,7 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("is_named", [True, False])
 def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is named must be there; without any, a run goes on, whatever form asv's matrix has."""
+    """A named compiler must exist; without one a run goes on, with any form of asv's matrix."""
 
     def find() -> Path:
         raise NvccNotFoundError("there is no nvcc")
@@ -133,8 +132,7 @@ def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fake", [COMPILERS[name][0] for name in ("hangs", "writes nothing")], indirect=True)
-def test_run(fake: Path, tmp_path: Path) -> None:
-    """A run of asv ends before it begins."""
+def test_run_ends_early(fake: Path, tmp_path: Path) -> None:
     conf = json.loads("\n".join(line for line in (ROOT / "asv.conf.json").read_text().splitlines() if "//" not in line))
     conf |= {"repo": str(ROOT), "benchmark_dir": str(ROOT / "benchmarks"), "env_dir": "env", "results_dir": "results"}
     (tmp_path / "asv.conf.json").write_text(json.dumps(conf))

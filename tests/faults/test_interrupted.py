@@ -1,27 +1,24 @@
-"""Commands that a signal ends while a compiler runs: a line after Ctrl-C, and no temporary file."""
+"""Signals during a compilation: one line after Ctrl-C, and no temporary file."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from kernelwatch.cli import init
 from tests import commits
-from tests.ptxcount.test_ending import NVCC
+from tests.ptxcount.test_ending import NVCC, end_process
 
-#: The words of a command behind `python -m` -> what it calls itself.
+#: Arguments of `python -m` -> name of the command.
 COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HEAD^!": "asv"}
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository that watches a kernel, and a compiler that takes a minute."""
+    """Return a repository with a kernel, and a compiler that hangs for a minute."""
     root = tmp_path / "repository"
     root.mkdir()
     monkeypatch.chdir(root)
@@ -37,20 +34,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ended_by_a_signal(command: str, number: signal.Signals, repository: Path) -> None:
-    """It says so in a line after Ctrl-C, and nothing after SIGTERM, which a system sends."""
+def test_signals(command: str, number: signal.Signals, repository: Path) -> None:
+    """Ctrl-C prints one line, SIGTERM none."""
     folder = repository.parent
-    own_paths = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
-    environment = os.environ | {name: str(folder / value) for name, value in own_paths.items()}
-    with subprocess.Popen(
-        [sys.executable, "-m", *command.split()], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    ) as process:  # fmt: skip
-        end = time.monotonic() + 60
-        while not (folder / "begun").exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
+    cache = str(folder / "cache")
+    code, _, errors = end_process(command.split(), number, folder, repository, KERNELWATCH_CACHE=cache)
+    assert code in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
     assert errors == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
     assert not list((folder / "temporary").iterdir())

@@ -1,4 +1,4 @@
-"""Ctrl-C during the first `make`: the next one makes `.venv` anew, and leaves a whole one as it is."""
+"""Ctrl-C during the first `make`: the next one repairs `.venv`, or keeps a complete one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kernelwatch.config.project_root import ROOT
 
 
 def _make(folder: Path) -> None:
-    """Install nothing but the environment itself."""
+    """Install only the environment itself."""
     words = ["make", "--silent", f"--file={ROOT / 'Makefile'}", "install", "PIP=true", f"PYTHON={sys.executable}"]
     subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with what the Makefile's rule asks for, all of it empty."""
+    """Return a folder with empty prerequisites of the Makefile's rule."""
     requirements = [f"requirements/{name}.txt" for name in ("asv", "environment", "gpu", "nvcc")]
     for name in (
         "pyproject.toml",
@@ -33,8 +33,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_interrupted(folder: Path) -> None:
-    """If not all of pip was there yet, one that installs is there afterwards."""
+def test_interrupted_install(folder: Path) -> None:
+    """An incomplete pip is replaced by a working one."""
     venv = folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")

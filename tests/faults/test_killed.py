@@ -1,4 +1,4 @@
-"""A run that is killed, finds no room or meets another one: every file loads, and no value that was stored is lost."""
+"""Runs that are killed, lack space, or meet: every file loads, and no stored value is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ptxcount.util.atomic_write import UNFINISHED
 
 MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 RECORD = "runs.jsonl"
-#: Every file takes several writes.
+#: Writes per file: several.
 LONG = "x" * 20_000
 
 
@@ -37,7 +37,7 @@ def start(does: Callable[..., None], *args: Any) -> Any:
 
 
 def store(folder: Path, number: int) -> None:
-    """Do what a run does: machine, benchmarks, one more benchmark of the commit, and the run's record."""
+    """Store as a run does: machine, benchmarks, one more benchmark of the commit, and the record."""
     came = folder.with_name(f"came-{number}")
     (came / MACHINE).mkdir(parents=True)
     (came / MACHINE / "machine.json").write_text('{"machine": "m"}')
@@ -52,7 +52,7 @@ def store(folder: Path, number: int) -> None:
 
 
 def _read_values(folder: Path) -> set[int]:
-    """Return the numbers that the record has, once every file was loaded, and the commit has them too."""
+    """Return the record's numbers after a check that every file loads and the commit has them."""
     for path in folder.rglob("*.json"):
         assert isinstance(json.loads(path.read_bytes()), dict), path
     document = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read_merged() or {"results": {}}
@@ -64,11 +64,11 @@ def _read_values(folder: Path) -> set[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of results, in one of its own."""
+    """Return a folder of results in a new folder."""
     return tmp_path / "results"
 
 
-#: What a file goes through that is written.
+#: Steps of a write.
 STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
 
 
@@ -85,8 +85,8 @@ def _kill_at(folder: Path, number: int, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_within_a_write(step: str, folder: Path) -> None:
-    """The process dies at a step of each file in turn; none but the number under way is lost."""
+def test_kill_within_a_write(step: str, folder: Path) -> None:
+    """At each step of each file, only the number under way is lost."""
     store(folder, -1)
     for number in range(3):
         process = start(_kill_at, folder, number, step)
@@ -99,7 +99,7 @@ def test_killed_within_a_write(step: str, folder: Path) -> None:
 
 
 def _limit_size(folder: Path, number: int, size: int) -> None:
-    """Store a number where files may have so many bytes."""
+    """Store a number with a limit on the size of files."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     try:
         store(folder, number)
@@ -109,7 +109,7 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
 
 @pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
 def test_no_room(free: int, is_enough: bool, folder: Path) -> None:
-    """Stored numbers stay, and the next run adds to them; with enough room, the run stores all."""
+    """Stored numbers stay; the next run adds to them, or stores all with enough room."""
     store(folder, 1)
     process = start(_limit_size, folder, 2, free)
     process.join()
@@ -120,8 +120,8 @@ def test_no_room(free: int, is_enough: bool, folder: Path) -> None:
     assert 3 in _read_values(folder)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """A line an entry, none twice, all or none; a line that has no end stays one of its own; no other file is left."""
+def test_lines_of_a_record(tmp_path: Path) -> None:
+    """Each entry is one line, once; an incomplete line stays separate; no other file remains."""
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
@@ -145,7 +145,7 @@ def _until(path: Path, text: str = "") -> None:
 
 
 def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
-    """Store a number with the lock of a run, at once or when that is allowed; what is said goes to a file."""
+    """Store a number under the lock of a run, at once or on a signal; write messages to a file."""
     with folder.with_name(f"said-{number}").open("w", buffering=1) as file, redirect_stdout(file):
         log._logger.handlers.clear()
         log.enable()
@@ -157,8 +157,8 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_the_second_waits(is_killed: bool, folder: Path) -> None:
-    """One message; then both have a value of the commit. If the first is killed, the second goes on at once."""
+def test_second_run_waits(is_killed: bool, folder: Path) -> None:
+    """The second run prints one message, then both have values; a killed first run releases it at once."""
     first = start(_hold_lock, folder, 1, False)
     _until(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)
@@ -173,8 +173,8 @@ def test_the_second_waits(is_killed: bool, folder: Path) -> None:
     assert [folder.with_name(f"said-{n}").read_text().count("in use") for n in (1, 2)] == [0, 1]
 
 
-def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run says so and goes on, though the file of an earlier one is there; it clears nothing away."""
+def test_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run warns and goes on beside an earlier run's file; it removes nothing."""
 
     def flock(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
@@ -191,8 +191,8 @@ def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPat
     assert _read_values(folder) == {1, 2}
 
 
-def test_results_that_cannot_be_written(folder: Path) -> None:
-    """One line, before anything is measured."""
+def test_unwritable_results(folder: Path) -> None:
+    """One line precedes any measurement."""
     folder.touch()
     with pytest.raises(UserError, match="results cannot be written: File exists"), folders.exclusive_lock(folder):
         pytest.fail("nobody has that folder")

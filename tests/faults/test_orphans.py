@@ -1,4 +1,4 @@
-"""Runs that are killed: no process is left behind, nor a file, unless the system kills the run itself."""
+"""Killed runs leave no process, and no file unless SIGKILL hits the run itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import parent_death
 from kernelwatch.store import folders
 
-#: Seconds in which a step has to come, and every process has to be gone.
+#: Seconds for each step, and for the end of every process.
 BEGIN, PATIENCE = 60.0, 5.0
 
-#: A step of a run -> what a process's command line holds that does it.
+#: Step of a run -> part of the command line of its process.
 STEPS = {"as its process begins": "runner.commit_worker", "as it compiles": "kernel.cu"}
 
-#: Says the version, passes the probe; else hangs, as does what it starts.
+#: An nvcc that passes the probe, then hangs with a child.
 NVCC = """#!/bin/sh
 case "$*" in
     --version) echo "Cuda compilation tools, release 13.0, V13.0.88";;
@@ -35,7 +35,7 @@ case "$*" in
 esac
 """
 
-#: A process of a run that compiles; nvcc and what it began tell their numbers, hear no SIGTERM, and hang.
+#: A compiling process; nvcc and its child report their ids, ignore SIGTERM, and hang.
 COMPILE = """
 import sys
 from kernelwatch.toolchain import nvcc
@@ -44,7 +44,7 @@ nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.a
 
 
 def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
-    """A nvcc that hangs, and what it began, end with the process that called it."""
+    """A hanging nvcc and its child end with the caller."""
     output = tmp_path / "said"
     with subprocess.Popen([sys.executable, "-c", COMPILE, str(output)], cwd=ROOT) as caller:
         end = time.monotonic() + BEGIN
@@ -56,8 +56,8 @@ def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
-def test_a_run_that_is_over(is_waited_for: bool) -> None:
-    """A process that begins after the end of its run ends at once."""
+def test_late_process(is_waited_for: bool) -> None:
+    """A process that starts after the end of its run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
         environment = os.environ | {parent_death.RUN: str(run.pid)}
@@ -66,7 +66,7 @@ def test_a_run_that_is_over(is_waited_for: bool) -> None:
 
 
 def gone(find_processes: Callable[[], Mapping[int, str]]) -> None:
-    """Wait for processes to end; kill those that do not, which is a fault."""
+    """Wait for processes to end; kill and report those that do not."""
     end = time.monotonic() + PATIENCE
     while (processes := find_processes()) and time.monotonic() < end:
         time.sleep(0.02)
@@ -77,10 +77,10 @@ def gone(find_processes: Callable[[], Mapping[int, str]]) -> None:
 
 
 def processes(mark: str = "") -> dict[int, str]:
-    """Return number and command line of each process that has a mark in its environment, as its children have."""
+    """Return id and command line of each process with a mark in its environment."""
     environments = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # already ended
             line = (folder / "cmdline").read_bytes()
             if line and mark.encode() in (folder / "environ").read_bytes():
                 environments[int(folder.name)] = line.replace(b"\0", b" ").decode()
@@ -89,7 +89,7 @@ def processes(mark: str = "") -> dict[int, str]:
 
 @pytest.fixture
 def short_checkout(checkout: None) -> Iterator[Path]:
-    """Return a copy of this checkout, of a short name: asv's fork server has a socket there."""
+    """Return a copy of this checkout at a short path, which asv's fork server needs for its socket."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():
             if path.name != ".asv":
@@ -97,7 +97,7 @@ def short_checkout(checkout: None) -> Iterator[Path]:
         yield Path(folder)
 
 
-#: What is killed, by which signal, when.
+#: Killed process, signal, and time.
 KILLED = [
     *(("asv", "SIGKILL", step) for step in STEPS),
     *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
@@ -106,7 +106,7 @@ KILLED = [
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
 def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
-    """All that asv began, and the compiler, ends within seconds; the files go with the run, if it can remove them."""
+    """Asv's processes and the compiler end within seconds; files go with the run if it can remove them."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)

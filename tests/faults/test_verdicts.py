@@ -1,4 +1,4 @@
-"""A damaged file is no verdict: what cannot be judged ends with exit code 2 and one line; 1 only means regression."""
+"""Damaged files give no verdict: exit code 2 and one line; 1 only means regression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
-#: A stored file, what stands in it, the exit code, and how what is said begins. What is left out hides no regression.
+#: A stored file, its content, exit code, and start of the error. An omitted part hides no regression.
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
@@ -35,7 +35,7 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
 def test_damaged_file(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A regression stays one despite the damage, or cannot be judged; the file is named."""
+    """A regression stays one, or cannot be judged; the error names the file."""
     write(tmp_path, pair(samples(1.0), samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()

@@ -1,7 +1,7 @@
-"""Runs all tests on a device, and prints one table: `python -m tests.gpu`, which is `make test-gpu`.
+"""Run all tests on a device, and print one table: `python -m tests.gpu`, or `make test-gpu`.
 
-First come those that may share the GPU, side by side; then those that must be the only process on it, and all others,
-which time or profile, one by one. Words are pytest's; with -x the first failure ends all.
+Tests that may share the GPU run first, in parallel. The others, which time, profile or need the GPU alone, follow one
+by one. Arguments go to pytest; with -x the first failure ends the run.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from tabulate import tabulate
 
 from kernelwatch.instrument import prebuild
 
-#: Files of this folder that may share the GPU. Each process gets a dozen tests at first: the long ones come last.
+#: Files that may share the GPU. Each process gets a dozen tests at first, so long ones come last.
 TOGETHER = ("instructions", "matrices", "launches", "fuzz", "tools", "kernels")
 
-#: Those whose commands find another process on the GPU, if the one of the tests has been there.
+#: Files whose commands refuse a GPU with other processes, such as a parent with a context.
 ONLY = ("strangers",)
 
-#: ptxcount, a plugin of pytest's, is imported before pytest can rewrite its assertions: it has none that a test shows.
+#: pytest loads the plugin of ptxcount before it can rewrite assertions, which the plugin lacks anyway.
 OPTIONS = "-q --durations=5 -W ignore::pytest.PytestAssertRewriteWarning"
 
-#: Side by side: each process has a context, and these are made one at a time.
+#: Parallel processes; they create their contexts one at a time.
 PROCESSES = min(14, os.cpu_count() or 1)
 
 
 class Table:
-    """A plugin of pytest's that counts tests by their file, and keeps the rows that they hand over."""
+    """A pytest plugin that counts tests by file and keeps rows for the table."""
 
     def __init__(self) -> None:
         self.passed: dict[str, list[int]] = {}
         self.rows: list[Any] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take notes of a test that has run."""
+        """Record a finished test."""
         counts = self.passed.setdefault(report.nodeid.partition("::")[0], [0, 0])
         if report.when == "call" or report.outcome != "passed":
             counts[0] += report.outcome == "passed"

@@ -1,4 +1,4 @@
-"""Launches of every kernel of the suite, whatever its parameters, at shapes that no axis of the suite has."""
+"""Launches of every kernel of the suite at shapes outside the suite's axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 
-#: What a launch gives: awkward, and small enough to be executed on the CPU. A kernel takes those with its parameters.
+#: Awkward shapes, small enough for the CPU. A kernel uses those with its parameters.
 SMALL = (
     "rows=33 columns=65",
     "rows=1000 columns=700",
@@ -24,7 +24,7 @@ SMALL = (
     "bins=100 size=100003",
 )
 
-#: The same up to some milliseconds and hundreds of megabytes: to be timed.
+#: Shapes up to some milliseconds and hundreds of megabytes, for timing.
 LARGE = (
     "rows=33 columns=65",
     "rows=512 columns=512",
@@ -42,7 +42,7 @@ LARGE = (
     "bins=50 size=50000000",
 )
 
-#: Useful bytes of a thread up to which it is launched: a single one takes seconds for a large matrix.
+#: Limit on useful bytes of a thread: a single thread takes seconds for a large matrix.
 MOST_A_THREAD = 1 << 18
 
 

@@ -1,4 +1,4 @@
-"""The fixture that hands results to the table at the end of `python -m tests.gpu`."""
+"""The fixture for rows of the table of `python -m tests.gpu`."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture
 def report_share(record_property: Callable[[str, object], None]) -> Callable[[str, int, int], None]:
-    """Return what takes a row: what was looked at, of how many it holds, and how many there are."""
+    """Return a function that takes a row: what was checked, of how many, and the total."""
     return lambda title, good, total: record_property("held", [title, good, total])

@@ -1,4 +1,4 @@
-"""Launches on a device through the CUDA driver's own Python bindings: textures, tensor maps and cooperative grids."""
+"""Launches through the CUDA driver's Python bindings: textures, tensor maps, cooperative grids."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TENSORS = {"f4": "FLOAT32", "f2": "FLOAT16", "f8": "FLOAT64", "u1": "UINT8", "u2
            "i4": "INT32", "u8": "UINT64", "i8": "INT64"}  # fmt: skip
 LAYERED, STORABLE, GATHERABLE = 1, 2, 8
 INTEGERS, NORMALIZED = 1, 2
-#: Bytes of a thread's stack: functions call themselves.
+#: Stack of a thread in bytes: functions call themselves.
 STACK = 16384
 
 
 class Device:
-    """The first device, with the modules that were loaded; ``cu`` is ``cuda.bindings.driver``."""
+    """The first device with loaded modules; ``cu`` is ``cuda.bindings.driver``."""
 
     def __init__(self, cu: Any) -> None:
         self.cu = cu
@@ -52,7 +52,7 @@ class Device:
         layered: bool = False,
         gather: bool = False,
     ) -> None:
-        """Launch a kernel of a cubin, or of PTX; arrays hold its results afterwards."""
+        """Launch a kernel of a cubin or of PTX; arrays then hold its results."""
         key = str(cubin)
         if key not in self._modules:
             data = cubin if isinstance(cubin, bytes) else cubin.read_bytes()
@@ -79,7 +79,7 @@ class Device:
     def _pack_value(
         self, argument: KernelArgument, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool
     ) -> Any:
-        """Return an argument's bytes, as an array; memory to be copied back goes to ``copied_back``."""
+        """Return the bytes of an argument as an array; memory to copy back goes to ``copied_back``."""
         if isinstance(argument, np.generic):
             return np.frombuffer(argument.tobytes(), np.uint8)
         if isinstance(argument, Surface):
@@ -148,7 +148,7 @@ class Device:
         how = cu.CUDA_TEXTURE_DESC()
         modes = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
         assert modes.keys() == ADDRESSES.keys()
-        # As a host does that says it of the axes there are. A border of more halves what is filtered in one dimension.
+        # Set the border mode only on existing axes, as a host does. Further ones halve one-dimensional filters.
         used = [modes[surface.address]] * (len(extents) - layered)
         how.addressMode = [cu.CUaddress_mode(mode) for mode in (*used, 0, 0)[:3]]
         how.filterMode = cu.CUfilter_mode(int(surface.filter == "linear"))
@@ -157,7 +157,7 @@ class Device:
         return int(self._call("cuTexObjectCreate", resource, how, None))
 
     def _copy(self, array: Any, place: Any, surface: Surface, layered: bool, *, to_device: bool) -> None:
-        """Between an array of the host and one of the device, all layers."""
+        """Copy all layers between an array of the host and one of the device."""
         copy = self.cu.CUDA_MEMCPY3D()
         kinds = self.cu.CUmemorytype
         host_side, device_side = ("src", "dst") if to_device else ("dst", "src")

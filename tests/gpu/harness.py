@@ -1,6 +1,6 @@
-"""Running a kernel once on the device: each array in memory of its own, outputs poisoned and between guards.
+"""A single launch on the device: outputs are poisoned and guarded, every array has its own memory.
 
-`python -m tests.gpu.harness LAUNCH ...` does that with some launches, for compute-sanitizer.
+`python -m tests.gpu.harness LAUNCH ...` runs launches for compute-sanitizer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelwatch.kernel.arguments import ArrayArgument, insert_addresses, pack_a
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import registry
 
-#: Bytes before and behind an output that must stay as they are.
+#: Bytes before and behind an output that must not change.
 GUARD = 16384
 
 
@@ -69,12 +69,12 @@ def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) 
     import pycuda.driver as cuda
 
     cubin = kernel.compile_cubin(dtype, flags, arch=load_function.current_arch())
-    atexit.register(_function.cache_clear)  # modules go before their context
+    atexit.register(_function.cache_clear)  # modules before their context
     return load_function.prepare_function(cuda, cubin.data, cubin.entry, f"{length}s", shared)
 
 
 def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.uint8]:
-    """Return an array's bytes, with those of the guards if it is written."""
+    """Return the bytes of an array, with guards if it is written."""
     content_bytes = content.reshape(-1).view(np.uint8)
     return np.pad(content_bytes, GUARD, constant_values=POISON) if argument.is_written else content_bytes
 
@@ -82,7 +82,7 @@ def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.ui
 def check_host(
     name: str, expected: NDArray[Any], dtype: np.dtype[Any], actual: NDArray[np.uint8], near: UlpTolerance | None
 ) -> None:
-    """Compare the bytes `found`, the output and then a guard, with `expected`."""
+    """Compare the bytes `found`, an output or its guard, with `expected`."""
 
     def read(start: int, into: NDArray[Any]) -> None:
         into[:] = actual[start : start + len(into)]
@@ -100,7 +100,7 @@ def check_host(
 
 
 def main() -> None:
-    """Run the launches, and say how many."""
+    """Run the launches, and print their number."""
     for text in sys.argv[1:]:
         launch = Launch.parse(text)
         run_and_check(registry.find_kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)

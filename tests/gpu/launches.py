@@ -1,6 +1,6 @@
-"""Launches of what ptxcount executes beyond loads and stores, for a comparison with a device: outputs and counters.
+"""Launches of special instructions, for comparison of outputs and counters with a device.
 
-``python -m tests.gpu.launches`` runs each once on the device, as Nsight Compute wants them.
+``python -m tests.gpu.launches`` runs each once on the device for Nsight Compute.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.ptxcount.test_matrices import WMMA
 from tests.ptxcount.test_textures import MODES
 
 RNG = np.random.default_rng(17)
-#: Of this process, until it ends: others compile the same side by side.
+#: A folder of this process: others compile the same in parallel.
 FOLDER = tempfile.TemporaryDirectory()
 
 
 class DeviceLaunch(NamedTuple):
-    """A launch: what is compared with a tolerance is so relatively; options are those of `Device.run`."""
+    """A launch; a tolerance is relative, and options are those of `Device.run`."""
 
     name: str
     file: str
@@ -42,11 +42,11 @@ class DeviceLaunch(NamedTuple):
     arch: str = "sm_90"
 
     def copy_arguments(self) -> list[Any]:
-        """Arguments of its own."""
+        """Return a copy of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def run_on_cpu(self, arguments: list[Any]) -> LaunchCounters:
-        """Execute it."""
+        """Execute on the CPU."""
         text = sources.ptx(self.file, arch=self.arch)
         return execute_kernel(
             text,
@@ -59,13 +59,13 @@ class DeviceLaunch(NamedTuple):
         )
 
     def run_on_device(self, device: Device, arguments: list[Any]) -> None:
-        """Launch it."""
+        """Launch on the device."""
         device.run(compile_cubin(self.file, self.arch), self.entry, self.grid, self.block, arguments, **self.options)
 
 
 @cache
 def compile_cubin(file: str, arch: str) -> Path:
-    """Machine code of a source of the tests."""
+    """Compile a source of the tests to machine code."""
     cubin_file = Path(FOLDER.name, f"{file}-{arch}.cubin")
     source = sources.FOLDER / f"{file}.cu"
     subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(cubin_file)], check=True)
@@ -79,7 +79,7 @@ def list_arrays(arguments: list[Any]) -> list[Any]:
 
 
 def random_floats(*shape: int) -> Any:
-    """Random numbers around zero."""
+    """Return random numbers around zero."""
     return RNG.normal(size=shape).astype(np.float32)
 
 
@@ -238,7 +238,7 @@ def _functions() -> list[DeviceLaunch]:
     ]
 
 
-#: What may end a context comes last.
+#: Launches that may end a context come last.
 LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_functions()]
 
 

@@ -1,4 +1,4 @@
-"""Random kernels give the same bits in the executor as on the chip."""
+"""Random kernels: equal bits in the executor and on the chip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEEDS = list(range(3_000_000, 3_000_050))
 
 
 def test_random_kernels(tmp_path: Path) -> None:
-    """Fifty, every array, bit for bit; other seeds are other kernels."""
+    """Every array of fifty kernels is equal bit for bit, with seeds of their own."""
     load_function.current_context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)

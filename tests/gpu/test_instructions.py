@@ -1,4 +1,4 @@
-"""PTX instructions on a device and in the executor: equal in every bit, except which NaN."""
+"""PTX instructions on a device and in the executor: equal bits, except for the choice of NaN."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def _launch(text: str, threads: int, arrays: list[Array]) -> None:
 
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
-def test_lanes(operation: str, group: str) -> None:
-    """A GPU gives what was read on an H200, of defined and of undefined values alike."""
+def test_results_between_lanes(operation: str, group: str) -> None:
+    """A GPU repeats the readings of an H200, of defined and undefined values."""
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     _launch(lanes.text(operation, group), 32, [out])
     assert json.loads(json.dumps(out.tolist())) == READ[f"{operation}; {group}"]
 
 
 def _values(kind: str, place: int) -> Array:
-    """Random bits, small numbers, and limits; of bf16 its bits."""
+    """Return random bits, small numbers, and limits; bits for bf16."""
     rng = np.random.default_rng([place, *kind.encode()])
     bits = rng.integers(0, 2**64, COUNT, dtype=np.uint64)
     if kind == "bf16":
@@ -59,7 +59,7 @@ def _values(kind: str, place: int) -> Array:
 
 
 MODES = ("rn", "rz", "rm", "rp")
-#: Instructions with their destination and operands, the kind of all operands, and of the result.
+#: Instructions with destination and operands, kind of all operands, and of the result.
 CASES: list[tuple[str, str, str]] = [
     *((f"{name}.{mode}{ftz}.{kind} {{d}}, {operands}", kind, kind)
       for name, operands in [("add", "{a}, {b}"), ("sub", "{a}, {b}"), ("mul", "{a}, {b}"), ("fma", "{a}, {b}, {c}"),
@@ -101,7 +101,7 @@ CASES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("instruction", "kind", "result"), CASES)
 def test_instruction(instruction: str, kind: str, result: str) -> None:
-    """Random bits, small numbers and limits."""
+    """Operands are random bits, small numbers and limits."""
     count = sum(f"{{{letter}}}" in instruction for letter in "abce")
     operands = [_values(kind, place) for place in range(count)]
     dtype = {"bf16": "u2", "bf16x2": "u4"}.get(

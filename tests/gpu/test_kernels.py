@@ -1,4 +1,4 @@
-"""The kernels on a device, against NumPy: bit for bit, or as near as their operation says; and compute-sanitizer."""
+"""Kernels on a device against NumPy, within the bound of their operation; and compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("name", TRANSPOSES)
-def test_every_small_matrix(name: str) -> None:
-    """Every rows x columns in 1..64 x 1..64 is transposed exactly in float32."""
+def test_every_small_transpose(name: str) -> None:
+    """All shapes from 1 x 1 to 64 x 64 are exact in float32."""
     kernel = catalog.KERNELS[name]
     for rows, columns in itertools.product(range(1, 65), repeat=2):
         run_and_check(kernel, "float32", FLAGS, rows=rows, columns=columns)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_every_product_at_the_edges_of_tiles(name: str) -> None:
-    """Every rows x inner x columns of lengths around those of tiles is right in every dtype."""
+def test_products_at_edges_of_tiles(name: str) -> None:
+    """Rows, inner and columns are lengths near multiples of tiles, in every dtype."""
     kernel = catalog.KERNELS[name]
     for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
         for dtype in dtypes(name):
@@ -43,7 +43,7 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
 @pytest.mark.parametrize("flags", FLAG_SETS)
 @pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_awkward_shapes(name: str, flags: str) -> None:
-    """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
+    """Shapes do not fit the blocks, in each dtype and flag set."""
     awkward_cases = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (
         *awkward_cases,
@@ -54,7 +54,7 @@ def test_awkward_shapes(name: str, flags: str) -> None:
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
 def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
-    """A matrix of over 65535 x 32 rows, or columns, is transposed exactly."""
+    """More than 65535 x 32 rows or columns are exact."""
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=2_097_120 + 33, columns=3)
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 
@@ -64,7 +64,7 @@ def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     [("memcheck", "ERROR SUMMARY: 0 errors"), ("racecheck", "RACECHECK SUMMARY: 0 hazards displayed")],
 )
 def test_sanitizer(tool: str, summary: str, report_share: Callable[[str, int, int], None]) -> None:
-    """The tool finds no error in small launches of every kernel in every dtype."""
+    """The tool finds no error in small launches of every kernel and dtype."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")

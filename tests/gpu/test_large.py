@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements, by the measuring process, which compares them on the device."""
+"""Arrays of more than 2^31 elements, compared on the device by the measuring process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"siz
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """Run a measuring process, which keeps the reference that all transposes share."""
+    """Run a measuring process that keeps the shared reference of all transposes."""
     with server.start_server():
         yield
 
 
 @pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, *EXTENTS])
-def test_more_than_two_to_the_31_elements(name: str) -> None:
-    """Indices beyond 32 bits reach the right elements."""
+def test_indices_beyond_32_bits(name: str) -> None:
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
     assert np.prod(registry.find_kernel(name).array_shapes("int8", **launch.arguments)[1]) > 2**31
     try:

@@ -1,4 +1,4 @@
-"""Products on tensor cores on a device and in the executor: integers and float64 to the bit, floats to a bound."""
+"""Tensor core products on a device and in the executor: exact integers and float64, bounded floats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_product(product: Product) -> None:
-    """The same registers go in; the chip sums fewer bits than float64 has."""
+    """Both get the same registers; the chip sums fewer bits than float64."""
     import pycuda.driver as cuda
 
     load_function.current_context()
@@ -39,7 +39,7 @@ def test_product(product: Product) -> None:
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
 def test_quad_pairs(layouts: str, kind: str) -> None:
-    """The chip puts each element of the four products of ``m8n8k4`` where the formulas do."""
+    """The chip and the formulas place the elements of four products equally."""
     import pycuda.driver as cuda
 
     load_function.current_context()

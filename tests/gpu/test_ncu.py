@@ -1,8 +1,8 @@
-"""The suite's numbers against Nsight Compute's, for every kernel in every dtype: counters, and isolated times.
+"""Counters and isolated times against Nsight Compute, for every kernel in every dtype.
 
-Requests, sectors and lines are equal, also those of atomics in global memory. So are wavefronts of stores to shared
-memory, in launches that move up to 8 MiB; those of loads are up to 5 % fewer or 8 % more on the chip. Its
-counters of wavefronts in larger launches also hold replays.
+Requests, sectors and lines are equal, also those of atomics in global memory. Wavefronts of shared stores are equal in
+launches of up to 8 MiB; those of loads are up to 5 % fewer or 8 % more on the chip. Its counters in larger launches
+include replays.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ METRICS = {
     if kind != "atomic" or name in ("requests", "sectors")
 }
 
-#: Useful bytes up to which the chip's wavefronts are close.
+#: Useful bytes up to which wavefronts agree.
 MANY = 16 << 20
 
-#: Kernels whose loads from shared memory ptxas merges: four elements of a row of a tile are one load of 16 bytes.
+#: Kernels whose shared loads ptxas merges: four elements of a row of a tile are one load of 16 bytes.
 MERGED = ("matmul_tiled", "matmul_corner_turning")
 
-#: Seconds by which Nsight Compute's duration may be longer: that of an empty kernel is, by as much (docs/limits.md).
+#: Seconds by which Nsight Compute's duration may be longer, as for an empty kernel (docs/limits.md).
 LONGER = 1.2e-6
 
-#: Kernels whose isolated time may be longer than Nsight Compute's, by which share: docs/limits.md.
+#: Kernels whose isolated time may be longer than Nsight Compute's, and by which share: docs/limits.md.
 FARTHER = {"transpose_serial": 0.08, "transpose_row_per_thread": 0.1, "transpose_read_coalesced": 0.12}
 
 
 def find_allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
-    """Return the least and the most that the chip may read where we count `ours`."""
+    """Return the range of readings allowed for the count `ours`."""
     if not name.endswith("wavefronts"):
         return counted, counted
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
@@ -68,7 +68,7 @@ def _totals(launch: Launch) -> dict[str, int]:
 
 
 def test_counters(report_share: Callable[[str, int, int], None]) -> None:
-    """Whatever differs by more than is allowed is named, with our number and the chip's."""
+    """The failure lists kernels with our number and the chip's."""
     launches = [
         *list_all_launches(SMALL),
         *(Launch.parse(f"{name} rows=4096 columns=4096") for name in COVERING_TRANSPOSES),
@@ -88,8 +88,8 @@ def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_bias(report_share: Callable[[str, int, int], None]) -> None:
-    """Isolated times lie within 5 % or 0.5 µs of Nsight Compute's, but for what is explained."""
+def test_isolated_times(report_share: Callable[[str, int, int], None]) -> None:
+    """Times lie within 5 % or 0.5 µs of Nsight Compute's, apart from explained kernels."""
     biases = list(bias.measure_biases(list_all_launches(LARGE)[::2], ["isolated"]))
     print(bias.format_report(biases))
     report_share(

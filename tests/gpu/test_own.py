@@ -1,4 +1,4 @@
-"""Kernels of anybody's on a real device: timed and verified; wrong ones are refused, and give no time."""
+"""Users' kernels on a device: timed and verified; wrong ones are refused without a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
-    """Yield the facts that a measuring process reports of the device."""
+    """Yield the facts of the device from a measuring process."""
     with server.start_server() as facts:
         yield facts
 
@@ -35,12 +35,12 @@ def _measure(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_timed_verified_refused(
+def test_times_and_verification(
     name: str, facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone and in a row; a kernel that is wrong in one place has no time, unless nothing says what is right.
+    """Times are isolated and back to back; a wrong kernel has none, unless it has no reference.
 
-    A launch in a row waits until as much has been written back as it writes; alone, up to an L2 cache of that stays.
+    A launch in a row waits until its writes are written back; an isolated one leaves up to an L2 cache of them.
     """
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Repositories that have nothing of this project, on a GPU: asv times their kernels, the review finds the commit."""
+"""Unrelated repositories on a GPU: asv times their kernels, the review finds the commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kernelwatch.strangers import STRANGERS, Project, make_project, texts
 
 pytestmark = pytest.mark.gpu
 
-#: What is timed is larger than what is counted.
+#: Timed sizes exceed counted ones.
 LARGER = 'archs=["sm_90"], timed={key: [FACTOR * value for value in values] for key, values in SIZES.items()}'
 SIZES = '{"h": [64], "w": [128]}'
 OF_EACH = LARGER.replace("FACTOR", '(64 if key in "hw" else 2000)').replace("SIZES", "sizes")
@@ -36,17 +36,17 @@ def _make_project(name: str, folder: Path) -> tuple[Project, list[str]]:
         text = text.replace(old, new)
     assert text != stranger.benchmarks or not text
     project, commits = make_project(stranger._replace(benchmarks=text), folder)
-    if not text:  # what init guesses is too small to be timed
+    if not text:  # the size that init guesses is too small for timing
         written = (project.path / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
         assert "[256], [256]" in written
         project.write("benchmarks/kernels.py", written.replace("[256]", "[4096]"))
-    if "ASV_PYTHONPATH" in os.environ:  # of a machine without network, whose packages lie in a folder
+    if "ASV_PYTHONPATH" in os.environ:  # for a machine without network, with packages in a folder
         project.environment["ASV_PYTHONPATH"] = os.environ["ASV_PYTHONPATH"]
     return project, commits
 
 
 def _times(project: Project) -> Iterator[tuple[str, str, float]]:
-    """Yield commit, benchmark and median in seconds of all that is stored."""
+    """Yield commit, benchmark and median in seconds of all stored times."""
     for path in sorted(project.path.glob("results*/*/????????-*.json")):
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for name, row in document["results"].items():
@@ -60,24 +60,24 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One environment of asv's, which all copy."""
+    """Return an environment of asv, to be copied."""
     project, _ = _make_project("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
     environments = project.environments()
-    if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
+    if "ASV_PYTHONPATH" in os.environ:  # without network the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):
             paths = [
                 search_path for search_path in sys.path if search_path and search_path != os.environ["ASV_PYTHONPATH"]
             ]
             (folder / "host.pth").write_text("".join(f"{search_path}\n" for search_path in paths), encoding="utf-8")
-            for package in Path(os.environ["ASV_PYTHONPATH"]).iterdir():  # asv takes that folder away
+            for package in Path(os.environ["ASV_PYTHONPATH"]).iterdir():  # asv removes that folder
                 if not (folder / package.name).exists():
                     (folder / package.name).symlink_to(package)
     return environments
 
 
 @pytest.mark.parametrize("name", STRANGERS)
-def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) -> None:
-    """The commit that goes across rows is slower, and the review says so; a kernel that is wrong has no time."""
+def test_times_and_reviews(name: str, environments: Path, tmp_path: Path) -> None:
+    """The commit with strided accesses is slower in the review; a wrong kernel has no time."""
     if "Numba" in name:
         probe = [sys.executable, "-c", f"{texts.NUMBA}\nptx('sm_90')"]
         done = subprocess.run(probe, capture_output=True, text=True, check=False)

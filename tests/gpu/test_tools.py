@@ -1,4 +1,4 @@
-"""The tools of the comparison with others, each on the device."""
+"""Tools that compare with other benchmarks, each on the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", peers.TOOLS)
 def test_tools(name: str) -> None:
-    """Each verifies its launches and gives positive times."""
+    """Each verifies its launches and prints positive times."""
     try:
         samples = peers.TOOLS[name](Launch("transpose_read_write_coalesced", arguments={"rows": 256, "columns": 256}))
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The measuring process on a real device: samples, skips, wrong kernels that yield no time, and faults it outlives."""
+"""The measuring process on a device: samples, skips, wrong kernels, and faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _measure_timed(timed_class: type[Timed], params: tuple[object, ...]) -> JobO
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
 
-#: Seconds that a configuration may take here: none takes a tenth of it, but for what does not end.
+#: Seconds allowed for a configuration, ten times the usual; only a hanging one exceeds it.
 LIMIT = 3.0
 
 
@@ -54,7 +54,7 @@ def _measure(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.Monk
 def test_wrong_kernels_are_rejected(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each wrong kernel is rejected by its name, with its times, and in the tests' own harness."""
+    """Process and harness reject each by name, without a time."""
     with pytest.raises(WrongOutputError, match=message):
         _measure(kernel, arguments, monkeypatch)
     with pytest.raises(WrongOutputError, match=kernel.name):
@@ -62,37 +62,37 @@ def test_wrong_kernels_are_rejected(
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "message"), FAULTY, ids=lambda value: getattr(value, "name", ""))
-def test_a_fault_costs_one_configuration(
+def test_fault_costs_one_configuration(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that ends a context, or does not end, fails; the next process measures the next one."""
+    """A job that ends a context, or hangs, fails; the next process continues."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measure(kernel, arguments, patched)
     assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
-def test_samples_are_taken(timed_class: type[Timed]) -> None:
-    """As many positive times as are asked for, each with a copy's beside it."""
+def test_number_of_samples(timed_class: type[Timed]) -> None:
+    """All times are positive, each with a copy's time."""
     outcome = _measure_timed(timed_class, TILE)
     assert stopping_rule.MIN_SAMPLES <= len(outcome.samples) == len(outcome.copies) <= stopping_rule.MAX_SAMPLES
     assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome.samples, *outcome.copies))
 
 
-def test_an_isolated_launch_takes_longer() -> None:
-    """Launches back to back overlap; one by itself pays for its beginning and its end."""
+def test_isolated_launch_takes_longer() -> None:
+    """Launches back to back overlap; an isolated one pays for its start and end."""
     alone, in_a_row = (min(_measure_timed(timed_class, TILE).samples) for timed_class in (IsolatedTranspose, Transpose))
     assert alone > in_a_row
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
 def test_device_copy(length: int) -> None:
-    """The control copies all bytes that it is asked for."""
+    """The control copies all requested bytes."""
     assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
-def test_the_ratio_needs_no_timed_benchmark_before() -> None:
-    """Asked for by itself, samples are taken for it; the ratio of a copy to a copy is about 1."""
+def test_ratio_alone() -> None:
+    """A ratio takes samples of its own; a copy's ratio to a copy is about 1."""
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
@@ -114,6 +114,6 @@ def test_the_ratio_needs_no_timed_benchmark_before() -> None:
     ],
 )
 def test_skips(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
-    """A job that cannot run here is skipped with the reason."""
+    """A job that cannot run is skipped with a reason."""
     with pytest.raises(NotImplementedError, match=reason):
         _measure_timed(timed_class, params)

@@ -1,4 +1,4 @@
-"""The compiled kernels of the catalog, executed on the CPU, against their NumPy reference."""
+"""Compiled kernels of the catalog, executed on the CPU, against their NumPy reference."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.cases import (
 )
 from tests.wrong_kernels import WRITING, WRONG
 
-#: Largest rows and columns, where threads cover the matrix and where they walk over it.
+#: Largest rows and columns, for one thread per element and for loops over the matrix.
 SIDE, WALKED_SIDE = 64, 6
 
-#: Each side from 1 on is executed beside these: within a tile, and past it.
+#: Sides that are combined with each side from 1 on: within a tile, and past it.
 BESIDE = (17, 33)
 
 
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
-    """All numbers of rows and of columns to 64 in float32: the output, and the requests of each part of a tile."""
+    """Outputs and requests of each part of a tile are right for all sides to 64 in float32."""
     text, spec = transactions.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
@@ -49,19 +49,19 @@ def test_every_small_transpose(kernel: str) -> None:
         args: list[Argument] = [output, matrix.copy(), np.int64(rows), np.int64(columns)]
         counters = execute_kernel(text, kernel, geometry.grid, geometry.block, args, races="error")
         assert (output == matrix.T).all(), (rows, columns)
-        if spec.tile is None:  # an element a thread
+        if spec.tile is None:  # one thread per element
             long, wide = (rows, columns) if reads_rows else (columns, rows)
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
 @pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
 def test_every_tiny_transpose(kernel: str) -> None:
-    """The kernel walks all shapes from 1 x 1 to 6 x 6."""
+    """All shapes from 1 x 1 to 6 x 6 are right."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         assert transactions.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
 
 
-#: Every shape in float32, every third in each other dtype; a GPU runs all.
+#: Every shape in float32, every third in other dtypes; a GPU runs all.
 AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
     for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE
@@ -71,14 +71,13 @@ AWKWARD_BY_TURNS = [
 
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
-    """Every kernel is right at the edges of its blocks and tiles, and in every dtype; what it must not write stays."""
+    """Edges of blocks and tiles are right in every dtype; memory outside stays."""
     assert transactions.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
-    """The PTX of every flag set is executed."""
     arguments = next(
         candidate for candidate in reversed(awkward(kernel)) if steps_a_thread(kernel, candidate) <= MOST_STEPS
     )
@@ -86,7 +85,7 @@ def test_every_flag_set(kernel: str, flag_set: str) -> None:
     assert transactions.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
-#: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
+#: Error of the executor for each kernel of ``tests/wrong_kernels``.
 FOUND = {
     "offset_copy_off_by_one": "element [3] of output is",
     "transpose_skipped_last_tile": "element [64, 0] of output was never written",
@@ -102,7 +101,7 @@ FOUND = {
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
-    """By a fault, or by what is missing from the output."""
+    """The sign is a fault, or a wrong output."""
     try:
         problem = transactions.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
@@ -112,8 +111,8 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
-def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    """The executor names the line and the argument: the last one before the numbers."""
+def test_kernels_that_write_to_an_input(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
+    """The error has line and argument: the last one before the numbers."""
     last = len(kernel.array_shapes(**arguments)) - 1
     written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
@@ -121,7 +120,7 @@ def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, argument
 
 
 def test_rows_beyond_a_grids_y() -> None:
-    """A matrix so tall that blocks go on along z."""
+    """Blocks of a very tall matrix continue along z."""
     rows = 32 * 65535 + 5
     result = transactions.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
@@ -129,11 +128,11 @@ def test_rows_beyond_a_grids_y() -> None:
 
 
 def _count_gathered_sectors(sectors: int) -> float:
-    """Sectors a request: of indices 4, of 32 random elements those that are met of so many."""
+    """Return sectors per request: 4 for indices, and the distinct ones of 32 random elements."""
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
-#: Launch -> what its addresses say of metrics.
+#: Launch -> metrics that its addresses determine.
 COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
@@ -145,8 +144,8 @@ COUNTED: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.parametrize("text", COUNTED)
-def test_counted(text: str) -> None:
-    """Outputs are the references'; sectors and lines are what the addresses say."""
+def test_metrics(text: str) -> None:
+    """Outputs equal the references; sectors and lines follow from addresses."""
     outcome = transactions.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (outcome.failure, outcome.missing) == ("", "")
     assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

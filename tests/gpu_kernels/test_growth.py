@@ -1,4 +1,4 @@
-"""The promise to whoever adds something: one file and one row, and everything follows."""
+"""A new kernel needs one file and one row; results and pages follow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SUBTRACT_REFERENCE = """
 def subtract(a: Array, b: Array) -> Array:
     return a - b
 """
-#: Behind each module of benchmarks.
+#: Code appended to each module of benchmarks.
 SUBTRACT_CLASSES = {
     "time_kernel": """
 
@@ -67,13 +67,13 @@ class Subtract(kw.CountedWithShared):
     fixed = {"size": ELEMENTS}
 """,
 }
-#: Where the catalog's rows end.
+#: End of the catalog's rows.
 END = "    )\n}\n"
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """Few kernels of the project with all of these, counted, compiled and published; nothing else in it is changed."""
+    """Return the project with few kernels and the new one, counted, compiled and published."""
     kernels_at_last = (*SMALL_KERNELS, "subtract")
     grown = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES)
     grown.commit("as it is")
@@ -107,8 +107,8 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
     return dict(zip(points, row["result"], strict=True))
 
 
-def test_counted_compiled_shown(repository: Repository) -> None:
-    """Registers for the architecture, and sectors; in the pieces that each page reads, and with its source lines."""
+def test_kernel_on_all_pages(repository: Repository) -> None:
+    """The kernel has registers, sectors, data of each page, and source lines."""
     newest = _read_stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
     sectors = _values(newest, "track_counted.Subtract.track_load_sectors")
@@ -124,8 +124,8 @@ def test_counted_compiled_shown(repository: Repository) -> None:
     assert "output[i] = a[i] - b[i];" in sources
 
 
-def test_verified(repository: Repository) -> None:
-    """Counting compares the output with NumPy's: broken, the difference has no counters but a reason."""
+def test_kernel_is_verified(repository: Repository) -> None:
+    """A broken kernel has a reason in place of counters."""
     assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
@@ -134,7 +134,7 @@ def test_verified(repository: Repository) -> None:
     assert re.match(r"subtract: element \[\d+\] of output is .*; a wrong kernel is not counted", wrong.stderr)
 
 
-def test_nothing_else_changed(repository: Repository) -> None:
+def test_other_kernels_are_unchanged(repository: Repository) -> None:
     """Another row changes no machine code and no count of the others."""
     rows_before, rows_after = _read_stored(repository)
     for benchmark in rows_before["results"]:

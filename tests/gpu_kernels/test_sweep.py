@@ -1,4 +1,4 @@
-"""Measured launches: their texts, and the sweeps that asv's classes are made from."""
+"""Measured launches: their texts, and the sweeps behind asv's classes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from kernelwatch.suite.sweep import Sweep
         ("scale factor=0.5", Launch("scale", arguments={"factor": 0.5})),
         ("k columns=2 rows=1", Launch("k", arguments={"rows": 1, "columns": 2})),
         ("k -Xptxas -dlcm=cg", Launch("k", flags="-Xptxas -dlcm=cg")),
-        # As cubins.jsonl held them up to 917313d.
+        # Names in cubins.jsonl up to 917313d.
         ("k, float16, -Xptxas -dlcm=cg", Launch("k", "float16", "-Xptxas -dlcm=cg")),
     ],
 )
-def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
-    """Texts are read, old ones too; what is written is read as what it was."""
+def test_texts_of_launches(text: str, expected: Launch) -> None:
+    """Texts, including old ones, are read back as they were written."""
     assert Launch.parse(text) == expected
     assert Launch.parse(str(expected)) == expected
     assert hash(Launch.parse(str(expected))) == hash(expected)
@@ -52,13 +52,13 @@ def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
         ("k size=1 size=2", "size is given twice"),
     ],
 )
-def test_no_launch(text: str, message: str) -> None:
-    """A text that is no launch is refused, with the right form."""
+def test_invalid_text(text: str, message: str) -> None:
+    """The error has the right form."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 
 
-#: Benchmark, the values of its axes, what that launches, and useful bytes, operations and whether it has machine code.
+#: Benchmark, values of its axes, its launch, useful bytes, operations, and whether it has machine code.
 CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | None, bool]]] = [
     (
         "time_transpose.Transpose.time_back_to_back",
@@ -96,7 +96,7 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
         "matmul_tiled rows=3 inner=4 columns=5",
         (188, 120, True),
     ),
-    # Of another suite: the parameters alone tell.
+    # Without the suite, only parameters are known.
     (
         "time_old.Old.time_launch",
         {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"},
@@ -107,10 +107,10 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 
 
 @pytest.mark.parametrize(("benchmark", "params", "text", "facts"), CONFIGURATIONS)
-def test_what_a_configuration_launches(
+def test_launch_of_a_configuration(
     benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None, bool]
 ) -> None:
-    """Parameters may be asv's values or stored texts. An unknown configuration does not count as "not verified"."""
+    """Parameters are asv's values or stored texts; an unknown configuration is not "not verified"."""
     expected = Launch.parse(text)
     assert registry.find_launch(benchmark, params) == expected
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
@@ -120,21 +120,21 @@ def test_what_a_configuration_launches(
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
-def test_no_matrix(value: str) -> None:
-    """A value that is none of its axis launches nothing, and is no error: results may be another suite's."""
+def test_value_outside_an_axis(value: str) -> None:
+    """The value launches nothing, without an error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
 
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
-def test_what_is_shown(shown: dict[str, int], size: int) -> None:
-    """Of each axis the value that is named, if it still has it, or else the first."""
+def test_shown_values(shown: dict[str, int], size: int) -> None:
+    """The named value of each axis, if it still exists, or else the first."""
     sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
     assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
 
-def test_what_a_module_defines_is_measured() -> None:
-    """Not what it imports, nor what it keeps for itself, nor a class without axes."""
+def test_measured_classes() -> None:
+    """Imported and private classes, and those without axes, are left out."""
     module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
     for name, module_name, attributes in (
         ("Own", "mine", axes),
@@ -147,15 +147,15 @@ def test_what_a_module_defines_is_measured() -> None:
 
 
 def test_every_kernel_is_measured() -> None:
-    """A kernel of the package that no sweep names would be watched by nobody."""
+    """A kernel outside all sweeps would be unwatched."""
     all_kernels = list(KERNELS)
     for sweeps in (registry.current_suite().timed, registry.current_suite().counted):
         assert set(all_kernels) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
     assert all_kernels == list(registry.current_suite().compiled.axes["kernel"])
 
 
-def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
-    """Of the sweeps with a kernel whose PTX has shared memory."""
+def test_bank_conflicts_need_shared_memory() -> None:
+    """Sweeps with conflicts have a kernel whose PTX has shared memory."""
     for sweep in registry.current_suite().counted:
         launches = {(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())}
         modules = [registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
@@ -163,15 +163,15 @@ def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 
-def test_kernels_are_measured_in_the_dtypes_that_they_have() -> None:
-    """Kernels are counted in the dtypes that they support; kernels that only move data, with one of each size."""
+def test_dtypes_of_counted_kernels() -> None:
+    """Counted dtypes are the supported ones; pure copies use one of each size."""
     for name, dtypes in registry.current_suite().dtypes.items():
         assert dtypes == set(KERNELS[name].dtypes or dtypes), name
         assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)
 
 
-def test_every_launch_is_one_of_the_catalog() -> None:
-    """Each point of each sweep is a launch whose kernel takes its arguments and has its dtype."""
+def test_every_launch_is_valid() -> None:
+    """Kernels of all points of all sweeps take their arguments and dtype."""
     checked = 0
     for name, (kind, sweep) in registry.current_suite().benchmarks.items():
         for point in (
@@ -185,15 +185,15 @@ def test_every_launch_is_one_of_the_catalog() -> None:
     assert checked > 1000
 
 
-#: The classes that had a history on 2026-11-26: names, values and what is launched are kept for ever.
+#: Classes with results on 2026-11-26: names, values and launches stay.
 HISTORY: dict[str, Any] = json.loads(
     (ROOT / "tests" / "data" / "benchmarks-2026-11-26.json").read_text(encoding="utf-8")
 )
 
 
 @pytest.mark.parametrize("group", HISTORY)
-def test_stored_histories_go_on(group: str) -> None:
-    """Each class has its benchmarks, its axes with all of their values, and what is no axis."""
+def test_stored_series_continue(group: str) -> None:
+    """Each class keeps its benchmarks, all values of its axes, and its constants."""
     stored, names = HISTORY[group], registry.current_suite().benchmarks_by_class[group]
     assert set(stored["names"]) <= set(names)
     sweep = registry.current_suite().benchmarks[names[0]][1]

@@ -1,4 +1,4 @@
-"""The vectorized transpose where it takes other ways than at small shapes: large tiles, rows that are no vectors."""
+"""The vectorized transpose at large and ragged shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2016, 1144)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
-    """All is moved by vectors, without bank conflicts, also where the last tiles stick out."""
+    """All elements move as vectors without bank conflicts, also in the last tiles."""
     result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
@@ -51,10 +51,10 @@ def test_output_rows_within_sectors() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_ragged(dtype: str, rows: int, columns: int) -> None:
-    """Tiles of their own, whole and sticking out on either side.
+def test_ragged_rows(dtype: str, rows: int, columns: int) -> None:
+    """Ragged rows have their own tiles, whole and partial on either side.
 
-    Lines that are half a sector apart share banks in int8, and elements do at the ends of rows.
+    Lines half a sector apart share banks in int8, and elements at ends of rows do.
     """
     result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -65,8 +65,8 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(203, 261), (512, 512)], ids=str)
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
-def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
-    """Words are loaded and sectors stored wherever the arrays begin, by every grid, and nothing beside is touched."""
+def test_arrays_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
+    """Loads are words and stores are sectors at any address and grid; other memory stays."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)

@@ -1,4 +1,4 @@
-"""`kernelwatch init`: what it finds, what it writes, and that it changes nothing."""
+"""`kernelwatch init`: discovery, written files, and unchanged files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCE = "__global__ void scale(float* out, const float* in, int n) {}\n"
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a kernel in a file that is not committed yet."""
+    """Return a repository with a kernel in an uncommitted file."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], cwd=tmp_path, check=True)
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "a.cu").write_text(SOURCE)
@@ -38,7 +38,7 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 
 def test_workflows(repository: Path) -> None:
-    """Pinned as this repository's own, without secrets, for the branch; linted."""
+    """Workflows have the pins of this repository, no secrets, and the branch; a linter accepts them."""
     assert init.main(["--workflows", LIBRARY]) == 0
     workflows = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
     assert len(workflows) == 2
@@ -56,8 +56,8 @@ def test_workflows(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_what_is_there_stays(encoding: str, repository: Path) -> None:
-    """By the second time too; lines are added to .gitignore once, whatever its encoding and the locale's."""
+def test_existing_files_stay(encoding: str, repository: Path) -> None:
+    """A second call changes nothing; .gitignore gets its lines once, in any encoding and locale."""
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
@@ -74,7 +74,7 @@ def test_what_is_there_stays(encoding: str, repository: Path) -> None:
 
 
 def test_no_kernels(repository: Path) -> None:
-    """The written stub shows how to watch a text, and can be imported."""
+    """The written stub shows an example and can be imported."""
     (repository / "include" / "a.cu").unlink()
     assert init.main([]) == 0
     text = (repository / "benchmarks" / "kernels.py").read_text()
@@ -83,8 +83,8 @@ def test_no_kernels(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_second_time_with_kernels(changed: bool, repository: Path) -> None:
-    """The file without kernels is replaced once there are some, unless somebody has changed it."""
+def test_second_call_finds_kernels(changed: bool, repository: Path) -> None:
+    """A file without kernels is replaced unless a person changed it."""
     (repository / "include" / "a.cu").rename(repository / "a.txt")
     assert init.main([]) == 0
     stub = repository / "benchmarks" / "kernels.py"
@@ -111,11 +111,11 @@ watch(own("own"), {"n": [4]}, name="Other")
 """
 
 
-def test_what_is_watched(repository: Path) -> None:
-    """Times of other sizes than are counted, in a row and each by itself, both beside a copy; and the classes.
+def test_watched_kernel(repository: Path) -> None:
+    """Times have their own sizes, back to back and isolated, both beside a copy.
 
-    One kernel may have several sweeps, and be watched by one line again, as when a file is imported anew. Another
-    kernel of its name, at another line, is refused.
+    A kernel may have several sweeps, and a repeated line, as after a new import. A kernel of that name at another line
+    is refused.
     """
     (repository / "a.py").write_text(WATCHED)
     done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
@@ -142,10 +142,10 @@ def test_what_is_watched(repository: Path) -> None:
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axes n, dtype, flags, m"),
     ],
 )
-def test_what_cannot_be_watched(
+def test_errors_of_watch(
     axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says what is taken, or what is known."""
+    """Errors list the allowed values."""
     monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=message):
@@ -154,7 +154,7 @@ def test_what_cannot_be_watched(
 
 URL = "git+https://example.org/a/b@v1.0"
 
-#: Commands of git in a repository with a commit; words of `init` -> the branch, or why nothing is written.
+#: Commands of git, options of `init` -> the branch, or an error.
 SITUATIONS = {
     "a branch of any name": ("", [], "trunk"),
     "a branch beside main": ("branch main\nswitch -qc work", [], "main"),
@@ -176,10 +176,10 @@ SITUATIONS = {
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_situations(
+def test_git_situations(
     name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a subfolder: what is written at the top is right, or nothing is, with the reason."""
+    """A subfolder writes correct files at the top, or nothing and the reason."""
     commits.commit(commits.set_identity(repository))
     commands, words, expected = SITUATIONS[name]
     for command in commands.splitlines():
@@ -204,18 +204,18 @@ def test_situations(
         "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
     ],
 )  # fmt: skip
-def test_what_pip_cannot_install(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written; it says what is allowed."""
+def test_invalid_requirements(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written; the error lists the allowed values."""
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
     assert "pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
 
-def test_a_shallow_clone_in_a_folder_with_quotes(
+def test_shallow_clone_in_a_quoted_folder(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The project has the folder's name; it says how older commits come."""
+    """The folder names the project; the output says how to fetch older commits."""
     commits.commit(commits.set_identity(repository))
     clone = tmp_path / 'a "b" ß'
     subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
@@ -227,8 +227,8 @@ def test_a_shallow_clone_in_a_folder_with_quotes(
 
 
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
-def test_what_git_says(command: str, repository: Path) -> None:
-    """In its own words, where it refuses a folder of somebody else's."""
+def test_error_of_git(command: str, repository: Path) -> None:
+    """A folder of another user gives git's own text."""
     assert init.main([]) == 0
     commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}
@@ -240,8 +240,8 @@ def test_what_git_says(command: str, repository: Path) -> None:
     assert not [text for text in ("git init", "Traceback", "unexpected, at") if text in output]
 
 
-def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """It imports this library's and what the system has; without network a package is built by what is here."""
+def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """The environment imports this library and system packages; a local build backend works offline."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
@@ -273,8 +273,8 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
         ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; pyproject.toml in "),
     ],
 )
-def test_a_suite_that_cannot_be_imported(line: str, message: str, repository: Path) -> None:
-    """Its error is one line with the file and the line, for commands of asv's as for our own; nothing else is tried."""
+def test_broken_suite(line: str, message: str, repository: Path) -> None:
+    """One line has file and line, for asv's commands and ours; nothing else runs."""
     init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.set_identity(repository))

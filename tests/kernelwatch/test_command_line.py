@@ -1,4 +1,4 @@
-"""`kernelwatch` in a shell: how it ends where its output goes nowhere, after Ctrl-C, and after what nobody foresaw."""
+"""`kernelwatch` in a shell: unwritable output, Ctrl-C, unexpected exceptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelwatch.errors import UnknownKernelError
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
-#: Words, where standard output goes in a shell, the exit code, and what is said on standard error.
+#: Arguments, target of standard output, exit code, and the error.
 OUTPUTS = [
     ("--help", "| true", 141, ""),
     ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),
@@ -28,9 +28,9 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A reader that has gone is no failure; what cannot be written is said in a line."""
-    late = f"sleep 1; {sys.executable} -m kernelwatch {words}"  # the reader is gone by then
+def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+    """A closed pipe is no failure; other write errors take one line."""
+    late = f"sleep 1; {sys.executable} -m kernelwatch {words}"  # the pipe is closed by then
     done = subprocess.run(
         ["bash", "-c", f"({late}) {where}; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, capture_output=True, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
@@ -53,7 +53,7 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
     assert "judge" not in errors
 
 
-#: Where an error was raised that nobody foresaw.
+#: Origin of an unexpected exception.
 PLACE = f"(unexpected, at {__file__}:"
 
 
@@ -75,10 +75,10 @@ def _make_failing_command(error: BaseException) -> Callable[..., int]:
         (UnknownKernelError("no"), UNEXPECTED, "kernelwatch site: no\n"),
     ],
 )
-def test_how_it_ends(
+def test_unexpected_ends(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a line or in silence."""
+    """The process prints one line or nothing."""
     monkeypatch.setattr("kernelwatch.cli.site.main", _make_failing_command(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code

@@ -1,4 +1,4 @@
-"""Golden text of `kernelwatch init` on a repository with kernels, files and launches of many shapes."""
+"""Golden text of `kernelwatch init` on kernels, files and launches of many shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.config.project_root import ROOT
 
 _F = "__global__ void f(float* x) {}"
 
-#: What is in the repository: a file for each shape that is found, or left out with a reason.
+#: Content of the repository: a file for each found shape, or for each reason to skip.
 FILES = {
     "arguments.cu": """\
 #include <cstdint>
@@ -100,8 +100,10 @@ void last() { dim3 block(16); int threads = 32; }
 }  # fmt: skip
 
 
-def test_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each kernel once, where it is defined, or the reason why not; with WRITE_GOLDEN=1 the text is written anew."""
+def test_written_benchmarks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each kernel appears once, at its definition, or with a reason; WRITE_GOLDEN=1 rewrites the text."""
     root = tmp_path / "repository"
     root.mkdir()
     monkeypatch.chdir(root)

@@ -1,4 +1,4 @@
-"""Launches parsed from a host's text: the block, and the integers of a template."""
+"""Launches parsed from host code: the block, and integer template arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from kernelwatch.scaffold.parse_launches import iter_launches
 
-#: What stands before `k<T><<<1, block>>>(x);` -> the block and the template's argument; none where they are not known.
+#: Text before `k<T><<<1, block>>>(x);` -> block and template argument; None where unknown.
 DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
     "const int T = 32; dim3 block(T, 8);": ((32, 8), "32"),
     "constexpr unsigned T{32U}; dim3 const block{T, 8U, 1U};": ((32, 8, 1), "32"),
@@ -21,7 +21,7 @@ DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
 
 
 @pytest.mark.parametrize("declared", DECLARED)
-def test_initialisation(declared: str) -> None:
-    """By `=`, by braces and by brackets, with suffixes and casts, for a number and for a block."""
+def test_initialisations(declared: str) -> None:
+    """Forms are `=`, braces and brackets, with suffixes and casts, of numbers and blocks."""
     (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
     assert (launch.block, *launch.template) == DECLARED[declared]

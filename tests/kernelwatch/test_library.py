@@ -1,4 +1,4 @@
-"""The library knows no suite: what it imports, what its files name, what can be set."""
+"""The library is independent of suites: imports, names, and settings."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OWN = [path for path in FILES if "vendor" not in path.parts]
         (ROOT / "tests" / "ptxcount", {"benchmarks", "gpu_kernels", "kernelwatch"}),
     ],
 )
-def test_no_file_imports_what_lies_above(folder: Path, foreign: set[str]) -> None:
-    """Not even where it is called: the library imports no suite, and ptxcount's tests run without both."""
+def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> None:
+    """Local imports count, too: the tests of ptxcount run without library and suite."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -34,16 +34,15 @@ def test_no_file_imports_what_lies_above(folder: Path, foreign: set[str]) -> Non
             assert not {name.partition(".")[0] for name in modules} & foreign, path
 
 
-def test_no_file_names_a_kernel_of_this_suite() -> None:
-    """Nor the package that is measured."""
+def test_library_names_no_kernel_of_the_suite() -> None:
     pattern = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
     assert not {
         str(path): kernel_names for path in OWN if (kernel_names := pattern.findall(path.read_text(encoding="utf-8")))
     }
 
 
-def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable's folder, or the nearest folder upward with asv's configuration, but none of asv's own copies."""
+def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable's folder, or the nearest parent with asv's configuration outside asv's copies."""
     for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
@@ -51,17 +50,17 @@ def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for folder in (tmp_path / "mine", copy):
         (folder / "asv.conf.json").write_text("{}")
     assert project_root.find_root(copy) == project_root.find_root(tmp_path / "mine") == tmp_path / "mine"
-    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # of both, the later counts
+    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # the later of both counts
         monkeypatch.setenv(name, str(copy / name))
         assert project_root.find_root(tmp_path) == copy / name
 
 
-#: What a run tells its own processes, and nobody sets.
+#: Variables that a run sets for its own processes.
 OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
 
 
-def test_everything_that_can_be_set_is_in_one_table() -> None:
-    """Of the environment: no file asks for another name, and the page has a row for each."""
+def test_settings_are_in_one_table() -> None:
+    """No file reads another variable, and each has a row in the documentation."""
     variables = {
         name for path in OWN for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", path.read_text(encoding="utf-8"))
     }

@@ -1,4 +1,4 @@
-"""Imports between rooms of the library: a room imports those before it, and modules import in no circle."""
+"""Imports between packages of the libraries: in one direction, without circles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 
-#: Library -> its rooms in order; rooms that know nothing of each other share a line. A room imports those before it.
+#: Library -> packages in order of imports; packages of a line do not import each other.
 ROOMS = {
     "kernelwatch": (
         "error_text errors",
@@ -57,7 +57,7 @@ def _modules(library: str) -> dict[str, ast.Module]:
 
 
 def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
-    """Yield the modules of its library that a module imports, but for type checking alone; late: in functions, too."""
+    """Yield imported modules of the own library, without type checking; `late` includes those in functions."""
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
@@ -77,8 +77,8 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_rooms_are_in_order(library: str) -> None:
-    """A room imports only rooms before it, also inside functions."""
+def test_packages_are_in_order(library: str) -> None:
+    """Imports in functions count, too."""
     modules = _modules(library)
     places = {room: place for place, rooms in enumerate(ROOMS[library]) for room in rooms.split()}
     upward = [
@@ -94,7 +94,7 @@ def test_rooms_are_in_order(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circles(library: str) -> None:
-    """Of what is imported with a module."""
+    """Circles are checked among imports at module level."""
     modules = _modules(library)
     graph = {
         module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}

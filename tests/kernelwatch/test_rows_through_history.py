@@ -1,4 +1,4 @@
-"""A row follows its kernel through renames, new arguments, templates, other grids and options."""
+"""A series follows its kernel through renames, new arguments, templates, grids and options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ template <int N> __global__ void scale(float* out, const float* in, int n, int s
 }
 """
 
-#: What the file holds at each commit, oldest first; the sectors of a request that loads.
+#: Content of the file at each commit, oldest first; sectors per load request.
 COMMITS = {
     "nothing is there": ("", 0),
     "it needs an option": ("#ifndef OLD\n#error set OLD\n#endif\n" + _TWICE, 4),
@@ -70,7 +70,7 @@ globals().update(watch(scale, {"n": [1024], "shift": [1]}, archs=["sm_90"]))
 
 
 def test_one_series(tmp_path: Path) -> None:
-    """Every commit that has the kernel in any form is counted and verified; the others are skipped. Bisect follows."""
+    """Commits with any form of the kernel are counted and verified; others are skipped. Bisect follows."""
     project = Project(tmp_path)
     project.write("benchmarks/kernels.py", ROW)
     assert project.run("kernelwatch", "init").returncode == 0
@@ -108,7 +108,7 @@ CONSTANTS: dict[str, int | str] = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constants_of_a_source(text: str) -> None:
-    """Integer constants are read from declarations; other forms, or several values, are errors."""
+    """Errors name other forms and repeated values."""
     expected = CONSTANTS[text]
     if isinstance(expected, int):
         assert earlier_forms.read_constant("N", text) == expected
@@ -117,7 +117,7 @@ def test_constants_of_a_source(text: str) -> None:
             earlier_forms.read_constant("N", text)
 
 
-#: What the source declares of a variable, and which form fits: the newest sets four floats, the one before two.
+#: Declarations of the source, and the matching form: the newest sets four floats, the previous two.
 VARIABLES = {
     "__constant__ float w[4];": 0,
     "__device__ float w[4];": 0,
@@ -129,8 +129,8 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("declared", VARIABLES)
-def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A form fits where the source has its variables, of their sizes; a function's may have any size."""
+def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables must match by name and size; a function argument has any size."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
@@ -144,8 +144,8 @@ def test_variables_tell_forms_apart(declared: str, tmp_path: Path, monkeypatch: 
     assert [row, *row.earlier].index(row.commit_form) == VARIABLES[declared]
 
 
-def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs record the block, and reviews compare it; a block that depends on the launch is not recorded."""
+def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs record fixed blocks for reviews; a block that depends on the launch is not recorded."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
     kernels = [
@@ -155,8 +155,8 @@ def test_a_block_is_as_the_source_has_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
 
 
-def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the sources stay as they are: one that does not compile is not compiled for every launch."""
+def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unchanged sources reuse the selection, even of a form that does not compile."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     checked: list[Kernel] = []
 
@@ -171,8 +171,8 @@ def test_a_form_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert (row.commit_form, len(checked)) == (row.earlier[0], expected)
 
 
-def test_where_no_form_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest is asked for, unless one of them does not compile: the compiler is heard."""
+def test_no_matching_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest form is compiled, and a compiler error of any form is shown."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])

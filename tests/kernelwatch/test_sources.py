@@ -1,4 +1,4 @@
-"""Sources of kernels: what is compiled before them, options that name files of the repository, and lines of headers."""
+"""Sources of kernels: preludes, options that name files, and lines of headers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _kernel(**options: Any) -> Kernel:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a commit with a header that does not stand alone."""
+    """Return a commit with a header that needs a prelude."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -41,8 +41,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"include": ["inc"], "options": ["-include", "cuda_fp16.h", "-DN=4"], "prelude": "#include <real.h>"},
     ],
 )
-def test_a_header_that_does_not_stand_alone(options: dict[str, Any], checkout: Path) -> None:
-    """The prelude comes before it, from any folder; lines keep their numbers, and includes are known."""
+def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
+    """The prelude works from any folder; line numbers stay, and includes are known."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
@@ -52,8 +52,8 @@ def test_a_header_that_does_not_stand_alone(options: dict[str, Any], checkout: P
 
 
 @pytest.mark.parametrize("options", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])
-def test_a_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
-    """It may begin a file, what that includes and what comes before it."""
+def test_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
+    """The mark may begin a file, its includes, and a prelude."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
@@ -61,8 +61,8 @@ def test_a_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
     assert _kernel(include=["inc"], options=["-DN=4"], **options).compile_ptx("float32", arch="sm_90")
 
 
-def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It includes from folders of its package, and from those of the repository."""
+def test_includes_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Include folders belong to the package or the repository."""
     package = checkout / "site" / "imaging_of_a_test"
     for folder in (package, package / "own"):
         folder.mkdir(parents=True)
@@ -77,14 +77,14 @@ def test_a_file_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert kernel.compile_ptx("float32", arch="sm_90")
 
 
-def test_an_error_is_at_the_users_line(checkout: Path) -> None:
-    """Also behind a prelude."""
+def test_error_names_the_users_line(checkout: Path) -> None:
+    """A prelude does not shift it."""
     with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):
         _kernel(prelude="using real = float;\n\n\n").compile_ptx("float32", arch="sm_90")
 
 
-def test_lines_of_a_header_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX names files where they lay when it was made: at another commit's folder they are shown all the same."""
+def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX names the folder of its compilation; lines are shown from another commit's folder, too."""
     shown = []
     for name in ("one", "two"):
         (tmp_path / name / "inc").mkdir(parents=True)

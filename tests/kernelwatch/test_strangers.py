@@ -1,4 +1,4 @@
-"""Repositories that have nothing of this project: their kernels are begun to be watched, measured, and reviewed."""
+"""Unrelated repositories: `init`, measurements, and reviews."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.stored import documents
 
 
 class MeasuredProject(NamedTuple):
-    """A repository, and what its commands say."""
+    """A repository and the output of its commands."""
 
     project: Project
     commits: list[str]
@@ -43,7 +43,7 @@ def _is_installed(name: str) -> bool:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with an environment of asv's, to be copied."""
+    """Return a folder with an environment of asv, to be copied."""
     return make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("stranger"))[0].environments()
 
 
@@ -51,7 +51,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured_projects(
     request: pytest.FixtureRequest, environments: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, MeasuredProject]:
-    """Return the results in each requested repository, measured in parallel in copies of one environment of asv's."""
+    """Measure the requested repositories in parallel, in copies of one environment; return their results."""
     requested_tests = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in test for test in requested_tests) and _is_installed(name)]
     places = [tmp_path_factory.mktemp("stranger") for _ in names]
@@ -76,14 +76,14 @@ def _measure_project(name: str, folder: Path, environments: Path) -> MeasuredPro
 def stranger_project(
     request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
-    """Return a stranger's repository, and what is seen in it."""
+    """Return a repository and its output."""
     if not _is_installed(request.param):
         pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
     return STRANGERS[request.param], measured_projects[request.param]
 
 
-def test_from_nothing_to_the_review(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """The third of four commits reads and writes across rows: the review fails, and names it and its lines."""
+def test_init_to_review(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """The third of four commits makes accesses strided: the review fails with its name and lines."""
     stranger, measured = stranger_project
     for command in (measured.run, measured.publish, measured.unchanged_review):
         assert command.returncode == 0, command.stdout + command.stderr
@@ -106,8 +106,8 @@ def test_from_nothing_to_the_review(stranger_project: tuple[Stranger, MeasuredPr
 
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_asvs_pages_and_ours(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's are as it makes them, and name ours; ours link back, and are made anew without it."""
+def test_pages_of_asv(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """Asv's pages are unchanged and link to ours; ours link back and need no plugin."""
     project = stranger_project[1].project
     html = project.path / "html"
     index = html / "index.html"
@@ -122,7 +122,7 @@ def test_asvs_pages_and_ours(stranger_project: tuple[Stranger, MeasuredProject])
 
 
 def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
-    """Each of asv's own commands works; what became worse is found."""
+    """All commands of asv work and find the regression."""
     project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     configuration = project.path / "asv.conf.json"
@@ -150,7 +150,7 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's `continuous` fails as the review does; `kernelwatch measure` takes two commits."""
+    """Asv's `continuous` fails like the review; `kernelwatch measure` takes two commits."""
     _, measured = stranger_project
     base, head = measured.commits[1:3]
     worse = measured.project.run("asv", "continuous", "--bench", "Brighten.track_store", base, head)
@@ -165,13 +165,13 @@ def test_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None
 @pytest.mark.fleet
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_killed_worker_of_a_fleet(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """On two workers without a GPU, one of which is killed: what it had begun, another does; the results are asv's."""
+    """A second worker takes over the work, and the results equal asv's."""
     import psutil
 
     _, measured = stranger_project
     project, commits = measured.project, measured.commits[1:3]
     plain, stored = project.path / "results", project.path / "of-fleet"
-    for number in range(2):  # workers find asv's environments made
+    for number in range(2):  # workers find finished environments
         clone = project.path / ".asv" / "fleet" / f"{os.uname().nodename}-{number}" / "clone"
         shutil.copytree(project.path / ".asv" / "env", clone / ".asv" / "env", symlinks=True)
     command = ["kernelwatch", "fleet", "--without-gpu", "2", f"{commits[0]}^..{commits[1]}"]

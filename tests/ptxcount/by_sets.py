@@ -1,4 +1,4 @@
-"""A slow count of one warp's accesses by Python's sets, straight from the definitions: the oracle of every rule."""
+"""The oracle of every counting rule: a warp's accesses, counted with Python sets straight from the definitions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ptxcount.counting.counters import Access
 from ptxcount.lanes.symbolic_values import Value, dense
 
 Array = npt.NDArray[Any]
-#: Addresses of the lanes of a warp; None for one that is off, or that there is not.
+#: Addresses of the lanes of a warp; None for a lane that is off or absent.
 Lanes = Sequence["int | None"]
 
 
 def count_global(lanes: Lanes, width: int) -> list[int]:
-    """Sectors and lines, and the fewest that hold what is asked for."""
+    """Return sectors and lines, and the fewest that hold the requested bytes."""
     requested_bytes = {byte for a in lanes if a is not None for byte in range(a, a + width)}
     touched = [len({byte // unit for byte in requested_bytes}) for unit in (32, 128)]
     return [*touched, *(-(-len(requested_bytes) // unit) for unit in (32, 128))]
@@ -38,12 +38,12 @@ def _count_waves(lanes: Lanes, width: int, group_size: int) -> list[int]:
 
 
 def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Wavefronts of shared memory, and those without conflicts: groups of 32 lanes, or 16 of 8 bytes, 8 of 16."""
+    """Return wavefronts of shared memory with and without conflicts: 32 lanes, 16 of 8 bytes, or 8 of 16."""
     return _count_waves(lanes, width, 128 // max(width, 4))
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Count as `count_store_wavefronts`; wide loads whose pairs agree take twice the lanes at once if that helps."""
+    """Count as `count_store_wavefronts`; wide loads with equal pairs serve twice the lanes where that helps."""
     for lane_distance in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ lane_distance]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
@@ -56,13 +56,13 @@ def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_local_sectors(lanes: Lanes, width: int) -> list[int]:
-    """Sectors of local memory: of each word the different pairs of its place and a group of eight lanes."""
+    """Count sectors of local memory: distinct pairs of a word's place and a group of eight lanes."""
     words = max(width // 4, 1)
     return [sum(len({(a // 4 + k, n // 8) for n, a in enumerate(lanes) if a is not None}) for k in range(words))]
 
 
 def count_constant_addresses(lanes: Lanes, width: int) -> list[int]:
-    """Different addresses, of each half of 16 bytes."""
+    """Count distinct addresses, for each half of 16 bytes."""
     return [len({(a, half) for a in lanes if a is not None for half in range(max(width // 8, 1))})]
 
 
@@ -71,14 +71,14 @@ def _most(keys: Sequence[Any]) -> int:
 
 
 def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Most lanes on an address, those on an address summed over sectors; then as `count_global`."""
+    """Return most lanes on an address, their sum over sectors, then the counts of `count_global`."""
     addresses = [a for a in lanes if a is not None]
     sectors = {a // 32: [b for b in addresses if b // 32 == a // 32] for a in addresses}
     return [_most(addresses), sum(map(_most, sectors.values())), *count_global(lanes, width)[1:]]
 
 
 def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Most lanes on an address and in a bank, turns of 64-bit loops, and the wavefronts of a store."""
+    """Return most lanes per address and per bank, turns of 64-bit loops, and wavefronts of a store."""
     addresses = [a for a in lanes if a is not None]
     most = _most(addresses)
     wide = most * (3 if most == len(addresses) else 4)
@@ -87,7 +87,7 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
-#: Rule and counters of an access to a space, or of a kind of it.
+#: Rule and counters by kind of access and space.
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
@@ -95,17 +95,17 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
 }  # fmt: skip
 
 
-#: Counts of each access, by the names of its counters.
+#: Counts of each access by counter.
 COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
 
 
 class Watched(Access):
-    """An access that is also counted warp by warp by sets, into `COUNTS_BY_ACCESS`."""
+    """An access that is also counted warp by warp with sets, into `COUNTS_BY_ACCESS`."""
 
     def record(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None, again: bool = False
     ) -> None:
-        """As `Access.record`."""
+        """Record as `Access.record`."""
         super().record(address, active, shape, turns, again)
         where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
@@ -137,7 +137,7 @@ class Watched(Access):
 
 
 def differences(accesses: Sequence[Access]) -> list[str]:
-    """List the counters in which `Watched` accesses differ from the count by sets."""
+    """List the counters in which `Watched` accesses differ from the count with sets."""
     mismatches = []
     for access in accesses:
         expected = COUNTS_BY_ACCESS[id(access)]

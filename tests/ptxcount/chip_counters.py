@@ -1,4 +1,4 @@
-"""Counters of launches, by ptxcount and by a chip."""
+"""Counters of a launch, by ptxcount and by a GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class CounterPair(NamedTuple):
-    """A counter of a launch: the number that is expected, and the chip's."""
+    """A counter of a launch: the expected number, and the GPU's."""
 
     kernel: str
     launch: str
@@ -17,12 +17,12 @@ class CounterPair(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Test that the chip counts as many."""
+        """Test that the numbers are equal."""
         return self.expectation == self.chip
 
 
 def describe_differences(pairs: Iterable[CounterPair]) -> list[str]:
-    """Describe each counter that is not the chip's."""
+    """Describe each counter that differs."""
     return [
         f"{pair.launch}: {pair.counter} {pair.expectation:g}, the chip {pair.chip:g}"
         for pair in pairs

@@ -1,4 +1,4 @@
-"""Compilations that tests of `ptxcount` share within a process, whatever the folder of the source."""
+"""Compilations that tests of `ptxcount` share within a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
 
 _compile = nvcc.compile_source
-#: Output of nvcc by the source and all else that it depends on, and the folder of the source.
+#: Output of nvcc by source and other inputs, with the folder of the source.
 _compilations: dict[object, tuple[Compilation, Path]] = {}
 
 
@@ -46,12 +46,12 @@ _assemble = ptxas.assemble
 
 
 @lru_cache
-def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
+def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
     return _assemble(ptx, flags, arch)
 
 
-def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.Resources]:
-    """Run ptxas once for PTX that differs only in the names of its files."""
+def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
+    """Run ptxas once for PTX that differs only in names of files."""
     return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
 
 
@@ -61,7 +61,7 @@ def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc, "compile_source", _compile_once)
     monkeypatch.setattr(launch, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
-    monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # which would ask nvcc each time
+    monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # saves a call of nvcc each time
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
-"""Instructions between the lanes of a warp, while all of them take part or some do not: kernels of one warp.
+"""Instructions between lanes of a warp, with all or some lanes active, as kernels of one warp.
 
-`tests/data/lanes-h200.json` holds what an H200 gives for each, and `tests/gpu/test_instructions.py` compares a GPU.
+`tests/data/lanes-h200.json` holds the results of an H200; `tests/gpu/test_instructions.py` compares a GPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from tests.ptxcount.snippets import module
 
 #: Initial value of the output.
 UNTOUCHED = 12345
-#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 if that is even.
+#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 set for even numbers.
 OPERATIONS = {
     **{
         f"shfl {mode} {b} {c:#x}": f"shfl.sync.{mode}.b32 %r3|%p2, %r1, {b}, {c}, {{mask}};"
@@ -29,7 +29,7 @@ OPERATIONS = {
        for op in ("add", "min", "max", "and", "or", "xor")},
     "redux max u32": "redux.sync.max.u32 %r3, %r1, {mask};",
 }  # fmt: skip
-#: Participating lanes, and the masks that they give: their own, or all lanes of the warp.
+#: Active lanes, and their masks: the active lanes or the whole warp.
 GROUPS = {
     "all lanes": ("{operation}", "-1"),
     "the first 8": ("@!%p3 bra END; {operation} END:", "255"),
@@ -41,7 +41,7 @@ GROUPS = {
 
 
 def text(operation: str, group: str) -> str:
-    """Write the PTX of a case: of each lane the result in %r3, and the predicate in %p2."""
+    """Write the PTX of a case, with each lane's result in %r3 and predicate in %p2."""
     code, mask = GROUPS[group]
     template = OPERATIONS[operation]
     body = code.format(operation=template.replace("{mask}", mask), other=template.replace("{mask}", "-256"))

@@ -1,7 +1,7 @@
-"""Kernels whose accesses to shared memory ptxas merges, or does not, in a shorthand.
+"""Kernels in a shorthand, with accesses to shared memory that ptxas merges or keeps.
 
 ``ld8`` and ``st.v2:8`` access 4 bytes, or twice 4, 8 bytes behind a register that is a multiple of 16; ``ld[%r6]:8``
-behind another. PTX stands in angle brackets. What is loaded is stored to global memory in the end.
+behind another register. PTX stands in angle brackets. Loaded values are stored to global memory at the end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _BETWEEN = [
     ),
 ]
 
-#: PTX that computes %r10, which is added to a multiple of 16.
+#: PTX that computes %r10, the offset from a multiple of 16.
 _NUMBERS = [
     "ld.global.v2.u32 {%r11, %r12}, [%d4]; shl.b32 %r10, %r11, 4;",
     "ld.global.v2.u32 {%r10, %r12}, [%d4];",

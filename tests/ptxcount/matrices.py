@@ -1,7 +1,7 @@
-"""Products on tensor cores, as kernels of one warp that read and write whole registers.
+"""Products on tensor cores: kernels of one warp that read and write whole registers.
 
-The places of elements are the formulas of the PTX ISA ("Matrix Fragments"). `tests/gpu/test_matrices.py` runs the same
-kernels on a GPU.
+Formulas of the PTX ISA ("Matrix Fragments") place the elements. `tests/gpu/test_matrices.py` runs the same kernels on a
+GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _sub_byte(signed: bool) -> Callable[[Array], Array]:
     return lambda x: (x.astype(int) ^ 8) - 8 if signed else x.astype(int)
 
 
-#: Bits of each type of element, and what they stand for.
+#: Element type -> bits, and the numbers that they encode.
 ELEMENTS: dict[str, tuple[int, Callable[[Array], Array]]] = {
     "f16": (16, lambda x: x.astype("u2").view("f2").astype(float)),
     "bf16": (16, lambda x: x.astype("u2").view(ml_dtypes.bfloat16).astype(float)),
@@ -61,15 +61,15 @@ class Product(NamedTuple):
         )
 
     def extent(self, role: str) -> tuple[int, int]:
-        """Rows and columns."""
+        """Return rows and columns."""
         return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(role, (self.m, self.n))
 
     def bits(self, role: str) -> int:
-        """Of an element."""
+        """Return the bits of an element."""
         return ELEMENTS[self.types["dabc".index(role)]][0]
 
     def place(self, role: str, lane: int, i: int) -> tuple[int, int]:
-        """Row and column of the element ``i`` of a lane."""
+        """Return row and column of element ``i`` of a lane."""
         group, within, per = lane >> 2, lane % 4, max(32 // self.bits(role), 1)
         if role in "cd":
             return group + 8 * (i >= 2), within * 2 + (i & 1)
@@ -115,7 +115,7 @@ class Product(NamedTuple):
             words = np.ascontiguousarray(words).view(f"u{max(bits, 32) // 8}")[..., 0]
             if name in ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"):  # numbers near one
                 words = self._tame(name, words.shape)
-            if name == "s32" and "s8" not in self.types:  # sums on both sides of the limits; what is clamped only rises
+            if name == "s32" and "s8" not in self.types:  # sums on both sides of the limits; clamped sums only rise
                 words = words % 2**11 + (2**31 - 2**10)
             per = max(32 // bits, 1)
             matrix = np.zeros(self.extent(role))
@@ -136,7 +136,7 @@ class Product(NamedTuple):
         return np.ascontiguousarray(values).view(f"u{max(size, 4)}")[..., 0]
 
     def outputs(self, matrix: Array) -> Array:
-        """Arrange a matrix as the registers of d hold it, by element: (elements of a lane, 32)."""
+        """Arrange a matrix as registers of d, by element: (elements of a lane, 32)."""
         count = self.registers("d") * max(32 // self.bits("d"), 1)
         return np.array([[matrix[self.place("d", lane, i)] for lane in range(32)] for i in range(count)])
 
@@ -170,7 +170,7 @@ LAYOUTS = ["row.col", "row.row", "col.col", "col.row"]
 
 
 def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
-    """``m8n8k4`` of halves by the PTX ISA's formulas: its module, its registers and what it must put out."""
+    """Return ``m8n8k4`` of halves by the PTX ISA's formulas: module, registers, and expected output."""
     rng, dtype = np.random.default_rng(3), np.dtype({"f16": "f2", "f32": "f4"}[kind])
     a, b, c = (rng.integers(-8, 8, extent) for extent in ((4, 8, 4), (4, 4, 8), (4, 8, 8)))
     registers = [np.zeros((32, 4), "f2"), np.zeros((32, 4), "f2"), np.zeros((32, 8), dtype)]

@@ -1,4 +1,4 @@
-"""Launches of one warp of ``tests/kernels/narrow.cu``, and their counters by the names of Nsight Compute's."""
+"""Launches of one warp of ``tests/kernels/narrow.cu``, and their counters by Nsight Compute's names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.ptxcount.chip_counters import CounterPair
 MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
 LANES = np.arange(32)
 _RANDOM = np.random.default_rng(5)
-#: The half that each lane changes, of 64.
+#: Half of 64 that each lane changes.
 PLACES = {
     "neighbours": LANES, "one half": 0 * LANES, "one word": LANES % 2, "lane / 4": LANES // 4,
     "stride 2": 2 * LANES % 64, "stride 8": 8 * LANES % 64, "random": _RANDOM.integers(0, 64, 32),
     "reversed": 63 - LANES,
 }  # fmt: skip
-#: The element of the table that each lane reads.
+#: Element of the table that each lane reads.
 INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
     "lane / 16": LANES // 16, "reversed": 31 - LANES, "random": _RANDOM.integers(0, 64, 32), "stride 2": 2 * LANES,
@@ -34,17 +34,17 @@ SUMS = {
     "all change": (0, 0 * LANES + 1), "none changes": (1, 0 * LANES), "odd lanes change": (1, LANES % 2),
     "even lanes change": (1, 1 - LANES % 2),
 }  # fmt: skip
-#: Numbers that the lanes compare with the half, which holds 0.
+#: Operands that lanes compare with the half, which is 0.
 SWAPS = {
     "all compare equal": 0 * LANES, "none compares equal": 0 * LANES + 7,
     "odd lanes compare equal": 7 - 7 * (LANES % 2), "chain": LANES,
 }  # fmt: skip
-#: A sum from which adding 1 changes nothing, less 8 and 4.
+#: A sum that adding 1 does not change, minus 8 and 4.
 SATURATED = {"f16": 2040, "bf16": 252}
-#: The variable that a kernel reads; others read a parameter.
+#: Variable that a kernel reads; others read a parameter.
 VARIABLES = {"byte": "words", "word": "words", "pair": "pairs", "quad": "quads"}
 MEMBERS = ("member", "member_pair", "member_quad", "plain")
-#: Counter -> metrics of Nsight Compute whose sum it is.
+#: Counter -> metrics of Nsight Compute that add up to it.
 METRICS = {
     "atomic_requests": [f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("atom", "red")],
     "atomic_sectors": [f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("atom", "red")],
@@ -57,7 +57,7 @@ METRICS = {
 
 
 class NarrowLaunch(NamedTuple):
-    """A launch of one warp, and the counters that are compared."""
+    """A launch of one warp, and the compared counters."""
 
     name: str
     kernel: str
@@ -67,17 +67,17 @@ class NarrowLaunch(NamedTuple):
     blocks: int = 1
 
     def copy_arguments(self) -> list[Any]:
-        """Return arguments of its own."""
+        """Return a copy of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def execute(self) -> LaunchCounters:
-        """Execute it with arguments of its own."""
+        """Execute with a copy of the arguments."""
         grid, block, arguments = (self.blocks, 1, 1), (32, 1, 1), self.copy_arguments()
         return execute_kernel(sources.ptx("narrow"), self.kernel, grid, block, arguments, variables=self.variables)
 
 
 def encode(kind: str, values: Any) -> Any:
-    """Numbers as f16, or as the bits of bf16, of which they must be."""
+    """Encode numbers as f16, or as bits of bf16 where they are exact."""
     return np.asarray(values, "f2") if kind == "f16" else (np.asarray(values, "f4").view("u4") >> 16).astype("u2")
 
 
@@ -101,7 +101,7 @@ def iter_atomics() -> Iterator[NarrowLaunch]:
 
 
 def iter_constants() -> Iterator[NarrowLaunch]:
-    """Yield the loads of constant memory, and of parameters, by an index."""
+    """Yield the loads of constant memory and of parameters by an index."""
     for kernel in (*VARIABLES, *MEMBERS):
         table = [np.zeros(1, "V2560")[0]] * (kernel in MEMBERS)
         variables = {VARIABLES[kernel]: np.arange(2048, dtype="f4")} if kernel in VARIABLES else {}
@@ -116,7 +116,7 @@ LAUNCHES = [*iter_atomics(), *iter_constants()]
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
     """Pair each counter with the chip's.
 
-    The chip's requests to constant memory hold some of parameters: those are the same whatever the index is.
+    The chip's constant requests include those of parameters, which do not depend on the index.
     """
     counts, pairs = {}, []
     for launch in LAUNCHES:
@@ -130,7 +130,7 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
 
 
 def read_measured() -> dict[str, dict[str, float]]:
-    """Read the counters of an H200 by launch and name."""
+    """Return the counters of an H200 by launch and name."""
     readings: dict[str, dict[str, float]] = {}
     with MEASURED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -55,7 +55,7 @@ def evaluate(
         stored = operand.astype("u4") if operand.dtype.kind == "b" else operand
         kind, size = _kind(stored.dtype), stored.dtype.itemsize
         register = f"%{letter}{letter}"
-        width = "b16" if size == 1 else kind  # there are no registers of one byte
+        width = "b16" if size == 1 else kind  # registers of one byte do not exist
         declared.append(f".reg .{width} {register};")
         lines += [
             f"ld.param.u64 %rd1, [p{place}];",
@@ -83,8 +83,8 @@ def evaluate(
     return arrays[0].astype(bool) if result.kind == "b" else arrays[0]
 
 
-#: %rd1 points to the thread's own element of the only argument, %r1 is its place in shared memory, %r2 that of the
-#: neighbour in its warp, %r3 that of the thread in the next warp.
+#: Registers: %rd1 points to the thread's element of the argument, %r1 to its place in shared memory. %r2 points to that
+#: of the neighbour in its warp, %r3 to that of the thread in the next warp.
 PLACES = """
 ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
 mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;
@@ -93,7 +93,7 @@ SHARED = ".shared .align 16 .b8 s[256];"
 
 
 def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
-    """Return the array of 32-bit words, at first 0, 1, 2, ..., that a kernel leaves."""
+    """Return the array of 32-bit words, initially 0, 1, 2, ..., after a kernel."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
     execute_kernel(

@@ -1,4 +1,4 @@
-"""CUDA sources of the tests, compiled to PTX: once in each process."""
+"""CUDA sources of the tests, compiled to PTX once per process."""
 
 from __future__ import annotations
 

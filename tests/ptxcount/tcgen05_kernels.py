@@ -1,4 +1,4 @@
-"""Kernels of ``tcgen05`` as text, and factors laid out as the PTX ISA's canonical layouts say."""
+"""Kernels of ``tcgen05``, and factors in the canonical layouts of the PTX ISA."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ setp.eq.u32 %p, %w, 0;
 ret;
 }}
 """
-#: Waits for the phase of a barrier that begins with the launch.
+#: Wait for the phase of a barrier that begins with the launch.
 WAIT = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;\n@!%done bra WAIT;\n"
 COMMIT = "@%p tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.b64 [barrier];\n"
 FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
 
 
 def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1, arrivals: int = 1) -> str:
-    """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs some code."""
+    """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs code."""
     return _MODULE.format(body=body, columns=columns, size=size, words=size // 4, group=group, arrivals=arrivals)
 
 
 def dump(columns: int) -> str:
-    """Code that stores each lane's columns as a row of ``out``, behind those of the blocks before."""
+    """Return code that stores each lane's columns as a row of ``out``, behind those of earlier blocks."""
     registers = ", ".join(f"%v{k}" for k in range(columns))
     stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
     return (
@@ -82,7 +82,7 @@ def dump(columns: int) -> str:
 
 
 def fill(columns: int, start: int = 0) -> str:
-    """Code that gives each word of some columns its lane in the upper half, and its column in the lower."""
+    """Return code that fills words with their lane (upper half) and column (lower half)."""
     lines = ["shl.b32 %r4, %t, 16;"]
     lines += [f"add.u32 %v{k}, %r4, {start + k};" for k in range(columns)]
     registers = ", ".join(f"%v{k}" for k in range(columns))
@@ -97,7 +97,7 @@ def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any)
 
 
 class Layout(NamedTuple):
-    """A layout of CuTe for an axis or both: sizes and strides, innermost first, in units of 16 bytes or elements."""
+    """A CuTe layout of one or two axes: sizes and strides, innermost first, in units of 16 bytes or elements."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -108,20 +108,20 @@ class Layout(NamedTuple):
         return np.asarray(places[:, ::-1] @ np.array(self.strides))
 
 
-#: Swizzle modes: bits of the descriptor, 16-byte units of a line, and CuTe's ``Swizzle<bits, base, shift>``.
+#: Swizzle modes: bits of the descriptor, 16-byte units of a line, and ``Swizzle<bits, base, shift>`` of CuTe.
 SWIZZLES = {"none": (0, 1, (0, 4, 3)), "32": (6, 2, (1, 4, 3)), "64": (4, 4, (2, 4, 3)), "128": (2, 8, (3, 4, 3)),
             "128_32": (1, 8, (2, 5, 2))}  # fmt: skip
 
 
 class Factor(NamedTuple):
-    """A factor in shared memory: its bytes, and its descriptor without the start."""
+    """A factor in shared memory: its bytes, and its descriptor without the start address."""
 
     image: Array
     descriptor: int
 
 
 def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
-    """Lay out (outer, products) as 9.7.16.3.3 "Canonical Layouts" says, with the smallest strides."""
+    """Lay out (outer, products) by 9.7.16.3.3 "Canonical Layouts", with the smallest strides."""
     mode, units, (bits, base, shift) = SWIZZLES[swizzle]
     width, (outer, inner) = matrix.itemsize, matrix.shape
     t = 16 // width
@@ -150,7 +150,7 @@ def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
 
 
 def load_descriptors(left: Factor, right: Factor) -> str:
-    """Code that makes the descriptors of two factors that lie in ``factors`` one after the other."""
+    """Return code that makes the descriptors of two adjacent factors in ``factors``."""
     lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
     for name, factor, start in (("%a", left, 0), ("%b", right, len(left.image) >> 4)):
         lines.append(f"add.u64 {name}, %rd2, {factor.descriptor + start};")
@@ -158,7 +158,7 @@ def load_descriptors(left: Factor, right: Factor) -> str:
 
 
 def describe_product(rows: int, columns: int, codes: tuple[int, int, int], **fields: int) -> int:
-    """Make an instruction descriptor of codes of left, right and result, and further fields by their place."""
+    """Encode an instruction descriptor: left, right, result, and further fields by position."""
     left, right, result = codes
     bits = result << 4 | left << 7 | right << 10 | (columns >> 3) << 17 | (rows >> 4) << 24
     return bits | fields.get("negate", 0) << 13 | fields.get("turned", 0) << 15 | fields.get("saturate", 0) << 3

@@ -1,4 +1,4 @@
-"""action.yml's check on pull requests: annotations, the job's summary, the exit code."""
+"""The pull request check of action.yml: annotations, summary, exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TITLE = "### Memory transactions: "
 
 
 class Checkout(Repository):
-    """Kernels in the folder ``cuda`` of a repository, whose stride is in a header that nvcc's flags lead to."""
+    """A repository with kernels in ``cuda``, whose stride is in a header that nvcc's flags find."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.top, self.temp = folder / "checkout", folder / "temp"
@@ -35,20 +35,20 @@ class Checkout(Repository):
         self.git("init", "-q", "..")
 
     def stride(self, stride: int, *edits: tuple[str, str]) -> None:
-        """Write the kernel, and the elements between two lanes."""
+        """Write the kernel with a stride between lanes."""
         (self.folder / "include" / "stride.h").write_text(f"#define STRIDE {stride}\n")
         self.kernel(0, *edits)
         text = (self.folder / "scale.cu").read_text().replace("#define STRIDE 0", '#include "stride.h"')
         (self.folder / "scale.cu").write_text(text)
 
     def commit(self) -> str:
-        """Commit all, pinned or not; the commit."""
+        """Commit all changes, pinned or not; return the commit."""
         self.git("add", ".")
         self.git("commit", "-qm", "a change")
         return self.git("rev-parse", "HEAD")
 
     def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
-        """Run the step for the head; return its exit code, its log, and its part of the job's summary."""
+        """Run the step for HEAD; return its exit code, log, and part of the job's summary."""
         self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
@@ -63,8 +63,8 @@ class Checkout(Repository):
         return done.returncode, done.stdout.splitlines(), summary.read_text()
 
 
-def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Good, bad and waived changes; `test_gate` has the other cases of `check`."""
+def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes are good, bad or waived; `test_gate` has the other cases of `check`."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
@@ -78,7 +78,7 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout.stride(8)
     bad = checkout.commit()
     code, log, summary = checkout.action(good, "--advise")
-    annotations = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
+    annotations = [("error", "rise"), ("warning", "strided-access")]  # a stride in another file
     assert (code, [line.partition("PC")[0] for line in log]) == (
         1, [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
     )  # fmt: skip
@@ -95,7 +95,7 @@ def test_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Committed counts, in any folder, have no effect on the command or the action."""
+    """Committed counts do not affect the command or the action."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

@@ -1,4 +1,4 @@
-"""ADVICE.md: each rule's example gets advice before the change and none after it, and its numbers are the counts."""
+"""ADVICE.md: each example gets its advice before the change and none after, with its counts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ EXAMPLES = {
         r"^## (PC\d+) ([\w-]+)\n.*?```cuda\n(.*?)```\n\nBefore: ([\d.]+).*? After: ([\d.]+)", PAGE, re.S | re.M
     )
 }
-#: All of them as one source: it is compiled once.
+#: All examples as one source, compiled once.
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
-#: Launches other than that of `ONE` on four blocks of 256 threads.
+#: Launches other than that of `ONE`, on four blocks of 256 threads.
 BLOCKS = {"PC105": (1, (32, 8))}
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
 
-def test_codes() -> None:
-    """Each rule has its chapter, by its name."""
+def test_rules_have_chapters() -> None:
     assert {code: name for code, (name, *_) in EXAMPLES.items()} == {c: n for c, n in CODES.items() if c >= "PC1"}
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example(code: str) -> None:
-    """The numbers are of the loads that the rule is about: those with the most a request."""
+def test_examples(code: str) -> None:
+    """The numbers are of the loads with the most sectors per request, which the rule concerns."""
     numbers = EXAMPLES[code][2:]
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
@@ -60,23 +59,23 @@ out[i] = s[8 * lane]
 TILE = """__shared__ float tile[32][32]; int x = i % 32, y = threadIdx.x / 32;
 for (int m = y; m < 32; m += 8) tile[m][x] = in[i]; __syncthreads();
 for (int m = y; m < 32; m += 8) out[i] = tile[x][m];"""
-#: Behind another array, so that the rows do not begin at a multiple of their bytes.
+#: Offset by another array: rows do not begin at a multiple of their size.
 PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.replace("[x][m]", "[x % 2][x / 2 + m / 2]")
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
 MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
-#: The body of a kernel, and the codes of its advice.
+#: Body of a kernel, and the codes of its advice.
 BODIES = [
-    ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
+    ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil with misaligned neighbours
     ("out[i] = in[0];", []),
     ("if (threadIdx.x == 0) out[blockIdx.x * 32] = in[i];", []),
     ("out[i] = in[1023 - i];", []),
-    ("out[i] = in[i / 2 * 2];", ["PC108"]),  # of each sector half
+    ("out[i] = in[i / 2 * 2];", ["PC108"]),  # from each half of a sector
     ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
     (ROWS, ["PC102"]),
-    ("out[i] = in[2 * i + 1] +\nin[2 * i + 2];", ["PC103"]),  # two places, but not of one aligned pair
+    ("out[i] = in[2 * i + 1] +\nin[2 * i + 2];", ["PC103"]),  # two places outside an aligned pair
     ("float s = 0; for (int m = 0; m < two * 4; m++) s += in[i * i % 31 * 512 + m * 64]; out[i] = s;", ["PC108"]),
-    (MUCH.replace("out[i]", "((char*)out)[i]").replace("16", "10").format("0"), []),  # narrow, but few
+    (MUCH.replace("out[i]", "((char*)out)[i]").replace("16", "10").format("0"), []),  # narrow but few
     ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["PC101"]),  # no lane touches both
     ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
     ("out[i] = in[i + 1] + in[i + 4096];", []),
@@ -91,12 +90,11 @@ BODIES = [
 
 
 @pytest.mark.parametrize(("body", "codes"), BODIES)
-def test_nothing_too_much(body: str, codes: list[str]) -> None:
-    """Accesses that are good, or cannot be better, get no advice."""
+def test_good_accesses_get_no_advice(body: str, codes: list[str]) -> None:
     assert [code for code, _ in _list_advice(body)] == codes
 
 
-#: Ends of the texts of advice, before the numbers.
+#: Ends of the advice, before the numbers.
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes on: let lanes go along it, or go through a tile in shared memory"],
     PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],
@@ -107,18 +105,18 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("body", TEXTS)
-def test_texts(body: str) -> None:
-    """A word behind each other row of the triangle frees it, and keeps its first store free.
+def test_padding_advice(body: str) -> None:
+    """One word behind every other row of the triangle removes its conflicts.
 
-    What would free one column, and leave the tile more than half of its conflicts, is not advised.
+    A pad that leaves most conflicts of the tile is not advised.
     """
     texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
 
-def test_one_cause() -> None:
-    """Neighbours of one array with the same distance are one piece of advice, at one that costs most."""
+def test_one_advice_per_cause() -> None:
+    """Neighbours of an array at one distance share an advice, at the one that costs most."""
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
     file, line = first.places[0]

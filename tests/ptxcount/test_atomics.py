@@ -1,4 +1,4 @@
-"""Counts of atomics: sectors and wavefronts of one warp, as Nsight Compute read them on an H200."""
+"""Counts of atomics of one warp: sectors and wavefronts, as on an H200."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import module
 
-#: The element of each lane: %r1 from its number %r0.
+#: Element of each lane: %r1 from its number %r0.
 PLACES = {
     "one address": "and.b32 %r1, %r0, 0;",
     "neighbours": "mov.u32 %r1, %r0;",
@@ -20,8 +20,8 @@ PLACES = {
     "stride 8": "shl.b32 %r1, %r0, 3;",
     "four places": "and.b32 %r1, %r0, 3;",
 }
-#: Atomics, how wide they are, and at each place the sectors in global memory, then the wavefronts in shared memory
-#: (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23); None where none were noted.
+#: Atomics, their width, and counts by place; None where not measured. Each place has sectors in global memory, then
+#: wavefronts in shared memory (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
 READ = [
     ("add.u32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
     ("add.u32 _, [A], 1", 4, [32, 4, 4, 32, 8], [1, 1, 1, 8, 1]),
@@ -34,7 +34,7 @@ READ = [
 
 
 def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
-    """Count a kernel whose threads execute an atomic and use its result."""
+    """Count a kernel whose threads use the result of an atomic."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
     )
@@ -53,20 +53,20 @@ def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int =
 @pytest.mark.parametrize("space", ["global", "shared"])
 @pytest.mark.parametrize(("atomic", "width", "sectors", "wavefronts"), READ)
 def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str) -> None:
-    """At each place; the address of all lanes alike is one that no compiler sees to be one."""
+    """The compiler cannot see that all lanes share an address."""
     for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
         totals = _count_atomic(atomic, code, width, space)
         if read is not None:
             assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
-        if space == "shared" and read is not None and wavefronts[1] is not None:  # of neighbours none meets another
+        if space == "shared" and read is not None and wavefronts[1] is not None:  # distinct neighbours
             assert totals["shared_atomic_bank_conflicts"] == read - wavefronts[1], place
         together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
-def test_one_that_is_read(code: str) -> None:
-    """A sum of ones whose result is used is one of any numbers."""
+def test_used_sum_of_ones(code: str) -> None:
+    """A sum of ones counts like one of any numbers if its result is used."""
     totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
@@ -75,15 +75,15 @@ def test_one_that_is_read(code: str) -> None:
     ("add.u32 %r5, [A], %r2", 1, 1), ("add.u32 _, [A], %r2", 1, 1), ("max.u32 _, [A], %r2", 1, 1),
     ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
 ])  # fmt: skip
-def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
-    """Sums of integers are made within the warp before, and so is a maximum whose result is unused."""
-    for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one for each block
+def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
+    """Integer sums are combined within the warp first; so is a maximum without a result."""
+    for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one per block
         totals = _count_atomic(atomic, code, 4, "global", blocks=3)
         assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
         assert _count_atomic(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
 
 
-#: Addresses of 3000 threads by their numbers: some meet at one.
+#: Addresses of 3000 threads by their numbers, some of them equal.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
     "one address": lambda n: 0 * n,
     "four": lambda n: n % 4,
@@ -91,7 +91,7 @@ MEETINGS: dict[str, Callable[[Any], Any]] = {
     "runs": lambda n: n // 77,
     "none": lambda n: n,
 }
-#: Operations, the dtype, and the operands of threads from random numbers.
+#: Operations, dtype, and operands from random numbers.
 ORDERS = [
     ("add", "u4", 2**32), ("add", "u8", 2**63), ("add", "f4", 1000), ("min", "i4", 1000), ("max", "u8", 1000),
     ("and", "u4", 2**32), ("or", "u4", 2**32), ("xor", "u8", 2**63), ("exch", "u4", 50), ("cas", "u4", 2),
@@ -102,8 +102,8 @@ ORDERS = [
 
 @pytest.mark.parametrize(("name", "dtype", "below"), ORDERS)
 @pytest.mark.parametrize("meeting", MEETINGS)
-def test_in_order(name: str, dtype: str, below: int, meeting: str) -> None:
-    """Threads that meet come one after the other: every old value, and the final memory, to the bit."""
+def test_order_of_conflicting_threads(name: str, dtype: str, below: int, meeting: str) -> None:
+    """Old values and final memory are exact for threads in sequence."""
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))

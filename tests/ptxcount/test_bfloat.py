@@ -1,4 +1,4 @@
-"""bfloat16 and floats of 8 bits against ml_dtypes, which rounds float32 once."""
+"""bfloat16 and 8-bit floats against ml_dtypes, which rounds float32 once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _floats(seed: int) -> Array:
 
 
 def _same(got: Array, expected: Array) -> None:
-    """Equal bits; NaN is the canonical one."""
+    """Assert equal bits; NaN is the canonical one."""
     bits = np.where(np.isnan(expected.astype(np.float32)), 0x7FFF, expected.astype(BFLOAT).view(np.uint16))
     np.testing.assert_array_equal(got, bits)
 
@@ -37,7 +37,7 @@ def _same(got: Array, expected: Array) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("pairs", [False, True])
 def test_arithmetic(name: str, count: int, exact: Any, pairs: bool) -> None:
-    """One bfloat16, and two in a word; of a sum of a product the operands are small whole numbers."""
+    """Single and packed operations; fused products have small whole operands."""
     operands = [_floats(seed) for seed in range(2 * count)]
     if count == 3:
         operands = [np.random.default_rng(seed).integers(-99, 99, 1024).astype(np.float32) for seed in range(6)]
@@ -52,13 +52,13 @@ def test_arithmetic(name: str, count: int, exact: Any, pairs: bool) -> None:
         for half in range(1 + pairs):
             wide = [number.astype(np.float64) for number in narrow[half * count :][:count]]
             result = (got >> np.array(16 * half, got.dtype)).astype(np.uint16)
-            zero = (result & 0x7FFF == 0) & (exact(*wide) == 0)  # which zero `fmin` picks is its own affair
+            zero = (result & 0x7FFF == 0) & (exact(*wide) == 0)  # either zero is a valid `fmin`
             _same(np.where(zero, 0, result), np.where(zero, 0, exact(*wide)).astype(np.float32))
 
 
 @pytest.mark.parametrize("relu", ["", ".relu"])
-def test_conversion(relu: str) -> None:
-    """From float32, alone and in pairs whose first operand is the upper half; and back, exactly."""
+def test_conversions_of_singles(relu: str) -> None:
+    """Pairs have their first operand in the upper half; the way back is exact."""
     a, b = _floats(5), _floats(7)
     rectified = [np.where((floats < 0) & bool(relu), np.float32(0), floats) for floats in (a, b)]
     rectified = [np.where(floats == 0, np.abs(floats), floats) if relu else floats for floats in rectified]
@@ -77,16 +77,16 @@ def test_conversion(relu: str) -> None:
     np.testing.assert_array_equal(back, a.astype(BFLOAT).astype(np.float32))
 
 
-def test_towards_zero() -> None:
-    """``cvt.rz`` cuts, also what is beyond the greatest number."""
+def test_rounding_towards_zero() -> None:
+    """``cvt.rz`` truncates, also beyond the greatest number."""
     a = _floats(9)
     got = evaluate("cvt.rz.bf16.f32 {d}, {a}", [a], np.uint16)
     np.testing.assert_array_equal(got, np.where(np.isnan(a), 0x7FFF, a.view(np.uint32) >> 16))
 
 
 @pytest.mark.parametrize("target", ["f16", "f64", "s8", "u8", "s32", "u64"])
-def test_to_other_types(target: str) -> None:
-    """To halves rounded once, to float64 exactly, to whole numbers cut and clamped."""
+def test_conversions_to_other_types(target: str) -> None:
+    """Halves are rounded once, float64 is exact, integers are truncated and clamped."""
     bits = np.append(_floats(11)[4:], [-300, 255.5, 2.5e9, -0.75]).astype(BFLOAT).view(np.uint16)
     exact = bits.view(BFLOAT).astype(np.float64)
     if target[0] == "f":
@@ -106,8 +106,8 @@ def test_to_other_types(target: str) -> None:
 
 
 @pytest.mark.parametrize("source", [np.float16, np.float64])
-def test_from_other_floats(source: Any) -> None:
-    """Rounded once, also from float64: a tie of float32 is none if bits follow."""
+def test_conversions_from_other_floats(source: Any) -> None:
+    """float64 is rounded once: bits below a float32 tie break it."""
     values = np.append(np.clip(_floats(13)[12:], -6e4, 6e4), [1.00390625, 1.01171875]).astype(source)
     tie = np.nextafter(values[-2], source(2))
     _same(evaluate(f"cvt.rn.bf16.f{values.itemsize * 8} {{d}}, {{a}}", [values], np.uint16), values.astype(np.float32))
@@ -115,8 +115,8 @@ def test_from_other_floats(source: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rna", "rn", "rz"])
-def test_short_floats(mode: str) -> None:
-    """``tf32`` keeps ten places: ties go away from zero, or to even."""
+def test_tf32(mode: str) -> None:
+    """``tf32`` keeps ten bits; ties go away from zero, or to even."""
     values = _floats(9)
     values = values[np.isfinite(values) & (np.abs(values) < 1e38) & (np.abs(values) > 1e-30)]
     values[:4] = [1 + 2**-11, 1 + 3 * 2**-11, -1 - 2**-11, 1 + 2**-11 + 2**-20]
@@ -127,8 +127,8 @@ def test_short_floats(mode: str) -> None:
     np.testing.assert_array_equal(got.view(np.float32), np.ldexp(rounded, exponent - 11).astype(np.float32))
 
 
-def test_votes_in_either_order() -> None:
-    """``vote.ballot.sync`` is written, too."""
+def test_order_of_vote_suffixes() -> None:
+    """``vote.ballot.sync`` is a valid spelling."""
     got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
     assert got.tolist() == [
         sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
@@ -136,8 +136,8 @@ def test_votes_in_either_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["s32", "u32", "s16"])
-def test_whole_numbers(kind: str) -> None:
-    """Rounded once, to even."""
+def test_conversions_of_integers(kind: str) -> None:
+    """Integers are rounded once, to even."""
     dtype = np.dtype(("i" if kind[0] == "s" else "u") + str(int(kind[1:]) // 8))
     values = np.random.default_rng(4).integers(0, 2**32, 1024, dtype=np.uint32).astype(f"u{dtype.itemsize}").view(dtype)
     values[:512] >>= np.random.default_rng(5).integers(0, 8 * dtype.itemsize, 512).astype(dtype)
@@ -150,8 +150,8 @@ def test_whole_numbers(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "dtype", "most"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)]
 )
-def test_floats_of_8_bits(kind: str, dtype: Any, most: int) -> None:
-    """Made of two floats or two halves, beyond the greatest that one; and every one of them as a half."""
+def test_eight_bit_floats(kind: str, dtype: Any, most: int) -> None:
+    """Pairs of floats or halves saturate; every code becomes a half."""
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
     expected = [

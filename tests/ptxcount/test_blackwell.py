@@ -1,4 +1,4 @@
-"""Arithmetic and conversions of sm_100 and later against fractions, NumPy and ml_dtypes; parameters of PTX 9.x."""
+"""Arithmetic and conversions from sm_100 on against fractions, NumPy and ml_dtypes; parameters of PTX 9.x."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.ptxcount.test_floating import _fma, _values  # the oracle of fraction
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
-#: Numbers of which many are ties, subnormal, NaN, infinite or beyond the greatest of a format.
+#: Numbers with ties, subnormals, NaN, infinities and overflow of a format.
 NUMBERS = np.concatenate([np.array(_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
 PARTNERS = np.roll(NUMBERS, 5)
 
@@ -33,8 +33,8 @@ def _expect(got: Array, expected: Array) -> None:
 @pytest.mark.parametrize("absolute", ["", ".abs"])
 @pytest.mark.parametrize("nan", ["", ".NaN"])
 @pytest.mark.parametrize("name", ["min", "max"])
-def test_extreme_of_three(name: str, nan: str, absolute: str) -> None:
-    """Of three operands as of two, one after the other."""
+def test_minimum_of_three(name: str, nan: str, absolute: str) -> None:
+    """Three operands equal two nested operations of two."""
     operands = [NUMBERS, PARTNERS, np.roll(NUMBERS, 11)]
     got = evaluate(f"{name}{nan}{absolute}.f32 {{d}}, {{a}}, {{b}}, {{c}}", operands, F32)
     numpy_name = f"{name}imum" if nan else f"f{name}"
@@ -45,8 +45,8 @@ def test_extreme_of_three(name: str, nan: str, absolute: str) -> None:
     _expect(got[~zero], expected[~zero])
 
 
-def test_extreme_of_two() -> None:
-    """The form of two operands stays as it is."""
+def test_minimum_of_two() -> None:
+    """The form with two operands is unchanged."""
     _expect(
         evaluate("max.f32 {d}, {a}, {b}", [NUMBERS[20:], NUMBERS[19:-1]], F32), np.fmax(NUMBERS[20:], NUMBERS[19:-1])
     )
@@ -54,7 +54,7 @@ def test_extreme_of_two() -> None:
 
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
 def test_redux_of_floats(modifiers: str) -> None:
-    """Every lane gets the warp's extreme; warps with NaN, and one of nothing else."""
+    """Every lane gets the warp's extreme, with NaN among values and alone."""
     values = np.random.default_rng(1).normal(size=(8, 32)).astype(F32)
     values[2, 3], values[3] = np.nan, np.nan
     got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
@@ -80,7 +80,7 @@ def _exact(name: str, a: float, b: float, c: float) -> float:
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
 def test_pairs_of_singles(name: str) -> None:
-    """Both halves of a word as numbers of their own."""
+    """Both singles of a 64-bit word are independent numbers."""
     columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
     words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
     letters = "abc" if name == "fma" else "ab"
@@ -95,7 +95,7 @@ def test_pairs_of_singles(name: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["add", "sub", "fma"])
 def test_mixed_operands(name: str, kind: str, dtype: Any) -> None:
-    """Halves and a single, rounded once."""
+    """A sum of halves and a single is rounded once."""
     with np.errstate(all="ignore"):
         halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
     words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
@@ -117,7 +117,7 @@ NARROW = {
 
 @pytest.mark.parametrize("kind", NARROW)
 def test_to_narrow_floats(kind: str) -> None:
-    """Nearest, ties to even, as ml_dtypes rounds; NaN becomes the greatest number."""
+    """Rounding is that of ml_dtypes: nearest, ties to even; NaN saturates."""
     instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
     if kind == "e2m1x2":
         instruction = (
@@ -133,7 +133,7 @@ def test_to_narrow_floats(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_from_narrow_floats(kind: str) -> None:
-    """Every code, also scaled by powers of two."""
+    """Every code is converted, also with a power of two as scale."""
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
     word = (codes | (codes[::-1] << 8)).astype(np.uint16)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
@@ -155,7 +155,7 @@ def test_from_narrow_floats(kind: str) -> None:
     ("rz", 0x7F800000, 255), ("rz.satfinite", 0x7F800000, 254), ("rz.satfinite", 0x7FC00000, 255), ("rz", 0, 0),
 ])  # fmt: skip
 def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
-    """Edges of ``ue8m0`` as cuda_fp8.hpp emulates them."""
+    """Edges of ``ue8m0`` follow the emulation of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
     got = evaluate(f"cvt.{rounding}.ue8m0x2.f32 {{d}}, {{a}}, {{b}}", numbers, np.uint16)
     assert got[0] == expected << 8 | 127
@@ -163,7 +163,7 @@ def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
 
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
 def test_32_bytes_a_thread(load: str) -> None:
-    """One request with as many sectors as threads, loaded and stored."""
+    """One request has as many sectors as threads, loaded and stored."""
     wide = load.endswith("64")
     kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
     names = ", ".join(f"%w{n}" for n in range(count))
@@ -181,7 +181,7 @@ def test_32_bytes_a_thread(load: str) -> None:
 
 
 _STORE = "st.global.u64 [%rd2], %rd3;"
-#: Ways to read the first of two parameters, which is 8 bytes.
+#: Ways to read the first of two parameters of 8 bytes.
 PARAMETERS = {
     "entry": "ld.param::entry.u64 %rd3, [p0];",
     "address": "mov.b64 %rd4, p0; ld.param.u64 %rd3, [%rd4];",
@@ -193,7 +193,7 @@ PARAMETERS = {
 @pytest.mark.parametrize("way", PARAMETERS)
 @pytest.mark.parametrize("hidden", ["", ".hidden "])
 def test_parameters(way: str, hidden: str) -> None:
-    """Named, by their address in a register, and among the generic addresses."""
+    """Parameters are read by name, by an address in a register, and by generic addresses."""
     text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} {_STORE}", 2).replace(
         ".param .u64 p0", f"{hidden}.param .u64 p0"
     )
@@ -203,8 +203,8 @@ def test_parameters(way: str, hidden: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
-def test_releases(version: str, form: ReleasedForm) -> None:
-    """A form of the table is refused with its version and its line, or it is no unknown form."""
+def test_required_releases(version: str, form: ReleasedForm) -> None:
+    """A form is refused with its version and line, or it is an unknown form."""
     if form.known:
         assert re.fullmatch(form.pattern, form.example)
         assert not explain_release(form.example)
@@ -215,7 +215,7 @@ def test_releases(version: str, form: ReleasedForm) -> None:
 
 
 def test_null_pointers() -> None:
-    """Arguments that are None, alone and in a struct, as Triton gives its scratch memory."""
+    """A null pointer is an argument, alone and in a struct; Triton's scratch memory is one."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
     for null in (None, {"scratch": None}):
         result = np.ones(1, np.uint64)
@@ -224,7 +224,7 @@ def test_null_pointers() -> None:
 
 
 def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
-    """Words of a number above its neighbour, and the numbers as the halves hold them."""
+    """Return words of a number above its neighbour, and the numbers that the halves hold."""
     with np.errstate(all="ignore"):
         halves = numbers.astype(dtype)
     low = np.roll(halves, 1).view(np.uint16).astype(np.uint32)
@@ -245,7 +245,7 @@ def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point(scale: int | None) -> None:
-    """``s2f6``: the nearest 64th of a number over its scale, and back."""
+    """``s2f6`` is the nearest 64th of a number over its scale."""
     scaled, scale_words = (
         ("", []) if scale is None else (".scaled::n2::ue8m0", [np.full(1024, scale | scale << 8, np.uint16)])
     )

@@ -1,4 +1,4 @@
-"""Bulk copies and tiles: pieces of 128 bytes of shared memory, copies of a warp, conditions; and advice about them."""
+"""Bulk copies and tiles: pieces of 128 bytes of shared memory, copies of a warp, conditions; and advice."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ STORE = _PLACES + "{lanes} cp.async.bulk.global.shared::cta.bulk_group [%rd1], [
 
 
 def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> ptxcount.LaunchCounters:
-    """Copy bytes of shared memory from a place of it to one of an array."""
+    """Return PTX that copies bytes of shared memory to an array."""
     text = module(STORE.format(size=size, to=to, tile=tile, lanes=lanes), 1, TILE)
     return execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(1 << 16, np.uint8)], unwritten="off")
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """Count the sectors of each piece of 128 bytes of shared memory, byte by byte."""
+    """Count sectors byte by byte, for each piece of 128 bytes of shared memory."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
 @pytest.mark.parametrize("size", [0, 16, 112, 128, 1024])
-def test_pieces(size: int) -> None:
+def test_pieces_of_128_bytes(size: int) -> None:
     """A copy is cut where its shared address is a multiple of 128."""
     for to in range(0, 128, 16):
         for tile in range(0, 128, 16):
             assert _store(size, to, tile).totals()["bulk_store_sectors"] == _pieces(size, to, tile)
 
 
-#: The place in the array and in shared memory of a copy of 1,024 bytes, its sectors, and the advice.
+#: Places in array and shared memory of a copy of 1,024 bytes, sectors, and advice.
 ADVICE = [
     (16, 0, 40, "; move the tile by 16 bytes in shared memory: 33.00 for 40.00"),
     (16, 16, 33, ""),
@@ -48,14 +48,14 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
-def test_advice(to: int, tile: int, sectors: int, advice: str) -> None:
-    """By how far the tile should move; nothing where it lies well."""
+def test_alignment_advice(to: int, tile: int, sectors: int, advice: str) -> None:
+    """The advice has the distance; an aligned tile gets none."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors a request{advice}"
 
 
-#: What each lane of two warps adds to its operands, and the copies that they make.
+#: Offsets of each lane of two warps, and their number of copies.
 LANES = {
     "": 2,
     "and.b32 %r2, %r0, 1; mul.wide.u32 %rd2, %r2, 1024; add.u64 %rd1, %rd1, %rd2;": 4,
@@ -67,13 +67,13 @@ LANES = {
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_copies_of_a_warp(lanes: str) -> None:
-    """Lanes whose operands are the same ask for one copy."""
+    """Lanes with equal operands make one copy."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
 
-#: Launches of ``transfers.py`` whose lanes give the same operands -> requests and sectors. Machine code of nvcc 13.0.88
-#: for sm_90 takes one lane after the other for loads and reductions, and lanes with equal operands together for stores.
+#: Launches of ``transfers.py`` with equal operands in all lanes -> requests and sectors. Machine code of nvcc 13.0.88
+#: for sm_90 serves loads and reductions lane by lane, and stores of equal lanes together.
 WARPS = {
     "bulk_load (0, 0, 1024, 32, 1)": (32, 1024), "bulk_reduce (0, 0, 1024, 32, 1)": (32, 1024),
     "bulk_store (0, 0, 1024, 32, 1)": (1, 32), "bulk_store (0, 0, 1024, 32, 2)": (2, 64),
@@ -89,8 +89,8 @@ def _find_launch(name: str) -> transfers.Transfer:
 
 
 @pytest.mark.parametrize("name", WARPS)
-def test_kinds_of_copies_of_a_warp(name: str) -> None:
-    """Lanes with equal operands make a copy each, or one in all, by its kind; kernels wait for the bytes of all."""
+def test_equal_lanes_by_kind_of_copy(name: str) -> None:
+    """Equal lanes make one copy each or together; kernels wait for all bytes."""
     totals = _find_launch(name).execute().totals()
     counts = (
         sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")
@@ -99,7 +99,7 @@ def test_kinds_of_copies_of_a_warp(name: str) -> None:
 
 
 def test_reductions_of_a_warp() -> None:
-    """Each lane adds, also where all add the same to one place."""
+    """Each lane adds, also at one common place."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
@@ -119,8 +119,8 @@ ARRIVING = {
 
 @pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
-def test_barrier_follows_the_copies(copies: int, phase: int, code: str) -> None:
-    """Each of 32 lanes copies, so that the bytes of 32 copies come and no more."""
+def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
+    """32 lanes copy, so the barrier expects the bytes of 32 copies."""
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;
@@ -138,7 +138,7 @@ def test_barrier_follows_the_copies(copies: int, phase: int, code: str) -> None:
             execute_kernel(*launch, unwritten="off")
 
 
-#: Launches of ``transfers.py`` -> sectors that an H200 read (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+#: Launches of ``transfers.py`` -> sectors read by an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
 READ_SECTORS = {
     **{
         f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
@@ -159,11 +159,11 @@ READ_SECTORS = {
 
 @pytest.mark.parametrize("name", READ_SECTORS)
 def test_multicasts_and_clipped_tiles(name: str) -> None:
-    """Each destination of a multicast reads by itself; zeros beyond a tensor count, too."""
+    """Each destination of a multicast reads separately; zeros beyond a tensor count, too."""
     assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
-#: Bytes, the place in the array and in shared memory, and what is wrong.
+#: Bytes, places in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: no multiple of 16"),
     (32, 0, 8, "shared address 8: no multiple of 16"),
@@ -172,7 +172,7 @@ CROOKED = [
 
 
 @pytest.mark.parametrize(("size", "to", "tile", "message"), CROOKED)
-def test_crooked_copies(size: int, to: int, tile: int, message: str) -> None:
+def test_misaligned_copies(size: int, to: int, tile: int, message: str) -> None:
     """Addresses and sizes are multiples of 16 bytes (PTX ISA, ``cp.async.bulk``)."""
     with pytest.raises(MisalignedError, match=message):
         _store(size, to, tile)
@@ -185,8 +185,8 @@ def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
 
 
 @pytest.mark.parametrize("x", [1, 2, 3, 5, 7, -1])
-def test_first_coordinate(x: int) -> None:
-    """An H200 ends the kernel where a tile begins at no multiple of 16 bytes: "illegal instruction"."""
+def test_misaligned_tile(x: int) -> None:
+    """An H200 ends the kernel with "illegal instruction" where a tile's start is no multiple of 16 bytes."""
     message = rf"a tile whose first coordinate is {x}, {4 * x} bytes: no multiple of 16"
     with pytest.raises(MisalignedError, match=message) as raised:
         _boxes(x, 0, np.zeros((64, 64), np.float32))
@@ -194,25 +194,25 @@ def test_first_coordinate(x: int) -> None:
 
 
 @pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
-def test_tiles(columns: int, x: int, y: int) -> None:
-    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor, by sectors of shared memory."""
+def test_rows_of_tiles(columns: int, x: int, y: int) -> None:
+    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor by sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
-    # A row of the box takes 128 bytes of shared memory: it is one piece.
+    # A row of the box has 128 bytes of shared memory: one piece.
     sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
     zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
     assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
 
 
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
-def test_stores_before_a_tensor(x: int, y: int) -> None:
-    """A tile is loaded from there; stored, it ends the kernel on an H200 (CUDA guide, "Writing")."""
+def test_tiles_before_a_tensor(x: int, y: int) -> None:
+    """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
     with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))
 
 
-def test_pitch() -> None:
-    """Rows of a tensor are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
+def test_pitch_of_a_tensor() -> None:
+    """Rows are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
     with pytest.raises(LaunchError, match=r"rows of 260 bytes, a multiple of 16 is needed"):
         ptxcount.TensorMap(np.zeros((64, 65), np.float32), (8, 32))

@@ -1,4 +1,4 @@
-"""Kinds of kernels that were stopped, hung or counted wrongly once: what they give, and what is found."""
+"""Kernels that once stopped, hung or miscounted: their outputs and findings."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ COLUMNS = np.arange(160, dtype=F).reshape(5, 32)
 SWAPPED = np.r_[T[32:], T[:32] + 100]
 PAIRS = np.where(T % 2, T ^ 33, (T ^ 33) + 100)
 A, B = np.array([-1, 1, -2, 2, np.nan], F), np.array([1, -1, -1, 1, 1], F)
-#: Kernel, blocks, threads, arguments, what arguments hold afterwards by their places, and the findings.
+#: Kernel, blocks, threads, arguments, arguments afterwards by place, and findings.
 CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
     ("wait_for_next", 2, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),
     ("wait_for_next", 5000, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),  # in several chunks
     ("in_turn", 3, 64, [_zeros(1), _zeros(64, dtype=F), INT(0)], {1: [123] * 64}, []),
     ("in_turn", 3, 64, [_zeros(1), _zeros(64, dtype=F), INT(1)], {1: [123] * 64}, []),
-    ("in_turn", 40, 32, [_zeros(1), _zeros(32, dtype=F), INT(1)], {0: [40]}, []),  # blocks part ways
+    ("in_turn", 40, 32, [_zeros(1), _zeros(32, dtype=F), INT(1)], {0: [40]}, []),  # blocks diverge
     ("polled_together", 3, 64, [_zeros(1), _zeros(64, dtype=F)], {1: [123] * 64}, []),
     ("halves", 2, 64, [_zeros(64, dtype=F)], {0: SWAPPED}, ["divergent-barrier"]),
     ("named", 1, 64, [_zeros(64, dtype=F)], {0: SWAPPED}, []),
@@ -62,10 +62,10 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("kernel", "blocks", "threads", "arguments", "expected", "codes"), CASES)
-def test_case(
+def test_output_and_findings(
     kernel: str, blocks: int, threads: int, arguments: list[Any], expected: dict[int, Any], codes: list[str]
 ) -> None:
-    """It ends, with the right values; what CUDA calls undefined is found."""
+    """Each kernel ends with right values; undefined behaviour of CUDA is a finding."""
     copies = [argument.copy() for argument in arguments]
     counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), copies, distinct=True)
     for place, values in expected.items():
@@ -73,16 +73,16 @@ def test_case(
     assert [finding.code for finding in counters.findings] == codes
 
 
-def test_no_progress() -> None:
-    """Threads that wait in vain end the launch, which says who waits where."""
+def test_deadlock() -> None:
+    """The error names the waiting threads and their lines."""
     with pytest.raises(
         errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
     ):
         execute_kernel(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
 
 
-def test_larger_block_than_compiled_for() -> None:
-    """``__launch_bounds__`` is a promise of the host."""
+def test_launch_bounds() -> None:
+    """The host promises ``__launch_bounds__``."""
     text = sources.ptx("cases")
     execute_kernel(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
     with pytest.raises(errors.LaunchError, match="compiled for at most 128 threads"):
@@ -94,15 +94,15 @@ def test_larger_block_than_compiled_for() -> None:
 @pytest.mark.parametrize(("values", "races", "has_race"), [
     (np.ones(256, INT), "report", True), (np.zeros(256, INT), "report", False), (np.zeros(256, INT), "strict", True),
 ])  # fmt: skip
-def test_races_that_change_nothing(values: Any, races: str, has_race: bool) -> None:
-    """A race whose stores change nothing is found only if that is asked for: whether it is there depends on data."""
+def test_silent_races(values: Any, races: str, has_race: bool) -> None:
+    """Races whose stores change nothing depend on data; only strict races report them."""
     counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
     assert ["shared-race" in {finding.code for finding in counters.findings}] == [has_race]
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
-def test_stores_that_change_nothing(races: str, codes: list[str]) -> None:
-    """So it is in global memory, where one block stores what another one has stored."""
+def test_silent_stores(races: str, codes: list[str]) -> None:
+    """Two blocks store the same value to global memory."""
     counters = execute_kernel(
         sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
     )
@@ -114,7 +114,7 @@ def test_stores_that_change_nothing(races: str, codes: list[str]) -> None:
     (np.zeros((64, 65), F)[:, 1:33], 5),
 ])  # fmt: skip
 def test_strided_arrays(matrix: Any, per_request: int) -> None:
-    """An array lies where it lies: the kernel gets the address of its first element."""
+    """The kernel gets the address of the array's first element."""
     matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
     counters = execute_kernel(
@@ -124,7 +124,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
     assert counters.loads.sectors_per_request == per_request
 
 
-#: The element of a local array that each thread reads, and the sectors of the request (H200, driver 580.159.04).
+#: Element of a local array that each thread reads, and sectors per request (H200, driver 580.159.04).
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory(times: int, sectors: int) -> None:
     """Words of 32 lanes lie together; each word is a request."""
@@ -136,7 +136,7 @@ def test_local_memory(times: int, sectors: int) -> None:
 
 
 def test_lines_of_a_race() -> None:
-    """Both are named, once, however often the loop is unrolled."""
+    """Both lines are named once, however often the loop is unrolled."""
     counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
     (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)

@@ -1,4 +1,4 @@
-"""Wrong kernels are found, and the report names the mistake, its line, the thread and the address."""
+"""Reports on wrong kernels: the fault, its line, thread and address."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _ints(count: int) -> Any:
 
 Fault = type[errors.KernelFaultError]
 
-#: Kernel, grid, block, arguments, error, block and thread at fault, and what the report says.
+#: Kernel, grid, block, arguments, error, faulting block and thread, and part of the report.
 CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] = [
     ("off_by_one", (2, 1, 1), (64, 1, 1), [_floats(100), FLOATS[:100].copy(), np.int32(100)],
      errors.OutOfBoundsError, (1, 0, 0), (35, 0, 0), r"4 bytes at 0x\w+, which is byte 400 of argument 1 of 400 bytes"),
@@ -44,7 +44,7 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
     ("missing_barrier", (2, 2, 1), (32, 32, 1), [_floats(4096), FLOATS.copy(), np.int32(64), np.int32(64)],
      errors.SharedRaceError, (0, 0, 0), (1, 0, 0), "shared address 4, also touched by thread number 32"),
     ("overwritten_too_early", (1, 1, 1), (64, 1, 1), [_ints(64)],
-     errors.SharedRaceError, (0, 0, 0), (1, 0, 0),  # thread 0 stores the 0 that is there
+     errors.SharedRaceError, (0, 0, 0), (1, 0, 0),  # thread 0 stores the value that is there
      "store of 4 bytes at shared address 4, also touched by thread number 62"),
     ("never_written", (1, 1, 1), (64, 1, 1), [_floats(64), FLOATS[:64].copy()],
      errors.UninitializedReadError, (0, 0, 0), (0, 0, 0), "load of 4 bytes at shared address 252"),
@@ -64,7 +64,7 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
 
 
 def _line(entry: str) -> int:
-    """Find the line of the mistake in ``wrong.cu``."""
+    """Return the faulty line in ``wrong.cu``."""
     lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
     start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
@@ -73,7 +73,7 @@ def _line(entry: str) -> int:
 @pytest.mark.parametrize(
     ("entry", "grid", "block", "args", "error", "faulty_block", "thread", "text"), CASES, ids=[c[0] for c in CASES]
 )
-def test_wrong_kernel(
+def test_faults(
     entry: str,
     grid: Index3,
     block: Index3,
@@ -83,7 +83,7 @@ def test_wrong_kernel(
     thread: Index3,
     text: str,
 ) -> None:
-    """Each check, by a kernel that fails it."""
+    """Each check has a kernel that fails it."""
     with pytest.raises(error) as caught:
         execute_kernel(
             sources.ptx("wrong"), entry, grid, block, args, step_limit=5000, races="error", unwritten="error"
@@ -98,8 +98,8 @@ def test_wrong_kernel(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_memory_that_is_an_input_and_an_output(place: int) -> None:
-    """Each argument's own flag decides if it may be written, also where arguments share memory, in either order."""
+def test_shared_input_and_output(place: int) -> None:
+    """Each argument's own flag allows stores, even if arguments share memory, in either order."""
     memory = _floats(64)
     arrays = [memory, memory]
     arrays[place] = memory.view()
@@ -124,8 +124,8 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
         "argument 1: the array must hold numbers in the byte order",
     ),
 ])  # fmt: skip
-def test_launch_that_does_not_fit(place: int, value: Any, text: str) -> None:
-    """An invalid launch is refused before anything runs."""
+def test_invalid_launch(place: int, value: Any, text: str) -> None:
+    """The launch is refused before any thread runs."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):
@@ -133,6 +133,6 @@ def test_launch_that_does_not_fit(place: int, value: Any, text: str) -> None:
 
 
 def test_too_much_shared_memory() -> None:
-    """Static and dynamic shared memory together are limited as on hardware."""
+    """The sum of static and dynamic shared memory has the hardware's limit."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
         execute_kernel(sources.ptx("wrong"), "trapped", (1, 1, 1), (32, 1, 1), [_ints(32)], dynamic_shared=233473)

@@ -1,4 +1,4 @@
-"""Barriers in shared memory, copies by the chip, clusters, cooperative grids and warpgroups, against NumPy."""
+"""Barriers in shared memory, bulk copies, clusters, cooperative grids and warpgroups, against NumPy."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "cl
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
-def test_ring(rounds: int) -> None:
-    """Producers and consumers wait for each other by parity; what barriers order is no race."""
+def test_ring_of_buffers(rounds: int) -> None:
+    """Producers and consumers wait by parity; ordered accesses are no race."""
     values, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
     counters = _run("ring", 3, 64, [out, values, np.int32(rounds)])
     np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
     assert not counters.findings
 
 
-def test_owners() -> None:
-    """An address of a block of the cluster has its rank; one without is the own block's."""
+def test_rank_of_an_address() -> None:
+    """A cluster address has its block's rank; any other is the own block's."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
     addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
     owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
     assert owners == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
 
 
-def test_ranks_by_bits() -> None:
+def test_address_of_even_block() -> None:
     """CUTLASS clears bit 24 of an address for the even block of a pair."""
     addresses = make_ranked(np.array(8), np.arange(8))
     assert find_rank(addresses & 0xFEFFFFFF).tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
 
 
-def test_rows() -> None:
-    """Bytes that no load or store moves are counted beside them: 128 sectors for 4 KiB."""
+def test_bulk_rows() -> None:
+    """Bulk bytes are counted apart from loads and stores: 128 sectors for 4 KiB."""
     values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
     totals = _run("rows", 5, 128, [out, values]).totals()
     np.testing.assert_array_equal(out, values * 2)
@@ -56,7 +56,7 @@ def test_rows() -> None:
 @pytest.mark.parametrize("swizzle", [0, 128])
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
 def test_boxes(x: int, y: int, swizzle: int) -> None:
-    """Beyond a tensor there are zeros, and nothing is stored; a swizzle exchanges pieces of 16 bytes within a row."""
+    """Loads beyond a tensor give zeros, stores do nothing; a swizzle permutes pieces of 16 bytes in a row."""
     tensor = RNG.normal(size=(60, 64)).astype(np.float32)
     out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
     maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
@@ -74,8 +74,8 @@ def test_boxes(x: int, y: int, swizzle: int) -> None:
     np.testing.assert_array_equal(total, tensor + expected)
 
 
-def test_neighbours() -> None:
-    """Blocks of a cluster reach each other's shared memory; a launch may say how many they are."""
+def test_distributed_shared_memory() -> None:
+    """Blocks reach each other's shared memory; the launch may set the cluster size."""
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
     _run("neighbours", 8, 64, [out, counts])
     block = np.arange(8)
@@ -86,7 +86,7 @@ def test_neighbours() -> None:
         _run("neighbours", 6, 64, [out, counts])
 
 
-#: Operations of one thread on a barrier for two, and the barrier's phase after each (PTX ISA, "mbarrier").
+#: Operations of a thread on a barrier for two, and the phase after each (PTX ISA, "mbarrier").
 PHASES = {
     "arrive arrive arrive arrive": [0, 1, 1, 0],
     "arrive,2 arrive": [1, 1],
@@ -98,8 +98,8 @@ PHASES = {
 
 
 @pytest.mark.parametrize("operations", PHASES)
-def test_phases(operations: str) -> None:
-    """It goes on when all have arrived and all bytes have come; who drops out is not waited for again."""
+def test_phases_of_a_barrier(operations: str) -> None:
+    """A phase ends when all have arrived with all bytes; dropped threads are not awaited."""
     body = "ld.param.u64 %rd1, [p0]; mbarrier.init.shared.b64 [b], 2;"
     for place, word in enumerate(operations.split()):
         name, _, argument = word.partition(",")
@@ -112,8 +112,8 @@ def test_phases(operations: str) -> None:
     assert out.tolist() == PHASES[operations]
 
 
-def test_sent() -> None:
-    """``st.async`` to a block of another row of the grid."""
+def test_asynchronous_stores() -> None:
+    """``st.async`` reaches a block of another row of the grid."""
     out = np.zeros((4, 4, 32), np.int32)
     execute_kernel(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
     y, x = np.indices((4, 4))
@@ -122,8 +122,8 @@ def test_sent() -> None:
 
 
 @pytest.mark.parametrize("swizzled", [0, 1])
-def test_warpgroup(swizzled: int) -> None:
-    """Factors by rows, in patterns of 32 bytes or none."""
+def test_warpgroup_products(swizzled: int) -> None:
+    """Factors lie by rows, in patterns of 32 bytes or none."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
     out = np.zeros((64, 32), np.float32)
     execute_kernel(
@@ -132,23 +132,23 @@ def test_warpgroup(swizzled: int) -> None:
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))
 
 
-def test_turned_warpgroup() -> None:
-    """Factors by columns; minus their product is added."""
+def test_warpgroup_products_by_columns() -> None:
+    """The negated product of factors by columns is added."""
     a, b = (RNG.integers(-8, 9, (16, columns)).astype(np.float16) for columns in (64, 32))
     out = np.zeros((64, 32), np.float32)
     execute_kernel(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
     np.testing.assert_array_equal(out, -(a.T.astype(np.float32) @ b.astype(np.float32)))
 
 
-def test_grid() -> None:
-    """All blocks of a cooperative launch are there at once."""
+def test_cooperative_grid() -> None:
+    """All blocks of a cooperative launch run together."""
     out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
     _run("reversed", 20, 96, [out, between], "grids")
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
 
 
-def test_large_tiles() -> None:
-    """Warps of a tile meet in memory that is none of the kernel's own: they find it zero, and race nowhere."""
+def test_tiles_larger_than_a_warp() -> None:
+    """Warps of a tile share reserved memory, which is initially zero and has no races."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
     counters = _run("large_tiles", 1, 256, [out, values], "grids")
     tiles = values.reshape(2, 128)
@@ -164,14 +164,14 @@ WRONG: list[tuple[tuple[int, ...], int, str]] = [
 
 
 @pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
-def test_wrong_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
-    """Tensor maps that a driver would not encode are refused."""
+def test_invalid_tensor_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
+    """Tensor maps that a driver would refuse are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
 
 
-def test_what_is_no_map() -> None:
-    """Bytes of a host's own map are no map here; an uninitialized barrier is read before it is written."""
+def test_foreign_tensor_map() -> None:
+    """Bytes of a host's own map are invalid; an uninitialized barrier is an unwritten read."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):

@@ -1,4 +1,4 @@
-"""``ptxcount``: anyone's kernel from the command line."""
+"""The command ``ptxcount`` on any kernel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
 
 
 def _read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return the one line on standard error of a command that fails."""
+    """Return the only line on standard error of a failing command."""
     assert main([*words]) == 1
     captured = capsys.readouterr()
     assert not captured.out
@@ -56,7 +56,7 @@ def _read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("_ZN3own4turnEPff", ["--flags", "-DFLOAT=float"]),
 ])  # fmt: skip
 def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A kernel without ``extern "C"``, as written or mangled; dynamic shared memory; flags that look like options."""
+    """Kernels without ``extern "C"`` go by C++ or mangled names; nvcc's flags may look like options."""
     source = tmp_path / "own.cu"
     source.write_text(
         "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
@@ -70,13 +70,13 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
 
 
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX is not compiled: no nvcc is needed, and flags for it are refused."""
+    """PTX needs no nvcc, and refuses flags for it."""
     file = tmp_path / "sums.ptx"
     file.write_text(ptx("row_sums"))
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     totals = _json(capsys, str(file), *ROW_SUMS.split())
     assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
-    assert main([str(file)]) == 0  # 8 bytes are a pointer, most of the time
+    assert main([str(file)]) == 0  # 8 bytes may be a pointer
     assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
     for option in ("--flags -O3", "--arch sm_80"):
         error = _read_error(capsys, str(file), *ROW_SUMS.split(), *option.split())
@@ -111,8 +111,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
-def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 and one clear line on standard error."""
+def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and one line on standard error."""
     launch, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
     filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
     error = _read_error(capsys, *command.format(**filled).split())
@@ -120,7 +120,7 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line of ours, then nvcc's own text, also where it quotes what is not UTF-8."""
+    """Our line precedes nvcc's own text, which may quote invalid UTF-8."""
     source = tmp_path / "latin1.cu"
     source.write_bytes(b'extern "C" __global__ void k(float* o) { asm volatile("// caf\xe9"); }')
     assert main([str(source), *ONE]) == 1
@@ -130,8 +130,8 @@ def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(("encoding", "shown"), [("ascii", "/* \\ufffd \\xb5 */"), ("utf-8", "/* \ufffd µ */")])
-def test_characters(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comment may be in any encoding; characters that a terminal lacks are escaped."""
+def test_encodings(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments have any encoding; characters that a terminal lacks are escaped."""
     source = tmp_path / "own.cu"
     source.write_bytes(
         'extern "C" __global__ void k(float* o) { o[0] = 1; /* \xe9 µ */ }\n'.encode().replace(b"\xc3\xa9", b"\xe9")
@@ -151,8 +151,8 @@ template <typename T, int N> __global__ void rows(T* out, const T* in, int rows,
 """
 
 
-def test_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command that a file alone prints works as it is, with the options that were given."""
+def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command for a file runs as printed, with the given options."""
     folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
@@ -164,7 +164,7 @@ def test_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _json(capsys, *words)["load_requests"] == 256 * 256 // 32
 
 
-#: A parameter's type, what it is given, and the type that it needs; nothing where that is right.
+#: Type of a parameter, its argument, and the required type; none where they agree.
 TYPED = [
     ("const float*", "a=float64[64]", "float32"), ("volatile float* __restrict__", "a=int32[64]", "float32"),
     ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
@@ -178,8 +178,10 @@ TYPED = [
 
 @pytest.mark.parametrize("how", ["", 'extern "C" '])
 @pytest.mark.parametrize(("kind", "word", "needed"), TYPED)
-def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An array or a number of another type than the parameter's would be read as other numbers."""
+def test_types_must_match(
+    kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array or number of another type would be read as other values."""
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))
@@ -194,7 +196,7 @@ def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, caps
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 
-#: Redirection of standard output in a shell, the exit code, and the text on standard error.
+#: Redirection of standard output in a shell, exit code, and standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
     (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
@@ -204,8 +206,8 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A full disk is reported in one line, a closed pipe not at all."""
+def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+    """A full disk is an error in one line, a closed pipe none."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -213,7 +215,7 @@ def test_output_that_cannot_be_written(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: First line of the kernel's file, options of nvcc, the file that ``#line`` names, and True if its line is shown.
+#: First line of the file, options of nvcc, file of ``#line``, and whether its line is shown.
 NAMED = [
     ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
     ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),
@@ -230,7 +232,7 @@ NAMED = [
 def test_lines_of_other_files(
     begin: str, flags: str, named: str, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``#line`` does not make the listing print any file: only what the compiler has read. Of PTX that is not known."""
+    """``#line`` prints only files that the compiler has read; PTX does not list those."""
     for file in ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
@@ -250,15 +252,17 @@ def test_lines_of_other_files(
 
 
 def test_stored_array(tmp_path: Path) -> None:
-    """It is read into memory that a kernel may write to, in the order of C."""
+    """The array is writable, in C order."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
     array: Any = make_argument("a=@in.npy", folder=tmp_path)
     assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
-def test_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays that do not fit are refused before they are allocated: under overcommit NumPy does not notice."""
+def test_arrays_beyond_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check precedes the allocation: under overcommit NumPy raises nothing."""
     source = tmp_path / "huge.ptx"
     source.write_text(
         ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 g[4294967295][4294967295];\n"
@@ -267,7 +271,7 @@ def test_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     error = _read_error(capsys, str(source), "--grid", "1", "--block", "1")
     assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
     words = [SUMS, *ROW_SUMS.split()]
-    monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays would fit alone
+    monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays fits alone
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "physical", lambda: 639)
@@ -275,7 +279,6 @@ def test_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """The version of the installed package."""
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
@@ -284,7 +287,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]
 WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
-#: Descriptions, and what they stand for; or why they are refused.
+#: Descriptions and their values, or errors.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
     ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
@@ -305,7 +308,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
 def test_arguments(word: str, expected: Any) -> None:
-    """Arrays that hold 0, 1, 2, ... by default, scalars of their dtype, both ends of each type."""
+    """Arrays hold 0, 1, 2, ... by default, scalars have their dtype, limits of types are exact."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

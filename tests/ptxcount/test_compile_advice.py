@@ -1,4 +1,4 @@
-"""Advice beside nvcc's own errors: the wheel or the folder of a header, another release of CUDA."""
+"""Advice on compiler errors: the wheel or folder of a header, another release of CUDA."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxcount.source import nvcc
 from ptxcount.source.compile_advice import HEADERS, advise
 from ptxcount.util.errors import CompileError, NvccNotFoundError
 
-#: Headers that no wheel here has -> the wheel that is named, and the words for pip.
+#: Missing headers -> wheel and arguments of pip.
 WHEELS = {
     "curand_kernel.h": ("nvidia-curand", "cuda-toolkit[curand]==13.0.2"),
     "cublas_v2.h": ("nvidia-cublas", "cuda-toolkit[cublas]==13.0.2"),
@@ -33,8 +33,8 @@ WHEELS = {
 
 
 @pytest.mark.parametrize("header", WHEELS)
-def test_a_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named with the command that installs it."""
+def test_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice has the command that installs it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     wheel, words = WHEELS[header]
     text = advise(f"k.cu:1:10: fatal error: {header}: No such file or directory", tmp_path / "k.cu")
@@ -52,7 +52,7 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize(("included", "place", "folder"), FOLDERS)
-def test_a_header_nearby(
+def test_header_nearby(
     included: str,
     place: str,
     folder: str,
@@ -60,7 +60,7 @@ def test_a_header_nearby(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The suggested ``-I`` makes the command work; of several headers the nearest is taken, none of a hidden folder."""
+    """The suggested ``-I`` makes the command work. The nearest folder counts; hidden folders do not."""
     monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q"], check=True)
     for name in (place, "other/twice.h", ".hidden/src/beside.h", "src/k.cu"):
@@ -75,8 +75,8 @@ def test_a_header_nearby(
 
 
 @pytest.mark.parametrize("folder", ["torch/include", "torch/include/torch/csrc/api/include", "nvidia/cu13/include"])
-def test_a_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder is named, be it a library's of the package."""
+def test_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice names its folder, also of a library in the package."""
     header = tmp_path / folder / "own" / "all.h"
     header.parent.mkdir(parents=True)
     header.touch()
@@ -85,7 +85,7 @@ def test_a_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypat
     assert text == f"own/all.h is in {tmp_path / folder}; add -I{tmp_path / folder}"
 
 
-def test_the_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Extensions of Python include it."""
     folder = sysconfig.get_path("include")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -94,23 +94,23 @@ def test_the_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
         assert text == f"Python.h is in {folder}; add -I{folder}"
 
 
-def test_a_header_that_is_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says how a folder is named."""
+def test_unknown_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The advice explains how to name a folder."""
     (tmp_path / "k.cu").write_text("#include <nowhere.h>\n")
     assert main([str(tmp_path / "k.cu")]) == 1
     assert capsys.readouterr().err.splitlines()[-1].endswith("name its folder: -IFOLDER")
 
 
-def test_a_name_that_cuda_13_lacks() -> None:
-    """It says where the replacement is named, and how another release compiles; other errors have no advice."""
+def test_name_that_cuda_13_lacks() -> None:
+    """The advice has the replacement and another release; other errors have none."""
     error = 'k.cu(3): error: namespace "{}" has no member "{}"'
     assert advise(error.format("cub", "Max"), None).startswith("this release of CUDA has no cub::Max; https://")
     assert "set NVCC to its nvcc" in advise(error.format("thrust", "unary_function"), None)
     assert not advise(error.format("own", "Max"), None)
 
 
-def test_a_release_that_ptxcount_does_not_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA_TOOLKIT is refused, unless NVCC names the compiler."""
+def test_unsupported_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA_TOOLKIT is refused unless NVCC names the compiler."""
     monkeypatch.setenv("NVCC", str(nvcc.find_nvcc()))
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
     assert nvcc.compile_source("").ptx
@@ -119,7 +119,6 @@ def test_a_release_that_ptxcount_does_not_install(monkeypatch: pytest.MonkeyPatc
         nvcc.compile_source("")
 
 
-def test_a_source_that_is_given_as_text() -> None:
-    """Its missing header is named as well."""
+def test_missing_header_of_a_text() -> None:
     with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
         nvcc.compile_source("#include <cublas_v2.h>")

@@ -1,4 +1,4 @@
-"""Constant memory: its values, and that its loads are not counted as loads from global memory."""
+"""Constant memory: values and counts apart from global loads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The global loads of a convolution are those of its image, as by sets; its filter's are counted apart."""
+    """Global loads are those of the image, as by sets; the filter's count apart."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -43,7 +43,7 @@ def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("from_constant", [0, 1])
 def test_generic_load(from_constant: int) -> None:
-    """One instruction, counted by where its addresses lie."""
+    """One instruction counts by the space of its addresses."""
     source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
     args: list[Argument] = [out, source, np.int32(from_constant)]
     counters = execute_kernel(sources.ptx("constants"), "through_a_pointer", (1, 1, 1), (40, 1, 1), args)
@@ -53,7 +53,7 @@ def test_generic_load(from_constant: int) -> None:
 
 
 def test_generic_store() -> None:
-    """Constant memory is not written; the next launch finds what it held at first."""
+    """Constant memory stays as it is for the next launch."""
     out, ptx = np.zeros(9, np.float32), sources.ptx("constants")
     execute_kernel(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(0)])
     assert out.tolist() == [1] * 9
@@ -62,7 +62,7 @@ def test_generic_store() -> None:
 
 
 def test_end_of_a_constant() -> None:
-    """A read behind the end is found there as in global memory."""
+    """A read behind the end is out of bounds, as in global memory."""
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
@@ -79,8 +79,8 @@ extern "C" __global__ void k(float* x, int use)
 """
 
 
-def test_variables_that_a_host_would_set() -> None:
-    """Variables are set by their names; a read of an unset constant is an error that names it."""
+def test_variables_of_a_host() -> None:
+    """Variables are set by name; the error of an unset constant names it."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
@@ -95,7 +95,7 @@ def test_variables_that_a_host_would_set() -> None:
 
 
 def test_variables_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Written as arguments are."""
+    """Values are written like arguments."""
     source = tmp_path / "own.cu"
     source.write_text(SET)
     words = [str(source), "--entry", "k", "--grid", "1", "--block", "4", "x=float32[4]", "int32:1"]
@@ -120,7 +120,7 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
 def test_addresses_on_the_command_line(
     fill: str, addresses: int, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table by lane is shown where it costs; a uniform load is not."""
+    """A table by lane is marked; a uniform load is not."""
     source = tmp_path / "by_lane.cu"
     source.write_text(BY_LANE)
     words = [str(source), "--grid", "1", "--block", "32", "out=float32[32]", f"at=int32[32]{'=' * bool(fill)}{fill}"]

@@ -1,4 +1,4 @@
-"""Costs of a launch: the order of arrays and lines, the pattern in words, and the pictures, against address sets."""
+"""Costs of a launch against address sets: order of arrays and lines, patterns, pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __global__ void k(float* out, const float* in, const int* at) {
 }
 """
 WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)"]
-#: Array, line, kind, amount and least, and the pattern, in the order of the listing.
+#: Array, line, kind, amount and least, and pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
     ("in", 7, "load", None, 128, "lanes have no common distance"),
@@ -55,7 +55,7 @@ PICTURE = """\
 
 
 def test_order() -> None:
-    """Arrays by their sectors, and lines of each; then shared memory. A broadcast needs the sector that it takes."""
+    """Arrays by sectors with their lines come first, then shared memory. The least of a broadcast is one sector."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.least) for cost in costs]
     expected = [row[:5] for row in COSTS]
@@ -64,8 +64,8 @@ def test_order() -> None:
     assert costs[2].description.startswith("load: 1 sector a request; ")
 
 
-def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command's listing leads with them, and so does its page; the text of a line may be anything."""
+def test_listing_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both begin with the costs; source lines may hold any text."""
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
     source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
     assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
@@ -92,7 +92,7 @@ def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) ->
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
 def test_sectors(width: int, seed: int) -> None:
-    """A row for each sector, whose columns are the lanes in it."""
+    """Each sector has a row, whose columns are its lanes."""
     random = np.random.default_rng(seed)
     addresses = random.integers(0, 4 << seed, 32) * width
     lanes = random.random(32) < (seed + 1) / 8
@@ -103,21 +103,21 @@ def test_sectors(width: int, seed: int) -> None:
     assert len(picture.now) == len(rows)
     assert len(picture.best) == -(-len({*addresses[lanes]}) * width // 32)
     assert (picture.best.sum(axis=0) == lanes).all()
-    order = list(dict.fromkeys(addresses[lanes].tolist()))  # at best, what the first lane takes lies first
+    order = list(dict.fromkeys(addresses[lanes].tolist()))  # best case: the first lane's data lies first
     assert all(picture.best[order.index(addresses[lane]) * width // 32, lane] for lane in np.flatnonzero(lanes))
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
 def test_banks(width: int, seed: int) -> None:
-    """A column for each bank, as high as the words that the lanes served together want of it."""
+    """Each bank has a column, as high as the distinct words in it."""
     random = np.random.default_rng(seed)
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
-    addresses = random.permutation(4 << seed + 3)[:32] * width  # no two lanes at one address
+    addresses = random.permutation(4 << seed + 3)[:32] * width  # no two lanes share an address
     access, picture = _access("shared", width, addresses, lanes)
     heights = []
-    for together in (128 // max(width, 4), 256 // max(width, 4)):  # where lanes agree in pairs, twice as many
+    for together in (128 // max(width, 4), 256 // max(width, 4)):  # twice as many where pairs of lanes agree
         height = np.zeros(32, int)
         for first in range(0, 32, together):
             group = [lane for lane in range(first, min(first + together, 32)) if lanes[lane]]
@@ -133,14 +133,14 @@ def test_banks(width: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
 def test_names_of_arrays(place: int, name: str) -> None:
-    """Shared arrays lie one behind the other: the first byte of one is none of the array before."""
+    """The first byte of a shared array is no part of the previous one."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
     assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
 LANES = np.arange(32)
-#: The addresses of lanes, how many of them take part, and the pattern in words.
+#: Addresses of lanes, number of active lanes, and the pattern.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
     (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps begin within a sector"),
@@ -154,7 +154,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
 def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None:
-    """At least 8 lanes make one; most distances are the same, not all."""
+    """A pattern needs 8 lanes, and one distance for most of them."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES)[None], (1, 32))
     pattern = find_pattern(access)
@@ -162,15 +162,15 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Record accesses at lines of their own, whose lanes lie in so many sectors."""
+    """Record accesses at separate lines, with given sectors per request."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
     return LaunchCounters(32, accesses=accesses)
 
 
-def test_which_pictures() -> None:
-    """Those of accesses that take more than would do, each once; lines with little are summed up."""
+def test_selected_pictures() -> None:
+    """Each wasteful access has one picture; lines with little waste are summed up."""
     assert draw_pictures(list_costs(_counters(4, 4))) == {}
     assert len(draw_pictures(list_costs(_counters(4, 32, 32, 16)))) == 2
     assert len(draw_pictures(list_costs(_counters(*range(8, 33, 4))))) == 3
@@ -179,8 +179,8 @@ def test_which_pictures() -> None:
     assert "k.cu:21" not in shown
 
 
-def test_a_typical_request() -> None:
-    """The picture shows a request like most, not the first; neighbours with one address share a wavefront."""
+def test_typical_request() -> None:
+    """A picture shows the most frequent request; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
         access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
@@ -191,7 +191,7 @@ def test_a_typical_request() -> None:
     assert (len(wide.now), len(wide.best)) == (1, 1)
 
 
-def test_fewer_than_the_bytes_would_fill() -> None:
+def test_shared_fetches() -> None:
     """A fetch that lanes share has no ideal below its actual sectors."""
     access = Access(Source(1), "texture", "load", 16)
     access.add(8, 8, 32 * 16)
@@ -199,7 +199,7 @@ def test_fewer_than_the_bytes_would_fill() -> None:
     assert (cost.amount, cost.least) == (8, 8)
 
 
-#: Accesses to an array of local memory: at places that ptxas knows, and at others.
+#: Accesses to local memory at places that ptxas knows, and at others.
 LOCAL = """\
 .version 8.0
 .target sm_90
@@ -238,7 +238,7 @@ def test_local_memory(
     place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The stack frame of ptxas decides whether it leads; the table has it in any case, and says so."""
+    """Local memory leads if ptxas reports a stack frame; the table lists it in any case."""
     if not has_nvcc:
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"

@@ -1,4 +1,4 @@
-"""Counters: against a count by hand, and the fast way against the general one."""
+"""Counters against a count by hand, and shortcuts against the general way."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.ptxcount.fuzz import ways
 from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
-#: An element type of each size, as in CUDA and as in NumPy.
+#: An element type of each size, in CUDA and in NumPy.
 ELEMENTS = {1: ("char", "i1"), 2: ("short", "i2"), 4: ("float", "f4"), 8: ("double", "f8"), 16: ("double2", "c16")}
 TRANSPOSES = ("transpose_direct", "transpose_padded", "transpose_unpadded")
 Case = tuple[str, int, int, int]
 
 
 def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, bytes]:
-    """Return the counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
+    """Return counters and verified output of a kernel of ``tests/kernels/layouts.cu``."""
     cuda, dtype = ELEMENTS[size]
     first, second = arguments
     transposes = kernel in TRANSPOSES
@@ -63,7 +63,7 @@ HAND_CASES: list[Case] = [
 
 @pytest.mark.parametrize("case", HAND_CASES)
 def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every access of every warp, counted again with sets of bytes."""
+    """Every access of every warp is counted again with sets of bytes."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     accesses = _launch(*case)[0].accesses
@@ -75,7 +75,7 @@ RULES = (
     "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
     "count_local_sectors",
 )  # fmt: skip
-#: Places of lanes: in no order, nearly all on one, and of neighbours that agree.
+#: Places of lanes: random, nearly all equal, and equal neighbours.
 PLACES: list[Callable[[Any], Any]] = [
     lambda rng: rng.integers(0, 64, 32),
     lambda rng: rng.integers(0, 512, 32),
@@ -89,7 +89,7 @@ PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 def test_rules(name: str, width: int) -> None:
-    """By sets; the same lanes in a block of their number, masked in a larger one, and among others."""
+    """Sets count the same lanes in an exact block, masked in a larger one, and among others."""
     rng = np.random.default_rng(width)
     rule, total = getattr(transactions, name), transactions.sum_rules
     for turn in range(60):
@@ -114,7 +114,7 @@ def test_rules(name: str, width: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
-    """Each sector of a row of neighbours, the last as well; who adds reads and writes."""
+    """A row includes its last sector; an addition reads and writes."""
     kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
@@ -135,13 +135,13 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
             assert counters.distinct_sectors == counts
 
 
-#: Bytes between the threads of a warp, and the sectors that their loads fetch at least: by 64 and 128 bytes.
+#: Bytes between threads of a warp, and sectors fetched at least by 64 and 128 bytes.
 FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
 
 
 @pytest.mark.parametrize("apart", FETCHED)
 def test_fetched_sectors(apart: int) -> None:
-    """DRAM gives 64 bytes a miss, or as many as the load says."""
+    """DRAM returns 64 bytes per miss, or the size in the load's qualifier."""
     default, hinted = FETCHED[apart]
     for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
@@ -159,7 +159,7 @@ WAYS: list[Case] = [
 
 @pytest.mark.parametrize("case", WAYS)
 def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs, and counters instruction by instruction, are the same with and without the shortcuts."""
+    """Outputs and counters of each instruction are equal with and without shortcuts."""
     fast = _launch(*case)
     ways.without_shortcuts(monkeypatch)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)
@@ -168,7 +168,7 @@ def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("space", ["shared", "local"])
 def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not all of them are held at once: what a launch takes follows the limit, not the grid."""
+    """Memory use follows the limit, not the grid."""
     monkeypatch.setattr(execute, "CHUNK_BYTES", 8 << 20)
     code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
     tracemalloc.start()
@@ -180,7 +180,7 @@ def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_source_lines() -> None:
-    """Accesses carry the line of the kernel's own file, also when a header's function makes them."""
+    """Accesses in a function of a header have the line of the kernel's file."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = execute.execute_kernel(
         sources.ptx("features"), "histogram", (1, 1, 1), (64, 1, 1), [bins, data, np.int32(100)]
@@ -191,9 +191,9 @@ def test_source_lines() -> None:
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
 
 
-#: Loads from shared memory, 16 bytes a lane from %r1 on (each number a load there, or from the register before it, of
-#: the type before it), and the requests and wavefronts of what ptxas makes of them in machine code for sm_90
-#: (nvcc 13.0.88); None if it merges nothing.
+#: Shared loads of 16 bytes per lane from %r1, with requests and wavefronts after ptxas merges (sm_90, nvcc 13.0.88).
+#: Each number is a load there, or from the register before it, of the type before it. None means that ptxas merges
+#: nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 8 12": (1, 4),
     "0 8 12": (1, 4),
@@ -209,10 +209,10 @@ MERGED: dict[str, tuple[int, int] | None] = {
                         "red.shared.add.u32[%r2],1;", "atom.shared.add.u32%r8,[%r2],1;")
     },
     "0 4 cp.async.commit_group; 8 12": (1, 4),
-    "%r7 0 4 8 12": (1, 2),  # all lanes there
-    "%r6 0 4": (1, 2),  # lanes in pairs
+    "%r7 0 4 8 12": (1, 2),  # all lanes equal
+    "%r6 0 4": (1, 2),  # pairs of lanes
     "%r6 0 4 8 12": (1, 2),
-    "%r9 0 16": (2, 4),  # two words a bank; as 8 bytes it would be four
+    "%r9 0 16": (2, 4),  # two words per bank; four as 8 bytes
     "4 0 12 8": (1, 4),
     "b16 0 2": (1, 4),
     "b16 2 4": (2, 8),
@@ -225,8 +225,8 @@ TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 
 @pytest.mark.parametrize("code", MERGED)
-def test_merged(code: str) -> None:
-    """Neighbours in shared memory as ptxas merges them, and lanes that the chip serves together."""
+def test_merged_loads(code: str) -> None:
+    """Neighbours merge as in ptxas, and lanes group as on the chip."""
     base, kind, body = "%r1", "u32", ""
     for word in code.split():
         base = word if word.startswith("%") else base
@@ -256,7 +256,7 @@ def test_merged(code: str) -> None:
     (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
-    """A residue holds for all numbers; with a constant, no sum or mask could have a larger modulus."""
+    """A residue holds for all numbers; no larger modulus holds for sums and masks with a constant."""
     residues = [Residue(2**k, remainder) for k in range(5) for remainder in range(2**k)]
     for a, b in product(residues, residues):
         numbers = [range(residue.remainder, 64, residue.modulus) for residue in (a, b)]
@@ -268,7 +268,7 @@ def test_residues(rule: Callable[..., Residue], compute: Callable[[int, int], in
 
 
 def test_names_of_totals() -> None:
-    """The names that others read: of loads and stores all, of atomics also how many lanes were on one address."""
+    """Other tools read these names; atomics have the most lanes on an address."""
     totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
     names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}

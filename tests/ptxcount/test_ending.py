@@ -1,4 +1,4 @@
-"""Commands that the terminal ends; `test_command_line` has outputs that cannot be written."""
+"""Commands that a signal ends; `test_command_line` covers unwritable outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.ptxcount.test_gate import LAUNCH
 
-#: An nvcc that says its version, and else takes a minute, with a file of its own where temporary files are.
+#: An nvcc that reports its version, and otherwise hangs for a minute with a temporary file.
 NVCC = """#!/bin/sh
 case "$*" in *--version*) echo "release 13.0, V13.0.88"; exit;; esac
 touch "$TMPDIR/tmpxft" "$FOLDER/begun"
@@ -21,7 +21,7 @@ sleep 60
 """
 
 
-#: A NumPy that takes a minute to import.
+#: A NumPy whose import takes a minute.
 NUMPY = """import os, pathlib, time
 pathlib.Path(os.environ["FOLDER"], "begun").touch()
 time.sleep(60)
@@ -34,32 +34,38 @@ ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "
 
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
-def test_ended_by_a_signal(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
+def test_signals(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
     """The command ends at once, with a line after Ctrl-C, and leaves no temporary file."""
     assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
     assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_interrupted_import(tmp_path: Path) -> None:
-    """Ctrl-C ends it also while it is imported."""
     assert _end_command(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
 
 
 def _end_command(
     words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path
 ) -> tuple[int, str, str]:
-    """End a command by a signal once it waits for its nvcc, or imports; return its exit code and outputs."""
+    """Send a signal to a command that waits for nvcc or imports; return its exit code and outputs."""
     for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)
     (folder / "temporary").mkdir()
-    variables = {"NVCC": str(folder / "nvcc"), "FOLDER": str(folder), "TMPDIR": str(folder / "temporary")}
+    return end_process(["ptxcount", *words], number, folder, folder)
+
+
+def end_process(
+    words: list[str], number: signal.Signals, begun: Path, folder: Path, **variables: str
+) -> tuple[int, str, str]:
+    """Send a signal to a module once `begun` has the file of that name; return exit code and outputs."""
+    variables |= {"NVCC": str(begun / "nvcc"), "FOLDER": str(begun), "TMPDIR": str(begun / "temporary")}
     with subprocess.Popen(
-        [sys.executable, "-m", "ptxcount", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
+        [sys.executable, "-m", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        end = time.monotonic() + 30
-        while not (folder / "begun").exists() and time.monotonic() < end:
+        end = time.monotonic() + 60
+        while not (begun / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(number)
         outputs = process.communicate(timeout=30)

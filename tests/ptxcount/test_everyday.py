@@ -1,4 +1,4 @@
-"""Kernels as people write them, compiled by nvcc: every output is what NumPy says, to rounding."""
+"""Common kernels compiled by nvcc: outputs equal NumPy's, to rounding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _like(array: Array) -> Any:
 
 
 def _bfloats(floats: Array) -> Array:
-    """Return the bits of bfloat16: the upper halves of float32, rounded to the nearest, ties to even."""
+    """Return the bits of bfloat16: upper halves of float32, rounded to nearest even."""
     bits = floats.view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
@@ -177,7 +177,7 @@ BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
 
-#: Kernel, grid and block, arguments, what the first of them (or several) hold afterwards, and how near.
+#: Kernel, grid and block, arguments, expected first arguments, and tolerance.
 Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [
     ("saxpy", ALL, [X.copy(), X[::-1].copy(), F(2), INT(N)], lambda: 2 * X[::-1] + X, 1e-6),
@@ -255,15 +255,15 @@ def _three(extent: Any) -> tuple[int, int, int]:
 
 
 def execute_case(case: Case) -> Any:
-    """Return the counters of a case; its arguments hold the output afterwards."""
+    """Return the counters of a case, whose arguments then hold the output."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
-def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal, or within the bound for what rounds; every access of every warp is counted as by sets."""
+def test_outputs_and_counters(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs are exact or within the bound of rounding; sets count every access."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]
@@ -277,8 +277,7 @@ def test_output(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(output.astype(float).reshape(expected.shape), expected, case[4], case[4])
 
 
-def test_clock() -> None:
-    """A clock grows: no more is promised."""
+def test_clock_grows() -> None:
     y = np.zeros(33, np.int64)
     execute_kernel(sources.ptx("everyday"), "timed", (1, 1, 1), (32, 1, 1), [y, NUMBERS])
     assert y[0] > 0

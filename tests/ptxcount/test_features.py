@@ -1,4 +1,4 @@
-"""Kernels that nvcc compiled, one for each feature of the language, against NumPy or plain Python."""
+"""A compiled kernel for each feature of the language, against NumPy or plain Python."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _collatz(x: int) -> int:
 
 
 def test_loop_of_different_lengths() -> None:
-    """Threads leave a loop one by one and meet again behind it; the last block is not full."""
+    """Threads leave a loop one by one and reconverge; the last block is not full."""
     start, steps = np.arange(1, 501, dtype=np.int32), np.zeros(500, np.int32)
     counters = launch("collatz", 4, 128, steps, start, np.int32(500))
     assert steps.tolist() == [_collatz(x) for x in range(1, 501)]
@@ -38,11 +38,11 @@ SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")]
 SHAPE["columns"], SHAPE["pad"], SHAPE["scale"] = 13, 100, 0.5
 WEIGHTS = [[w * (t + k) for k, w in enumerate([1.0, -2.0, 0.5, 4.0, 8.0])] for t in range(40)]
 FEW = np.arange(32, dtype=np.float32)
-#: Kernels, grid and block, what the first array holds before, the other arguments, and what it holds afterwards.
+#: Kernels, grid and block, first array before, other arguments, first array afterwards.
 CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
     ("by_value", (2, 3, 2), (4, 3, 2), np.zeros(288, np.float32), [SHAPE[0], np.int8(-3)],
      [(i % 13) * 0.5 - 3 + 100 for i in range(288)]),
-    # a table with initial values, copied to local memory that is indexed at run time
+    # a table with initial values, copied to local memory for an index at run time
     ("tables", 1, 40, np.zeros(40, np.float32), [np.zeros(1, np.int32)],
      [v[t % 5] + v[(t + 2) % 5] for t, v in enumerate(WEIGHTS)]),
     ("hinted", 1, 32, np.zeros(96, np.float32), [FEW], [*FEW * 6, *FEW * 5, *FEW]),
@@ -52,15 +52,14 @@ CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
 @pytest.mark.parametrize(
     ("entry", "grid", "block", "initial", "arguments", "expected"), CASES, ids=[c[0] for c in CASES]
 )
-def test_output(entry: str, grid: Any, block: Any, initial: Array, arguments: list[Any], expected: list[Any]) -> None:
-    """The kernel writes the expected values into an array that it may not fill."""
+def test_outputs(entry: str, grid: Any, block: Any, initial: Array, arguments: list[Any], expected: list[Any]) -> None:
     out = initial.copy()
     assert launch(entry, grid, block, out, *arguments).totals()["store_requests"]
     assert out.tolist() == expected
 
 
 def test_vectors() -> None:
-    """Loads and stores of 4, 8 and 16 bytes a thread as vectors."""
+    """Vector loads and stores have 4, 8 and 16 bytes per thread."""
     source = np.arange(512, dtype=np.float32).reshape(128, 4)
     out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
     data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)
@@ -72,15 +71,15 @@ def test_vectors() -> None:
     assert totals["store_sectors"] == 4 * (16 + 16 + 4)
 
 
-def test_shared_variables_side_by_side() -> None:
-    """Static variables of different alignment and a dynamic one share the memory of a block."""
+def test_alignment_of_shared_variables() -> None:
+    """Static variables and a dynamic one share the memory of a block."""
     out = np.zeros((2, 32))
     launch("mixed_shared", 2, 32, out, dynamic_shared=64)
     assert out[0].tolist() == [(31 - t) * 0.5 + 10 + t % 3 + 100 * (t ^ 1) for t in range(32)]
 
 
-def test_register_that_is_only_read() -> None:
-    """The first operand of ``nanosleep`` is not written: what each thread put there before stays."""
+def test_read_only_operand() -> None:
+    """``nanosleep`` does not write its first operand, which keeps each thread's value."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b64 %rd1; .reg .b32 %r<3>; .reg .pred %p1;
@@ -100,8 +99,8 @@ def test_register_that_is_only_read() -> None:
     assert out.tolist() == [2] * 16 + [1] * 16
 
 
-def test_hints_without_effect() -> None:
-    """Prefetches, priorities and fences move nothing that is counted."""
+def test_hints_cost_nothing() -> None:
+    """Prefetches, priorities and fences change no count."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b64 %rd1;

@@ -1,4 +1,4 @@
-"""Floating-point instructions and conversions against exact fractions, rounded once by Python or NumPy."""
+"""Floating-point instructions and conversions against exact fractions, rounded once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _values(dtype: np.dtype[Any], count: int) -> list[float]:
 
 
 def _same(got: Array, expected: Array) -> None:
-    """Equal bits, except that any NaN is as good as another."""
+    """Assert equal bits, with all NaN equal."""
     assert got.dtype == expected.dtype
     unsigned = f"u{got.itemsize}"
     matches = (got.view(unsigned) == expected.view(unsigned)) | (np.isnan(got) & np.isnan(expected))
@@ -40,7 +40,7 @@ def _same(got: Array, expected: Array) -> None:
 
 
 _WHOLE: dict[str, Callable[[Fraction], int]] = {
-    "rn": round,  # Python rounds a fraction to even
+    "rn": round,  # Python rounds fractions to nearest even
     "rz": math.trunc,
     "rm": math.floor,
     "rp": math.ceil,
@@ -48,7 +48,7 @@ _WHOLE: dict[str, Callable[[Fraction], int]] = {
 
 
 def _round_exactly(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
-    """Round a fraction to a value of a dtype, without any help from floating point."""
+    """Round a fraction to a dtype with integers alone."""
     if exact == 0:
         return 0.0
     limits = np.finfo(dtype)
@@ -71,14 +71,14 @@ def _fma(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
     if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
         return _round_exactly(Fraction(a) * Fraction(b) + Fraction(c), dtype)
     if math.isfinite(a) and math.isfinite(b) and not math.isfinite(c):
-        return c  # the product may be beyond what float64 holds, but it is finite
+        return c  # the product may exceed float64, but is finite
     with np.errstate(all="ignore"):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
 
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_fused_multiply_add(name: str) -> None:
-    """``fma``: one rounding, with cancellation, subnormals, overflow, infinities and NaN."""
+    """``fma`` rounds once: cancellation, subnormals, overflow, infinities, NaN."""
     dtype = DTYPES[name]
     few = _values(dtype, 4)
     rows = list(product(few, few, few))
@@ -98,7 +98,7 @@ def test_fused_multiply_add(name: str) -> None:
 
 
 def test_fused_multiply_add_of_extremes() -> None:
-    """``fma.rn.f64`` where the product's error underflows, where its halves overflow, and where the sum cancels."""
+    """``fma.rn.f64`` with an underflowing error, overflowing halves, and a cancelling sum."""
     rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
     exponents = np.array(list(product(powers, powers)))
     a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
@@ -111,14 +111,14 @@ def test_fused_multiply_add_of_extremes() -> None:
 
 
 def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
-    """Return the square root of a fraction, as the root of an integer with many more bits than a dtype has."""
+    """Return the square root of a fraction as a root of an integer with extra bits."""
     scaled = exact * Fraction(4) ** 2200
     root = math.isqrt(math.floor(scaled))
     inexact = root * root != scaled
     return _round_exactly(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
 
 
-#: Operations, how many operands, and the exact result.
+#: Operations, number of operands, and the exact result.
 EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
     "add": (2, lambda a, b: a + b),
     "sub": (2, lambda a, b: a - b),
@@ -131,18 +131,18 @@ EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
 }
 
 
-#: Of halves there are fewer, rounded to nearest alone.
+#: Halves have fewer operations, rounded to nearest only.
 ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in _WHOLE]
 ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 
 
 @pytest.mark.parametrize(("name", "kind", "mode"), ROUNDED)
 def test_rounded_once(name: str, kind: str, mode: str) -> None:
-    """The exact result rounded to the side that is asked for, with overflow, subnormals and exact zeros."""
+    """The exact result is rounded in each direction: overflow, subnormals, exact zeros."""
     dtype, (count, exact) = DTYPES[kind], EXACT[name]
     values = [x for x in _values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
     rows = list(product(values, repeat=count))
-    if count == 3:  # sums that cancel but for the product's last bits
+    if count == 3:  # sums that cancel except for the product's last bits
         with np.errstate(all="ignore"):
             rows += [(a, b, -float(dtype.type(a) * dtype.type(b))) for a, b, _ in rows]
         rows = [row for row in rows if math.isfinite(row[2])][::5]
@@ -164,7 +164,7 @@ def test_rounded_once(name: str, kind: str, mode: str) -> None:
 
 
 def _sign_of_zero(name: str, mode: str, a: float, b: float = 1.0, c: float | None = None) -> float:
-    """IEEE 754, 6.3: of products and quotients that of both; of sums that of both, else minus only towards minus."""
+    """Return the sign of a zero by IEEE 754, 6.3: the product of signs, or minus for sums rounded down."""
     first, second = math.copysign(1, a), math.copysign(1, b)
     if name in ("add", "sub"):
         second = -second if name == "sub" else second
@@ -199,7 +199,7 @@ TABLE: list[tuple[str, list[float], float]] = [
 
 @pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
 def test_special_values(instruction: str, operands: list[float], expected: float) -> None:
-    """NaN, signed zeros, saturation and subnormals are as in the PTX ISA."""
+    """NaN, signed zeros, saturation and subnormals follow the PTX ISA."""
     dtype = DTYPES[instruction.rsplit(".", 1)[1]]
     letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
     got = evaluate(f"{instruction} {{d}}, {letters}", [np.array([x], dtype) for x in operands], dtype)
@@ -213,7 +213,7 @@ ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, 
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ROUND)
 def test_float_to_integer(source: str, target: str, rounding: str) -> None:
-    """Rounded as named, clamped to the range; NaN is zero, or the sign bit if either side has 64 bits."""
+    """Values are rounded as named and clamped; NaN is zero, or the sign bit if either type has 64 bits."""
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
@@ -237,7 +237,7 @@ def test_float_to_integer(source: str, target: str, rounding: str) -> None:
 @pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64", "f32", "f64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_to_float(source: str, target: str, rounding: str) -> None:
-    """To a float, rounded to nearest, towards zero, down or up."""
+    """Rounding modes are nearest, towards zero, down and up."""
     dtype = DTYPES[target]
     if source[0] == "f":
         if DTYPES[source].itemsize <= dtype.itemsize:
@@ -275,14 +275,14 @@ INTEGER_CASES = [
 
 @pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), INTEGER_CASES)
 def test_conversion(instruction: str, source: str, target: str, values: list[float], expected: list[float]) -> None:
-    """Extension, truncation, saturation and flushing."""
+    """Conversions extend, truncate, saturate and flush."""
     got = evaluate(f"{instruction} {{d}}, {{a}}", [np.array(values, source)], target)
     assert got.tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
 def test_kinds_of_numbers(name: str) -> None:
-    """``testp``."""
+    """``testp`` classifies numbers."""
     values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
     oracle: dict[str, Callable[[float], bool]] = {
         "finite": math.isfinite,

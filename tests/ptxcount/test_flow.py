@@ -1,4 +1,4 @@
-"""Kernels of thousands of branches: analysed in seconds, or refused."""
+"""Kernels with thousands of branches: analysed in seconds, or refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import PtxError
 
-#: Branches of a kernel. Analysing each against each took minutes.
+#: Number of branches; a pairwise analysis took minutes.
 COUNT = 3000
 
-#: Repeated code, with the number of its turn and of the turn before, and the beginning of the error.
+#: Repeated code with the number of its turn and of the previous one, and the start of the error.
 REPEATED = {
     "branch over nothing": ("@%p bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop by itself": ("L{0}: @%p bra L{0};\n", "StepLimitExceededError: PTX line "),
@@ -23,7 +23,7 @@ REPEATED = {
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
 def test_many_branches(repeated: str, message: str) -> None:
-    """The limit on steps ends any control flow soon. Ten seconds are many times the usual duration."""
+    """The limit on steps ends any control flow; ten seconds are many times the usual duration."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p;\n"

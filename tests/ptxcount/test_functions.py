@@ -1,4 +1,4 @@
-"""Function pointers, virtual functions, the heap, addresses as initial values and the driver's functions."""
+"""Function pointers, virtual functions, heap, addresses as initial values, device runtime."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _shapes() -> Any:
 
 
 WHICH = (THREADS * 7 % 3 == 0).astype(np.int32)
-#: Kernel, arguments, and what the first one holds afterwards.
+#: Kernel, arguments, and expected first argument.
 CASES: list[tuple[str, list[Any], Any]] = [
     ("shapes", [np.zeros(96, np.float32)], _shapes()),
     ("chosen", [np.zeros(96, np.int32), WHICH], np.where(WHICH, THREADS * 3, THREADS + 3)),
@@ -41,7 +41,7 @@ CASES: list[tuple[str, list[Any], Any]] = [
 
 
 @pytest.mark.parametrize(("entry", "arguments", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_functions(entry: str, arguments: list[Any], expected: Any) -> None:
+def test_divergent_calls(entry: str, arguments: list[Any], expected: Any) -> None:
     """Threads of a warp call different functions."""
     copies = [argument.copy() for argument in arguments]
     counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), copies)
@@ -49,8 +49,8 @@ def test_functions(entry: str, arguments: list[Any], expected: Any) -> None:
     assert not counters.findings
 
 
-def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heap that is too small gives null, which is found."""
+def test_exhausted_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heap that is too small returns null, which is a finding."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
     (finding,) = execute_kernel(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[
@@ -66,8 +66,8 @@ def test_breakpoint() -> None:
         execute_kernel(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
 
 
-def test_too_deep() -> None:
-    """A function calls itself once, and not twice."""
+def test_recursion_limit() -> None:
+    """A function calls itself once, but not twice."""
     text = """.func f(.param .b32 left) {
         .reg .b32 %r<2>; .reg .pred %p<2>;
         ld.param.b32 %r1, [left]; setp.eq.u32 %p1, %r1, 0; @%p1 ret;
@@ -81,8 +81,8 @@ def test_too_deep() -> None:
             execute_kernel(f"{header}{text}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), [])
 
 
-def test_children() -> None:
-    """A kernel that launches another one is counted alone, and says so."""
+def test_child_kernels() -> None:
+    """A kernel that launches another is counted alone, with a note."""
     declared = (
         ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
         ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "
@@ -105,8 +105,8 @@ def test_children() -> None:
     assert counters.totals()["store_requests"] == 2
 
 
-def test_conditions() -> None:
-    """A kernel of a CUDA graph that sets a condition."""
+def test_graph_conditions() -> None:
+    """A kernel of a CUDA graph sets a condition."""
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
     body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
     header, _, kernel = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
@@ -115,7 +115,7 @@ def test_conditions() -> None:
 
 
 def test_atomics_of_halves() -> None:
-    """Their sums, and a word beside their counts: ptxas makes loops of them."""
+    """Ptxas makes loops of half sums; the counts say so."""
     sums, out, swapped = np.zeros(48, np.float16), np.zeros(96, np.float16), np.ones(96, np.uint16)
     counters = execute_kernel(sources.ptx("functions"), "halves", (1, 1, 1), (96, 1, 1), [sums, out, swapped])
     assert (sums == 1).all()
@@ -124,8 +124,8 @@ def test_atomics_of_halves() -> None:
     assert set(counters.caveats()) == {"shared atomic", "global atomic"}
 
 
-def test_policies() -> None:
-    """An eviction policy for the L2 cache, as Triton writes it, changes nothing."""
+def test_cache_policies() -> None:
+    """An L2 eviction policy as Triton writes it changes nothing."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
@@ -150,7 +150,7 @@ extern "C" __global__ void check(int* a, int n) { assert(a[threadIdx.x] < n); a[
 
 
 def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A kernel that prints is found; JSON is as its schema says."""
+    """A printing kernel is a finding; JSON follows its schema."""
     (finding,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
     assert (finding.code, finding.times) == ("printf", 32)
     (tmp_path / "say.cu").write_text(SOURCE)
@@ -158,13 +158,13 @@ def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     counts = json.loads(capsys.readouterr().out)
     schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
-    local = {f"local_store_{name}" for name in ("requests", "sectors", "useful_bytes")}  # what is printed lies there
+    local = {f"local_store_{name}" for name in ("requests", "sectors", "useful_bytes")}  # address of the printed text
     assert {*counts} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()} | local
     pytest.importorskip("jsonschema").validate(counts, schema)
 
 
 def test_assert() -> None:
-    """A failed assertion ends the kernel, and names itself, its line, and the first thread."""
+    """The fault has the assertion, its line, and the first thread."""
     a = np.arange(64, dtype=np.int32)
     assert not ptxcount.count(SOURCE, "check", 1, 64, [a.copy(), np.int32(64)]).findings
     message = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"

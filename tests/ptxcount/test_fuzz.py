@@ -1,4 +1,4 @@
-"""Random kernels give the same bits in the executor as compiled by g++ for the host, and counts as by sets."""
+"""Random kernels: equal bits in the executor and as host C++ by g++, counts as by sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEDS = list(range(100, 140))
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ to compile the kernels for the host")
 def test_random_kernels(tmp_path: Path) -> None:
-    """Forty kernels, every array, bit for bit."""
+    """Every array of forty kernels is equal bit for bit."""
     ptx, host = ways.compile_ptx(SEEDS, tmp_path), ways.Host(SEEDS, tmp_path)
     wrong = {
         seed: mismatches for seed in SEEDS if (mismatches := ways.differences(ways.executor(ptx, seed), host(seed)))
@@ -27,7 +27,7 @@ def test_random_kernels(tmp_path: Path) -> None:
 
 
 def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every access of the same kernels in blocks of 1 to 96 threads, against a slow count."""
+    """A slow count checks every access, in blocks of 1 to 96 threads."""
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     wrong = {}
@@ -42,9 +42,9 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("blocks", [3, 20])
 def test_shortcuts_change_nothing(blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All arrays and counters, also where blocks part ways, and in blocks that are no multiple of a warp.
+    """Arrays and counters are equal, also for divergent and odd blocks.
 
-    Kernel 116 adds to an address that only sums of parts show to be one for all threads.
+    Kernel 116 adds to an address that only sums of parts prove uniform.
     """
     seeds, runs = [seed for seed in SEEDS if seed != 116], []
     ptx = ways.compile_ptx(seeds, tmp_path)

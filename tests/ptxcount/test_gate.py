@@ -1,4 +1,4 @@
-"""``ptxcount pin`` and ``check`` on a repository of their own: a good change, bad ones, an improvement."""
+"""``ptxcount pin`` and ``check`` in a repository: good changes, bad ones, an improvement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAMED = f'{LAUNCH}name = "one"\n'
 
 
 class Repository:
-    """A folder with a kernel and a launch of it, and the commands there."""
+    """A folder with a kernel, its launches, and the commands."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys
@@ -50,7 +50,7 @@ class Repository:
         self.launch(LAUNCH)
 
     def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
-        """Write the kernel, which reads elements so far apart, with texts replaced."""
+        """Write the kernel with a stride and replacements."""
         text = KERNEL
         for old, new in edits:
             assert old in text
@@ -62,7 +62,7 @@ class Repository:
         (self.folder / "ptxcount.toml").write_text(text)
 
     def lock(self, old: str, new: str) -> None:
-        """Replace a text in the lock file."""
+        """Replace a text of the lock file."""
         file = self.folder / "ptxcount.lock"
         file.write_text(file.read_text().replace(old, new))
 
@@ -85,7 +85,7 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
-    """One whose kernel reads every second element, pinned."""
+    """Return a repository whose pinned kernel reads every second element."""
     pinned = Repository(tmp_path / "repository", capsys)
     pinned.kernel(2)
     assert pinned.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
@@ -94,7 +94,7 @@ def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    """Return a change that writes a directive behind the line of the accesses."""
+    """Return a change that adds a directive behind the line of the accesses."""
     return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
@@ -116,36 +116,36 @@ BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
 TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
 CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
 Change = Callable[[Repository], object]
-#: Changes one after the other, the exit code of check, and the beginnings of its lines.
+#: Successive changes, exit code of check, and starts of its lines.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
-    # lines that move, what rises or falls, what another compiler made, a race
+    # moved lines, higher and lower counts, another compiler, a race
     ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
     ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
     ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
-    ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # it costs the same
+    ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
     ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
      [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
-      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of one kernel
+      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed; scale<float> (launch 1)",
       "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale.cu changed; scale<f"]),
-    ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array that falls to local memory
+    ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed; scale<float>",
       *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
-    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a table in constant memory, read by lane
+    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
      ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024",
       "scale.cu:6: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
-    ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # of what the launch has none
+    ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
     ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda repo: repo.run("pin", "--accept")], 0, []),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
@@ -153,8 +153,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed"]),
     ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
-      lambda repo: repo.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a name keeps its counts
-    # limits of a launch, and of a line
+      lambda repo: repo.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a renamed array keeps its counts
+    # limits of a launch and of a line
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
     ([_limits("load_sectors_per_request = 7.9")], 1, [
@@ -180,7 +180,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1, ["scale.cu:6: PC007 ignore[bank-conflict] waives nothing"]),
     ([_behind("ignore[rises] of use")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: ignore[rises]: one of l"]),
     ([_behind("sector < 4")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"]),
-    # a wrong kernel does not hold; of what cannot be counted nothing is known
+    # a faulty kernel fails; one that cannot be counted has no counts
     ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
       _behind("ignore[rise] it is small")], 2, ["gone.cu:1: PC009 LaunchError: "]),
@@ -194,21 +194,21 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
-      _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast makes up for no other access
+      _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast does not offset another access
      ["scale.cu:7: PC001 load_sectors_per_request is ", "ptxcount.toml:1: PC005 "]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "code", "messages"), CHECKS)
 def test_check(changes: list[Change], code: int, messages: list[str], repository: Repository) -> None:
-    """A line for each finding, and nothing else."""
+    """Each finding has one line."""
     for change in changes:
         change(repository)
     exit_code, lines = repository.run("check")
     assert (exit_code, [line[: len(begins)] for line, begins in zip(lines, messages, strict=True)]) == (code, messages)
 
 
-#: Launches that are refused, the line that is named, and why.
+#: Refused launches, the named line, and the reason.
 REFUSED = [
     (
         LAUNCH.replace("block = [256]", "blocks = 4"),
@@ -242,13 +242,13 @@ REFUSED = [
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
 def test_refused_launch(launch: str, number: int, message: str, repository: Repository) -> None:
-    """One line, and no count of anything."""
+    """One error and no counts."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
-#: A change, the words behind pin, the exit code, a text of the output, and True if the lock file changes.
+#: Change, options of pin, exit code, part of the output, and whether the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.kernel(8), [], 1, ROSE, False),
     (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
@@ -264,7 +264,7 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
 
 @pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
 def test_pin(change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository) -> None:
-    """It says what changes, and writes no count that rose unless that is accepted; on a full disk it writes nothing."""
+    """Pin lists changes and needs consent to higher counts; a full disk leaves the file alone."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
     old_text = lock.read_text()
@@ -285,7 +285,7 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
 
 
 def test_init(repository: Repository) -> None:
-    """The launches that it prints for several files can be counted."""
+    """The launches that init prints can be counted."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
@@ -305,7 +305,7 @@ def test_init(repository: Repository) -> None:
 
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch is counted again only after a change: of its PTX, launch, arrays, ptxcount or nvcc."""
+    """Changes of PTX, launch, arrays, ptxcount or nvcc count a launch again; nothing else does."""
     from ptxcount.gate import cache, compute
 
     counted: list[object] = []
@@ -326,17 +326,17 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     first, stored = repository.folder / "first" / "more.h", repository.folder / "in.npy"
     first.parent.mkdir()
     include = "#if __has_include(<more.h>)\n#include <more.h>\n#else\n#define MORE 0\n#endif\nnamespace"
-    flags = 'flags = "-Ifirst -I ."\n'  # with these nothing is compiled once only, see conftest
+    flags = 'flags = "-Ifirst -I ."\n'  # these flags bypass the shared compilations of conftest
     assert not changes(lambda: None)
     assert changes(lambda: repository.launch(LAUNCH + flags))
     assert changes(lambda: repository.kernel(2, ("namespace", include), ("int i =", "int i = MORE +")))
     assert not changes(lambda: None)
     assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
-    assert changes(lambda: first.write_text("#define MORE 2\n"))  # it comes first on the path
+    assert changes(lambda: first.write_text("#define MORE 2\n"))  # first on the path
     assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
     variable = "__device__ float held[8192];\nnamespace"
     assert changes(lambda: repository.kernel(2, ("namespace phys", variable), ("2 *", "held[0] *")))
-    assert not changes(lambda: None)  # nvcc calls an anonymous namespace otherwise each time
+    assert not changes(lambda: None)  # nvcc names anonymous namespaces differently each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
     assert changes(lambda: monkeypatch.setattr(cache, "hash_counter", lambda: "another"))
@@ -352,7 +352,7 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:
-    """Of accesses that count otherwise than in a revision's lock file, wherever the text changed."""
+    """Advice covers accesses whose counts differ from a revision's lock file, wherever the text changed."""
 
     def list_advice(*words: str) -> list[str]:
         return [line[:17] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
@@ -368,14 +368,14 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     repository.kernel(2, ("2 * in", "3 * in"))
     assert list_advice() == []
     index = "blockIdx.x * blockDim.x + threadIdx.x"
-    repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # another line than that of the access
+    repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
     assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
     code, (refusal,) = repository.run("check", "--changed", "gone")
     assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
 
 
 def test_spills() -> None:
-    """Ptxas has nvcc's options, such as a limit of registers."""
+    """Ptxas gets nvcc's options, such as a limit on registers."""
     names = [f"a{n}" for n in range(48)]
     loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
@@ -392,7 +392,7 @@ def test_spills() -> None:
     assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
 
 
-#: Functions with arrays that an index reads, of 40 and 80 integers: the second calls the first. One that spills.
+#: Functions with indexed arrays of 40 and 80 integers, where the second calls the first; and one that spills.
 _FUNCTIONS = """
 __device__ __noinline__ int small(const int* g, int n) {
     int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];
@@ -417,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
     [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
 )
 def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
-    """The frames and spills of all functions that a kernel may call are its own; those of others are not."""
+    """A kernel has the frames and spills of functions that it may call, and of no others."""
     frame, stores, loads = (
         access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
     )
@@ -426,7 +426,7 @@ def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) ->
 
 
 def test_commands_in_messages(repository: Repository) -> None:
-    """They work as they are from where the gate was called."""
+    """Suggested commands work in the folder of the gate's call."""
     (repository.folder / "ptxcount.lock").unlink()
     name = repository.folder.name
     folder, repository.folder = repository.folder, repository.folder.parent
@@ -442,7 +442,7 @@ def test_commands_in_messages(repository: Repository) -> None:
 
 
 def test_control_characters(repository: Repository) -> None:
-    """None reaches a terminal, or a file of another tool."""
+    """Control characters never reach a terminal or another tool's file."""
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)

@@ -1,4 +1,4 @@
-"""`check` names the inputs that changed since `pin`: headers, the source, the compiler, the settings of a launch."""
+"""`check` names the inputs that changed since `pin`: headers, source, compiler, settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ptxcount.gate import inputs
 from tests.ptxcount.test_gate import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
-#: Headers, of which the kernel reads all but the last.
+#: Headers; the kernel reads all but the last.
 HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
-#: These flags keep the compilation out of the tests' own memory.
+#: Flags that bypass the tests' shared compilations.
 FLAGS = 'flags = "-I include"\n'
 NAMED = f'{LAUNCH}{FLAGS}name = "one"\n'
 NONE = "no file of the project changed, only the count"
@@ -46,14 +46,14 @@ def _source(text: str) -> Callable[[Repository], object]:
 
 
 def _drop_files(repository: Repository) -> None:
-    """Make the lock file one that an older release wrote."""
+    """Remove files from the lock file, as in an older release."""
     lock = repository.folder / "ptxcount.lock"
     document = json.loads(lock.read_text())
     del document["files"]
     lock.write_text(json.dumps(document))
 
 
-#: Changes, and the code and the end of the message of the first finding.
+#: Changes, code and end of the first finding.
 CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
     ([_header(0, "#define TILE 8\n")], "PC003", "from 256 to 1024; include/tile.cuh changed"),
     ([_header(0, "#define TILE 1\n")], "PC004", "ptxcount pin holds it there; include/tile.cuh changed"),
@@ -75,14 +75,14 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
       lambda one: one.launch(f'{NAMED}arch = "sm_80"\n'), _header(0, "#define TILE 4\n")],
      "PC003", "; include/tile.cuh, the settings of the launch changed"),
     ([lambda one: one.launch(NAMED), _header(0, "#define TILE 8\n")], "PC003",
-     "1024; include/tile.cuh changed"),  # a name that is new: the settings before are not known
+     "1024; include/tile.cuh changed"),  # a new name: its earlier settings are unknown
     ([_drop_files, _header(0, "#define TILE 8\n")], "PC003", "sectors rose from 256 to 1024"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "code", "end"), CAUSES)
 def test_causes(changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository) -> None:
-    """The finding's message ends with what changed; an older lock file says today's counts alone."""
+    """The message ends with the cause; an older lock file has none."""
     for change in changes:
         change(headers)
     line = next(line for line in headers.run("check")[1] if f" {code} " in line)
@@ -90,14 +90,14 @@ def test_causes(changes: list[Callable[[Repository], object]], code: str, end: s
 
 
 def test_pin_names_causes(headers: Repository) -> None:
-    """`pin` says it of the changes that it writes, and later finds none."""
+    """Pin names the causes of its changes; a second pin finds none."""
     _header(0, "#define TILE 1\n")(headers)
     assert "; include/tile.cuh changed; " in headers.run("pin")[1][0]
     assert headers.run("check") == (0, [])
 
 
 def test_files_in_the_lock(headers: Repository) -> None:
-    """Each file of the project that was compiled has one line, whatever order they are read in; no other file has."""
+    """Each compiled file of the project has one line, in any order of reading; others have none."""
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
     assert document["files"] == inputs.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])

@@ -1,4 +1,4 @@
-"""Compilations in the cache hold while nvcc would read the same: against nvcc itself, and change by change."""
+"""Cached compilations are valid while nvcc would read the same: against nvcc, change by change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCE = """\
 __global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
 """
 FLAGS = "-Ifirst -Isecond -I."
-#: Files, by name.
+#: Files by name.
 FILES = {
     "k.cu": SOURCE,
     "second/value.h": '#pragma once\n#include "inner.h"\n#define VALUE INNER\n',
@@ -42,7 +42,7 @@ FILES = {
 
 
 class Project:
-    """A folder with a source and headers, and how often it was compiled."""
+    """A folder with a source and headers, and its number of compilations."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.flags, self.compiled = folder, FLAGS, 0
@@ -50,14 +50,14 @@ class Project:
             self.write(name, text)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, and its folder."""
+        """Write a file and its folder."""
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text)
 
     def compile(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> str:
-        """Compile the source by a function, or take it from the cache; return the PTX.
+        """Compile the source by a function or the cache; return the PTX.
 
-        Without a function nvcc is asked for the files alone, which takes a fifth of the time.
+        Without a function nvcc only lists the files, in a fifth of the time.
         """
 
         def count_compilation(recipe: compilations.Recipe) -> compilations.Compiled:
@@ -69,7 +69,7 @@ class Project:
         return compilations.load_or_compile(recipe, count_compilation)[0].ptx
 
     def is_compiled(self) -> bool:
-        """Tell if it is compiled now."""
+        """Return whether a call compiles now."""
         before = self.compiled
         self.compile()
         return self.compiled > before
@@ -83,7 +83,7 @@ def _list_files(recipe: compilations.Recipe) -> compilations.Compiled:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project that the cache has, in the current folder."""
+    """Return a cached project in the current folder."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     project = Project(tmp_path / "project")
     monkeypatch.chdir(project.folder)
@@ -95,7 +95,7 @@ def _write(name: str, text: str) -> Callable[[Project], None]:
 
 
 def _edit_unseen(project: Project) -> None:
-    """Edit a header to one of the same size and time."""
+    """Edit a header, keeping its size and time."""
     header = project.folder / "second" / "inner.h"
     status = header.stat()
     header.write_text("#define INNER 2\n")
@@ -122,11 +122,10 @@ def _all(*changes: Callable[[Project], None]) -> Callable[[Project], None]:
     return make_changes
 
 
-def _nothing(project: Project) -> None:
-    """Change nothing."""
+def _nothing(project: Project) -> None: ...
 
 
-#: Preparations, a change behind them, and whether it is noticed.
+#: Preparation, later change, and whether it is noticed.
 CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], bool]] = {
     "nothing": (_nothing, _nothing, False),
     "the same text": (_nothing, _write("second/inner.h", FILES["second/inner.h"]), False),
@@ -185,7 +184,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes(name: str, project: Project) -> None:
-    """A change of the PTX, or a possible one, compiles again; without one no compiler is started."""
+    """A change that may alter the PTX compiles again; otherwise no compiler starts."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)
     project.compile()
@@ -194,7 +193,7 @@ def test_changes(name: str, project: Project) -> None:
 
 
 def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that nvcc, gcc or the loader reads name another entry; others do not."""
+    """Variables of nvcc, gcc and the loader are part of the key; others are not."""
     recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
     before = compilations._find_entry_file(recipe)
     assert before is not None
@@ -208,7 +207,7 @@ def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with an nvcc of its own, which is called."""
+    """Return the folder of a copied nvcc, which NVCC names."""
     toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
     (own / "bin").mkdir(parents=True)
     for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:
@@ -222,7 +221,7 @@ def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another nvcc, other settings of it, and another host compiler are noticed; a script in place of one is asked."""
+    """Another nvcc, its settings, or another host compiler are noticed; a script is asked."""
     toolkit = (own_nvcc.parent / "include").resolve().parent
     project.compile()
     assert not project.is_compiled()
@@ -260,7 +259,7 @@ def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyP
 
 
 def test_change_while_nvcc_runs(project: Project) -> None:
-    """A compilation during which a file changed is not stored."""
+    """A compilation is not stored if a file changed meanwhile."""
 
     def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:
         compiled = compute.compile_recipe(recipe)
@@ -273,7 +272,7 @@ def test_change_while_nvcc_runs(project: Project) -> None:
 
 
 def test_random_changes(project: Project) -> None:
-    """Whatever happens to the files, the PTX is what nvcc makes of them now."""
+    """Random changes of the files give the PTX that nvcc makes."""
     draw = random.Random(1)
     names = ("value.h", "near.h", "later.h", "inner.h")
     for step in range(10):
@@ -289,9 +288,9 @@ def test_random_changes(project: Project) -> None:
 
 
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check starts no process and imports no NumPy while nothing changed."""
+    """Without changes check starts no process and does not import NumPy."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
-    cache.nvcc_release.cache_clear()  # an earlier test's folder has its file
+    cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')
     assert repository.run("pin")[0] == 0
     script = """

@@ -1,4 +1,4 @@
-"""Output of `check` as SARIF, JSON and annotations, and of `compare` as Markdown; pytest's fixture."""
+"""Formats of `check` (SARIF, JSON, annotations), Markdown of `compare`, and pytest's fixture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _output(repository: Repository, form: str) -> str:
 
 
 def test_formats(repository: Repository) -> None:
-    """Each says what failed, and where, in a file whose name has to be encoded; schemas are those of these tools."""
+    """Each format has failure and place, with an encoded file name, and follows its tool's schema."""
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
     repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
     half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
@@ -63,7 +63,7 @@ def test_formats(repository: Repository) -> None:
 
 
 def test_one_line_for_github(repository: Repository) -> None:
-    """An error of nvcc over many lines is one annotation."""
+    """A long error of nvcc becomes one annotation."""
     repository.kernel(2, ("int i =", "i ="))
     code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
@@ -71,7 +71,7 @@ def test_one_line_for_github(repository: Repository) -> None:
 
 
 THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
-#: The stride, the launches, and the lines of `compare`.
+#: Stride, launches, and output of `compare`.
 COMPARED = [
     (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches count the same.",
                  "scale<float>: scale.cu:6: global load sectors rose from 256 to 1024 (+300%)",
@@ -81,7 +81,7 @@ COMPARED = [
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
     (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches count the same.", "new: `third`"]),
     (2, THIRD, ["1 new, 1 gone", "0 of 1 launches count the same.", "new: `third`", "gone: scale.cu: phys::scale<"]),
-    # what fails is never the same, and what is missing then not gone: it may be the one that failed
+    # a failing launch is never equal, and a missing one may be the failed one
     (2, THIRD.replace('"scale.cu"', '"other.cu"'), [
         "1 not counted", "0 of 1 launches count the same.", "not counted: `third`: LaunchError: "]),
 ]  # fmt: skip
@@ -89,7 +89,7 @@ COMPARED = [
 
 @pytest.mark.parametrize(("stride", "launch", "messages"), COMPARED)
 def test_compare(stride: int, launch: str, messages: list[str], repository: Repository) -> None:
-    """A title, and in a block of code what changed against the lock file of a revision."""
+    """The output has a title and a code block with changes since a revision's lock file."""
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
@@ -109,7 +109,7 @@ def test_compare(stride: int, launch: str, messages: list[str], repository: Repo
 
 
 def test_fixture(repository: Repository) -> None:
-    """``def test_blur(ptxcount)`` in a repository of its own."""
+    """``def test_blur(ptxcount)`` runs in a repository of its own."""
     (repository.folder / "test_scale.py").write_text(
         """import pytest
 from ptxcount import LaunchError

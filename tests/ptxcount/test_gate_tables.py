@@ -1,4 +1,4 @@
-"""Odd values in every table that the gate reads: a diagnosis, never a traceback."""
+"""Odd values in every table that the gate reads: errors, never a traceback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _replace_key(key: str, value: str) -> str:
 
 
 def test_values_at_keys(repository: Repository) -> None:
-    """A sample of odd values at every key; most are refused, some are fine, and none ends in a traceback."""
+    """Sampled values at every key are accepted or refused without a traceback."""
     seeded = random.Random(55)
     for key in KEYS:
         for value in seeded.sample(VALUES, 10):
@@ -59,7 +59,7 @@ def test_values_at_keys(repository: Repository) -> None:
     ],
 )  # fmt: skip
 def test_odd_files(file: str, content: str, message: str, repository: Repository) -> None:
-    """Bad text in a file, and a file without an end."""
+    """Files have invalid text, or no end."""
     np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
     repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
     path = repository.folder / file
@@ -75,7 +75,7 @@ def test_odd_files(file: str, content: str, message: str, repository: Repository
 
 @pytest.mark.parametrize("argument", ['"n={' + "[" * 5000 + '"', '"n=[1]"', '"in=@/dev/zero"', "'n={\"a\": null}'"])
 def test_odd_arguments(argument: str, repository: Repository) -> None:
-    """An argument that is nested too deeply, of another type, or a device."""
+    """An argument is nested too deeply, of another type, or a device."""
     repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
     code, lines = repository.run("check")
     assert (code, lines[0].startswith("scale.cu:1: PC009 LaunchError: ")) == (2, True), lines
@@ -83,14 +83,14 @@ def test_odd_arguments(argument: str, repository: Repository) -> None:
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
 def test_damaged_cache(content: str, repository: Repository) -> None:
-    """It counts again."""
+    """A damaged cache is ignored."""
     for path in cache_folder().glob("*.json"):
         path.write_text(content)
     assert repository.run("check") == (0, [])
 
 
 def test_line_of_a_header_that_went() -> None:
-    """The change names the header whose line went, not the first line that is left."""
+    """The change names the line of the header that was removed."""
     access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}

@@ -37,7 +37,7 @@ ZEROS = '"y": "float32[32]=zeros"'
 ROWS = '"rows": [{"x": "float32[32]", "n": "int32:0"}, {"x": "float32[32]=ones", "n": "int32:3"}]'
 ONE = f'{{{ROWS}, {ZEROS}, "by": "float32:2"}}'
 NODE = '{"next": {"*": {"next": "int64:0", "value": "float32:2"}}, "value": "float32:5"}'
-#: Kernels, their arguments as words, variables, and what the first float32 array of zeros among them holds then.
+#: Kernels, arguments as text, variables, and the expected first float32 array of zeros.
 CASES: list[tuple[str, list[str], list[str], list[float]]] = [
     ("of_struct", [f"s={ONE}"], [], [2 * n + 1 for n in range(32)]),
     ("of_rows", ["out=float32[32]=zeros", 'rows=["float32[32]", "float32[32]=ones"]'], [], [*[0, 1, 2, 1, 4, 1]]),
@@ -50,12 +50,12 @@ CASES: list[tuple[str, list[str], list[str], list[float]]] = [
 
 @pytest.fixture(scope="module")
 def ptx() -> str:
-    """All kernels."""
+    """Compile all kernels."""
     return compile_to_ptx(SOURCE)
 
 
 def _zeros(argument: Any) -> list[Any]:
-    """List the arrays of zeros in an argument, from front to back."""
+    """List the arrays of zeros in an argument, in order."""
     if isinstance(argument, dict):
         return [array for member in argument.values() for array in _zeros(member)]
     if isinstance(argument, list):
@@ -65,7 +65,7 @@ def _zeros(argument: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
-    """Structs by value and in memory, rows by their pointers, a list of nodes, a variable, a texture's handle."""
+    """Pointers stand in structs, rows, lists of nodes, variables; and a texture's handle."""
     arguments = make_arguments(words)
     arrays = _zeros(arguments)
     counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
@@ -73,13 +73,13 @@ def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected
     assert counters.stores.sectors == 4
 
 
-#: Parts of an array of 64 that are stored to and read from, and the sectors of both.
+#: Parts of an array of 64 for stores and loads, and the sectors of both.
 PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5, 5), (slice(0, 32), slice(8, 40), 4, 5)]
 
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
 def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A part lies where it does in the array around it, which the kernel may read: its sectors are those."""
+    """A part keeps its place, so its sectors; the kernel may read around it."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()
@@ -95,7 +95,7 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
 
 
 def test_part_of_an_input(ptx: str) -> None:
-    """A part that may be written is an output, also of an array that may not be any more."""
+    """A writable part is an output, even of an array that is read-only elsewhere."""
     array = np.ones(64, np.float32)
     part = array[32:]
     array.flags.writeable = False
@@ -111,8 +111,8 @@ def test_race_behind_a_pointer(kind: str) -> None:
     assert [finding.code for finding in findings] == ["global-race"]
 
 
-def test_first_part(ptx: str) -> None:
-    """Memory before the array is out of bounds; a copy is an array of its own."""
+def test_slice_and_copy(ptx: str) -> None:
+    """Memory before a slice is out of bounds; a copy is an array of its own."""
     array = np.zeros(64, np.float32)
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the array around argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])
@@ -127,7 +127,6 @@ def test_first_part(ptx: str) -> None:
     ({}, "argument 0: an array or a NumPy scalar, not dict"),
     ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
 ])  # fmt: skip
-def test_refusal(argument: Any, text: str, ptx: str) -> None:
-    """By the member's name."""
+def test_errors_name_the_member(argument: Any, text: str, ptx: str) -> None:
     with pytest.raises(ptxcount.LaunchError, match=text):
         ptxcount.count(ptx, "of_struct", 1, 32, [argument])

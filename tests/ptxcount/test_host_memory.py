@@ -1,4 +1,4 @@
-"""Memory of this machine, and arrays that take no more than their own."""
+"""Memory of this machine, and compact construction of arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ptxcount.util import host_memory
 
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
-def test_physical(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As Linux has it; a container's limit, if that is less."""
+def test_physical_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The amount is that of Linux, or a smaller limit of the container."""
     kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)
@@ -25,16 +25,16 @@ def test_physical(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "uint64", "complex128"])
 @pytest.mark.parametrize("step", [1, 2654435761])
-def test_counting(dtype: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As made at once, in blocks that do not divide it."""
+def test_arange_in_blocks(dtype: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that do not divide the array give the same values."""
     monkeypatch.setattr(host_memory, "BLOCK", 7)
     expected = (np.arange(1000) * np.int64(step)).astype(dtype)
     assert host_memory.counting(1000, dtype, step).tobytes() == expected.tobytes()
     assert host_memory.counting(0, dtype, step).shape == (0,)
 
 
-def test_no_more_than_its_own() -> None:
-    """Made at once, it would take nine times as much."""
+def test_peak_of_construction() -> None:
+    """A direct construction takes nine times the array's memory."""
     size = 64 << 20
     tracemalloc.start()
     numbers = host_memory.counting(size, "int8")

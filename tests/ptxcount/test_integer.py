@@ -1,4 +1,4 @@
-"""Integer instructions against Python's integers, which do not wrap: the oracle wraps them itself."""
+"""Integer instructions against Python's integers, wrapped by the oracle."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _shift_to_leading(bits: int, a: int) -> int:
 
 
 def _field(signed: bool, n: int, a: int, start: int, length: int) -> int:
-    """Execute ``bfe`` of the PTX ISA as pseudo-code: fields inside, across the end and beyond it, and empty ones."""
+    """Return ``bfe`` by the pseudo-code of the PTX ISA."""
     start, length, a = start & 255, length & 255, a % (1 << n)
     sign = a >> min(start + length - 1, n - 1) & 1 if signed and length else 0
     return sum(((a >> (start + i) & 1) if i < length and start + i < n else sign) << i for i in range(n))
 
 
 def _insert_bits(n: int, field: int, a: int, start: int, length: int) -> int:
-    """Execute the pseudo-code of ``bfi`` in the PTX ISA."""
+    """Return ``bfi`` by the pseudo-code of the PTX ISA."""
     for i in range(min(length & 255, n - min(start & 255, n))):
         place = (start & 255) + i
         a = a & ~(1 << place) | (field >> i & 1) << place
@@ -58,8 +58,8 @@ def _insert_bits(n: int, field: int, a: int, start: int, length: int) -> int:
 
 BITS: dict[str, int] = {f"{kind}{bits}": bits for kind in "sub" for bits in (16, 32, 64)}
 
-#: Instruction without types, the types it is tried with, operand types (t: its own, w: twice as wide, u: u32, p: u32 of
-#: which 8 bits are a place), the type of the result, and what it computes from integers and its width.
+#: Instruction without types, its types, operand types (t: same, w: twice as wide, u: u32, p: u32 with 8 bits used),
+#: result type, and the result for integers and a width.
 CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("add", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a + b),
     ("sub", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a - b),
@@ -105,7 +105,7 @@ ROWS = [(name, kind, *row_columns) for name, kinds, *row_columns in CASES for ki
 
 @pytest.mark.parametrize(("name", "kind", "reads", "writes", "oracle"), ROWS, ids=[f"{r[0]}.{r[1]}" for r in ROWS])
 def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
-    """Edge values and random ones, in all combinations up to 1024."""
+    """Edge values and random ones are combined, up to 1024."""
     wide = f"{kind[0]}{int(kind[1:]) * 2}"
     types = [{"t": kind, "w": wide}.get(role, "u32") for role in reads]
     result = {"t": kind, "w": wide, "u": "u32"}[writes]
@@ -120,8 +120,8 @@ def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable
     assert got.tolist() == expected
 
 
-#: A pair of instructions of which the second takes the carry of the first, and both as one of twice the width: the
-#: operands a and b are the lower halves, c and e the upper ones.
+#: Pairs of instructions that pass a carry, and the result in twice the width: a and b are the lower halves, c and e the
+#: upper ones.
 CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
     ("u32 s32 u64 s64", "add.cc.{t} {{d}}, {{a}}, {{b}}", "addc.{t} {{d}}, {{c}}, {{e}}",
      lambda n, a, b, c, e: ((c << n) + a + (e << n) + b) >> n),
@@ -143,7 +143,7 @@ CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
     [(kind, *instructions) for kinds, *instructions in CARRIED for kind in kinds.split()],
 )
 def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
-    """The carry, or borrow, reaches the next instruction that asks for it, as in arithmetic of twice the width."""
+    """A carry or borrow reaches the next instruction, as in arithmetic of twice the width."""
     edges = _edges(kind)
     rows = np.random.default_rng(2).choice(len(edges), (1024, 4))
     operands = [np.array([edges[k] for k in column], _dtype(kind)) for column in rows.T]
@@ -156,7 +156,7 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
 
 
 def test_packed() -> None:
-    """``mov`` puts the first of two words lowest, and the bits of a float as they are."""
+    """``mov`` packs the first word lowest, and keeps the bits of a float."""
     words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
     assert packed.tolist() == [x | y << 32 for x, y in zip(*(operand.tolist() for operand in words), strict=True)]

@@ -1,4 +1,4 @@
-"""Kernels as people have them: a file alone, templates, structs, variables, PTX by other names, other packages'."""
+"""Users' kernels: a single file, templates, structs, variables, PTX, other packages."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ GATHER = "--grid 4 --block 256 out=float32[1024] in=float32[4096] n=int32:1024"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Write the source, with an include beside it."""
+    """Write the source with an include beside it."""
     (tmp_path / "point.h").write_text(POINT)
     (tmp_path / "kernels.cu").write_text(SOURCE)
     return tmp_path / "kernels.cu"
 
 
-def test_a_file_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its kernels as declared, each with a command that counts once what it says is true."""
+def test_single_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output lists declared kernels, each with a command that counts after its blanks are filled."""
     assert main([str(file)]) == 0
     out = capsys.readouterr().out
     assert f"{file}: 2 kernels" in out
@@ -61,7 +61,7 @@ def test_a_file_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["gather<float>", "phys::gather<float,2>", "phys::gather< float , 2 >"])
 def test_templates(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Instantiated on demand, with the file's own lines."""
+    """Templates are instantiated on demand, with lines of the file."""
     assert main([str(file), "--entry", name, *GATHER.split(), "--json"]) == 0
     counted = json.loads(capsys.readouterr().out)
     assert counted["load_sectors"] == 2 * counted["store_sectors"] == 256
@@ -69,8 +69,8 @@ def test_templates(name: str, file: Path, capsys: pytest.CaptureFixture[str]) ->
     assert counted["distinct_sectors"] == {"read": 256, "written": 128}
 
 
-def test_template_that_is_spelled_otherwise(file: Path) -> None:
-    """A type by another name is the only instance; a name that is none is nvcc's error."""
+def test_spelling_of_a_template(file: Path) -> None:
+    """A type alias selects the only instance; an unknown name is nvcc's error."""
     arrays: list[Any] = [np.zeros(32, np.uint32), np.arange(64, dtype=np.uint32), np.int32(32)]
     assert ptxcount.count(file, "gather<unsigned>", 1, 32, arrays).loads.sectors_per_request == 8
     with pytest.raises(ptxcount.CompileError, match="nothing"):
@@ -78,7 +78,7 @@ def test_template_that_is_spelled_otherwise(file: Path) -> None:
 
 
 def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A struct by value, a variable from a file, a page of HTML that holds the source."""
+    """A struct by value, a variable from a file, and an HTML page with the source."""
     np.save(tmp_path / "taps.npy", np.array([1, 2, 3], np.float32))
     struct = '{"x": "float32:1", "y": "float64:2.5", "n": ["int32:1", "int32:2"]}'
     words = ["--entry", "filled", "--grid", "1", "--block", "32", "out=float64[32]", f"p={struct}"]
@@ -100,8 +100,8 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert out.tolist() == [5.0] * 32
 
 
-def test_fills() -> None:
-    """Random arrays depend on their seed, within bounds; integers are indices by default."""
+def test_random_arrays() -> None:
+    """Values depend on the seed, within bounds; integers are indices by default."""
     make: Any = make_argument
     uniform = make("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
@@ -118,14 +118,13 @@ def test_fills() -> None:
     "word",
     ["x=float32[4]=random", "x=float32[4]=random(1,2)", "x=@gone.npy", "x={", 'x={"a": "float[4]"}', "x={}", "x=[7]"],
 )
-def test_words_that_are_none(word: str) -> None:
-    """Each is named."""
+def test_unknown_words(word: str) -> None:
     with pytest.raises(LaunchError):
         make_arguments([word])
 
 
 def test_declarations() -> None:
-    """Comments and texts hold none; each has its namespaces, its template and its parameters."""
+    """Comments and strings hold none; each has namespaces, template and parameters."""
     declarations = find_declarations(SOURCE)
     assert [(declaration.name, declaration.line, declaration.planar) for declaration in declarations] == [
         ("phys::gather", 6, False),
@@ -136,7 +135,7 @@ def test_declarations() -> None:
 
 
 def test_kernel_of_cupy() -> None:
-    """A ``cupy.RawKernel`` is counted by its text, its name and its options of NVRTC."""
+    """A ``cupy.RawKernel`` has source, name and options of NVRTC."""
     text = 'extern "C" __global__ void scale(float* o) { o[threadIdx.x] *= BY; }'
     kernel = SimpleNamespace(code=text, name="scale", options=("-DBY=2",))
     out = np.ones(32, np.float32)
@@ -145,7 +144,7 @@ def test_kernel_of_cupy() -> None:
 
 
 def test_kernel_of_triton() -> None:
-    """A kernel of ``triton.compile`` has PTX, with pointers to scratch memory behind the arguments, and its warps."""
+    """A ``triton.compile`` kernel has PTX, pointers to scratch memory, and a number of warps."""
     ptx = compile_to_ptx(
         'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
     )
@@ -156,14 +155,14 @@ def test_kernel_of_triton() -> None:
         assert (counters.threads, out.tolist()) == (threads, [1] * threads + [0] * (128 - threads))
 
 
-def test_kernel_of_nothing_known() -> None:
-    """The error lists the kernels that are allowed."""
+def test_unknown_object() -> None:
+    """The error lists supported kernels."""
     with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, a CuPy RawKernel, .* not int"):
         ptxcount.count(7, None, 1, 32, [])
 
 
 def test_kernel_of_numba() -> None:
-    """Numba's seven arguments for a vector are made, by the package where it is installed."""
+    """Numba passes seven arguments for a vector, by the package where installed."""
     pytest.importorskip("numba.cuda")
     cuda: Any = importlib.import_module("numba.cuda")
 
@@ -182,14 +181,14 @@ def _dispatcher(module: str) -> Any:
 
 
 def test_kernel_of_another_numba() -> None:
-    """Its package is named, whether or not Numba is installed."""
+    """The error names its package, with or without Numba."""
     with pytest.raises(LaunchError, match=r"^a dispatcher of numba_cuda_mlir: .* give the PTX that numba_cuda_mlir"):
         ptxcount.count(_dispatcher("numba_cuda_mlir.dispatcher"), None, 1, 32, [])
 
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
-def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is compiled for an architecture and the arguments' types, or those of a signature, with source lines."""
+def test_compiled_kernel_of_numba(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled kernel has an architecture, argument types or a signature, and source lines."""
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

@@ -1,4 +1,4 @@
-"""Shuffles, votes, matches and reductions of a warp, some of whose lanes take no part: as on an H200."""
+"""Shuffles, votes, matches and reductions of a partly active warp, as on an H200."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
-def test_lanes(operation: str, group: str) -> None:
-    """Every lane has the result and the predicate that it has on the chip; a lane that asks an idle one is found."""
+def test_results_of_an_h200(operation: str, group: str) -> None:
+    """Results and predicates are equal; a read from an inactive lane is a finding."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
@@ -30,7 +30,7 @@ def test_lanes(operation: str, group: str) -> None:
     ("group", "leaders"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))]
 )
 def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lowest lane of those that take part."""
+    """The lowest active lane is elected."""
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_kernel(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
@@ -40,8 +40,8 @@ def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
-def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
-    """Lanes that do not exist change nothing, also at the ends of the type."""
+def test_reductions_of_partial_warps(name: str, kind: str) -> None:
+    """Absent lanes change nothing, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -52,7 +52,7 @@ def test_reductions_beside_idle_lanes(name: str, kind: str) -> None:
 
 
 def test_message() -> None:
-    """The finding names the line, the lane, and the lane that it reads from."""
+    """The finding has the line, the lane, and its source lane."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]

@@ -1,4 +1,4 @@
-"""`ptxcount.count`: from files and texts, by any of a kernel's names."""
+"""`ptxcount.count` on files and texts, by any name of a kernel."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ extern "C" __global__ void first(int* x) { x[threadIdx.y] = threadIdx.y; }
 FLOATS = "_ZN3own5scaleIfEEvPT_S1_"
 
 
-def test_text_of_cuda() -> None:
-    """Compiled with source lines, which name no temporary file; arrays are modified in place."""
+def test_cuda_text() -> None:
+    """Source lines name no temporary file; arrays are modified in place."""
     x = np.arange(256, dtype=np.float32)
     counters = ptxcount.count(TEXT, FLOATS, 2, 128, [x, np.float32(2)])
     assert x.tolist() == [2 * n for n in range(256)]
@@ -52,7 +52,10 @@ FIRST = """
 
 @pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
 def test_sources(grid: Any, tmp_path: Path) -> None:
-    """A text or a file; only a file that ends in .ptx is not compiled. One to three numbers, of Python or of NumPy."""
+    """A text or a file; only files ending in .ptx are not compiled.
+
+    Sizes are one to three numbers of Python or NumPy.
+    """
     ptx, cuda = tmp_path / "kernels.ptx", tmp_path / "kernels.inc"
     ptx.write_text(_ptx())
     cuda.write_text(TEXT)
@@ -63,7 +66,7 @@ def test_sources(grid: Any, tmp_path: Path) -> None:
         assert x.tolist() == [*range(8)]
 
 
-#: A name as mangled, as C++ spells it, and in the source; and what else a kernel may be called.
+#: Mangled name, C++ name, name in the source; and other accepted names.
 NAMES = [
     ("_Z5scalePf", "scale", "scale", ["scale(float*)"]), ("_ZL5scalePf", "scale", "scale", []),
     ("_ZN3own5scaleIfEEvPT_S1_", "own::scale<float>", "own::scale", ["scale", "scale<float>(float*, float)"]),
@@ -76,20 +79,20 @@ NAMES = [
 
 @pytest.mark.parametrize(("mangled", "name", "source", "aliases"), NAMES)
 def test_names(mangled: str, name: str, source: str, aliases: list[str]) -> None:
-    """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
+    """C++ names match in whole or part; types of parameters are not part of them."""
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
     assert all(matches_name(mangled, alias) for alias in (name, source, *aliases))
     assert not any(matches_name(mangled, fragment) for fragment in ("cale", "ather", "Point", "gather<double>"))
 
 
 def test_parameter_types() -> None:
-    """Of a name that says them; lists in brackets are one."""
+    """Types of a name with nested brackets are split correctly."""
     types = [parameter_types(symbol) for symbol in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
     assert types == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
 
 
 def test_exact_name() -> None:
-    """An exact name of a kernel is that kernel's, also beside similar names."""
+    """An exact name wins over similar names."""
     ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
     assert find_entry(ptx, "scale") == "scale"
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"
@@ -112,8 +115,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "text"), REFUSED)
-def test_refusal(change: dict[str, Any], text: str) -> None:
-    """An invalid launch raises the library's own error."""
+def test_invalid_launches(change: dict[str, Any], text: str) -> None:
     call: dict[str, Any] = {
         "source_or_ptx": TEXT,
         "entry": "first",
@@ -128,13 +130,12 @@ def test_refusal(change: dict[str, Any], text: str) -> None:
         ptxcount.count(**call)
 
 
-def test_docstring() -> None:
-    """The example of `ptxcount.count` gives what it says."""
+def test_example_of_count() -> None:
     assert doctest.testmod(launch) == (0, 6)
 
 
-def test_everything_is_exported() -> None:
-    """Each error that can be raised, so that it can be caught; all have one base."""
+def test_errors_are_exported() -> None:
+    """All errors have a common base."""
     from ptxcount.util import errors
 
     raised = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}

@@ -1,4 +1,4 @@
-"""The launches that the listing of a file and ``ptxcount init`` begin with."""
+"""Guessed launches in listings of files and in ``ptxcount init``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxcount.command_line import main
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
 from tests.ptxcount.snippets import module
 
-#: Words before the kernel's name -> options of the command that the listing suggests.
+#: Text before the kernel's name -> options of the suggested command.
 DECLARED = {
     "__global__ void": "--block 256",
     "__global__ void __launch_bounds__(128)": "--block 128",
@@ -27,10 +27,8 @@ SHARED = (
 
 
 @pytest.mark.parametrize(("declared", "options"), DECLARED.items())
-def test_a_suggested_launch_runs(
-    declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its block is one that the kernel was compiled for, and it has the dynamic shared memory that the kernel uses."""
+def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its block fits the kernel, and it has the required dynamic shared memory."""
     source = tmp_path / "k.cu"
     source.write_text(f"{declared} k(float* x) {{ {SHARED if 'extern' in declared else BODY} }}")
     assert main([str(source)]) == 0
@@ -44,7 +42,7 @@ def test_a_suggested_launch_runs(
     ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
 )
 def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``.reqntid`` fixes them, or within ``.maxntid``."""
+    """``.reqntid`` fixes the block, ``.maxntid`` bounds it."""
     file = tmp_path / "k.ptx"
     text = module("ret;", 1)
     head, bracket, body = text.partition("{")
@@ -58,7 +56,7 @@ def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytes
     [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
 )
 def test_guessed_blocks(planar: bool, most: int, block: tuple[int, ...]) -> None:
-    """A row, or a plane of rows of a warp, never above the limit."""
+    """A block is a row, or rows of a warp, within the limit."""
     assert guess_block(planar, most) == block
 
 
@@ -66,13 +64,13 @@ def test_guessed_blocks(planar: bool, most: int, block: tuple[int, ...]) -> None
     ("parameter", "argument"),
     [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
 )
-def test_guessed_arguments_of_templates(parameter: str, argument: str) -> None:
-    """The default, or one by the kind."""
+def test_guessed_template_arguments(parameter: str, argument: str) -> None:
+    """The default, or a value for the kind."""
     assert guess_template_argument(parameter) == argument
 
 
 def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By ``ptxcount init`` and by the listing."""
+    """The commands are ``ptxcount init`` and the listing."""
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")

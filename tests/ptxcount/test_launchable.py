@@ -1,4 +1,4 @@
-"""Launches that no GPU accepts are errors with the numbers and with a remedy, not counts."""
+"""Launches that no GPU accepts: errors with numbers and a remedy, no counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxcount import LaunchError, count
 from ptxcount.command_line import main
 from ptxcount.util import architectures
 
-#: A kernel that needs more registers than 1024 threads can have, and kernels with each bound of a launch.
+#: A kernel with too many registers for 1024 threads, and kernels with each bound.
 SOURCE = r"""
 extern __shared__ float dynamic[];
 __device__ float mix(const float* in, int n) {
@@ -38,7 +38,7 @@ KERNEL(both, 1024, dynamic[threadIdx.x] = n)
 }
 """
 
-#: A kernel, threads, options, and a part of the error; none where the launch is allowed.
+#: Kernel, threads, options, and part of the error; none for valid launches.
 LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("heavy", 256, {}, ""),
     ("heavy", 1024, {}, r"1024 threads of 1\d\d registers take 1\d{5} registers, .* has 65536; launch at most 384"),
@@ -60,7 +60,7 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
 def test_launches(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
-    """A block that a multiprocessor cannot hold, or that the kernel forbids, is refused."""
+    """A block beyond a multiprocessor or a bound of the kernel is refused."""
     arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
     if error:
         with pytest.raises(LaunchError, match=error):
@@ -69,7 +69,7 @@ def test_launches(entry: str, threads: int, options: dict[str, Any], error: str)
         assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
 
 
-#: Directives of a kernel, threads of a block along x and y, and whether it may be launched: no ptxas is needed.
+#: Directives of a kernel, threads along x and y, and whether the launch is valid without ptxas.
 DIRECTIVES = [
     (".maxntid 128", (128, 1), True),
     (".maxntid 128", (129, 1), False),
@@ -85,7 +85,7 @@ DIRECTIVES = [
 def test_directives_without_ptxas(
     directive: str, block: tuple[int, int], allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel's own bounds hold where there is no nvcc, and so no ptxas."""
+    """The kernel's own bounds need no ptxas."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     ptx = f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{directive}\n{{\n\tret;\n}}\n"
     refusal = pytest.raises(LaunchError, match="the kernel was compiled for")
@@ -96,7 +96,7 @@ def test_directives_without_ptxas(
 def test_gate_and_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``pin`` and ``check`` end with exit code 2 and pin nothing; ``ptxcount FILE`` ends with 1."""
+    """``pin`` and ``check`` return 2 and pin nothing; ``ptxcount FILE`` returns 1."""
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SOURCE, encoding="utf-8")
     table = [
@@ -118,8 +118,8 @@ def test_gate_and_command_line(
         assert main([*words, "--flags", flags]) == code // 2
 
 
-def test_registers_and_warps_agree() -> None:
-    """The registers that a remedy names fit, and more of them do not, for every number of warps in a block."""
+def test_registers_of_remedies() -> None:
+    """The named registers fit, and more do not, for every number of warps."""
     for threads in range(32, 1025, 32):
         registers = architectures.fit_registers(threads)
         assert 32 * architectures.fit_warps(registers) >= threads

@@ -1,4 +1,4 @@
-"""The counters as text: the whole of a table and of a listing, against what a reader should see."""
+"""Tables and listings of counters, in full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.util.errors import Source
 
-#: A file of this many lines, and another that is not there.
+#: A file of this many lines, and one that is missing.
 FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
 
 
@@ -93,7 +93,7 @@ local                   requests         sectors     per request    useful bytes
 
 
 def test_listing() -> None:
-    """Two lines around each access; a file that is not to be shown has its numbers alone."""
+    """Accesses have two lines of context; a hidden file has numbers alone."""
 
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
@@ -102,12 +102,12 @@ def test_listing() -> None:
 
 
 def test_table() -> None:
-    """Sums by space and kind."""
+    """Rows are sums by space and kind."""
     assert listing.format_table(LAUNCH) == TABLE
 
 
 def test_json() -> None:
-    """The totals; where there are atomics, also what these leave out."""
+    """Totals include a caveat on atomics where there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
@@ -122,8 +122,8 @@ def test_json() -> None:
     }
 
 
-def test_nothing_was_launched() -> None:
-    """No access, no thread: nothing is divided by nothing."""
+def test_empty_launch() -> None:
+    """No access and no thread cause no division by zero."""
     rows = [line.split() for line in listing.format_table(LaunchCounters(threads=0)).splitlines()]
     assert rows[1:3] == [["load", "0", "0", "-", "-"], ["store", "0", "0", "-", "-"]]
     assert rows[-1] == ["0", "threads,", "0.0", "PTX", "instructions", "each"]
@@ -131,8 +131,7 @@ def test_nothing_was_launched() -> None:
 
 
 @pytest.mark.parametrize("name", ["gone.cu", "folder", "circle", "x" * 300, "a\0b"])
-def test_names_without_lines(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler may name what is no file, or none any more."""
+def test_missing_source_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "circle").symlink_to("circle")

@@ -1,4 +1,4 @@
-"""Locks, tickets and flags: the thread that others wait for goes on, in their block or in another."""
+"""Locks, tickets and flags: the awaited thread makes progress, in its block or another."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def _source() -> str:
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_locks(name: str) -> None:
-    """Every thread that adds one to a sum has the lock alone, where there is one lock: nothing is lost."""
+def test_locks_are_exclusive(name: str) -> None:
+    """Under a lock every thread adds one to a sum; no addition is lost."""
     total = np.zeros(1, np.int32)
     entry = f"k{[*LOCKS].index(name)}"
     ptxcount.count(compile_to_ptx(_source()), entry, 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
-def test_no_end() -> None:
-    """A lock that no remaining thread can open ends the launch at once."""
+def test_deadlock() -> None:
+    """A lock that no thread can release ends the launch at once."""
     source = "__global__ void k(int* lock) { while (atomicCAS(lock, 1, 0) == 0); }"
     with pytest.raises(ptxcount.NoProgressError, match="livelock: it polls a location that no thread writes"):
         ptxcount.count(compile_to_ptx(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)

@@ -1,4 +1,4 @@
-"""Calls, barriers of part of a block, and votes of parts of a warp: small kernels in PTX against plain Python."""
+"""Calls, partial barriers and partial votes: small PTX kernels against plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STORE = "st.global.u32 [%rd1], %r5;"
 
 
 def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
-    """Return %r5 of each thread of the first block; %r0 is its number, %p1 tells if that is below 40."""
+    """Return %r5 of each thread of the first block; %r0 is its number, %p1 set below 40."""
     text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
     text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
     out = np.zeros(threads, np.uint32)
@@ -27,7 +27,7 @@ TWICE = (
     ".func (.param .b32 d) twice(.param .b32 a) {{ .reg .b32 %r<3>; .reg .pred %p1; ld.param.b32 %r1, [a]; {} ret; }}"
 )
 CALL = "{{ .param .b32 x; .param .b32 y; st.param.b32 [x], %r0; {}call.uni (y), {}, (x); ld.param.b32 %r5, [y]; }}"
-#: A function's code, the guard of its call, and what comes back.
+#: Code of a function, guard of its call, and its result.
 CALLS = [
     ("add.u32 %r2, %r1, %r1; st.param.b32 [d], %r2;", "", [2 * t for t in range(64)]),
     ("setp.gt.u32 %p1, %r1, 7; st.param.b32 [d], 1; @%p1 ret; st.param.b32 [d], 2;", "", [2] * 8 + [1] * 56),
@@ -40,7 +40,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
 def test_calls(code: str, guard: str, expected: list[int]) -> None:
-    """Registers, labels and ways out of a function are its own; called twice, by another function as well."""
+    """Registers, labels and exits belong to the function, at each of several calls."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
@@ -52,7 +52,7 @@ def test_calls(code: str, guard: str, expected: list[int]) -> None:
 
 
 BEFORE = ".shared .align 4 .b8 s[256]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7;"
-#: Code between a store of each thread to its own word and what it stores at last; what that is.
+#: Code between a store of each thread and its final store, and that value.
 BARRIERS = [
     ("bar.sync 1, 64; xor.b32 %r2, %r1, 128; ld.shared.u32 %r5, [%r2];", [(t ^ 32) for t in range(64)]),
     ("shr.u32 %r3, %r0, 5; bar.sync %r3, 32; xor.b32 %r2, %r1, 4; ld.shared.u32 %r5, [%r2];",
@@ -69,20 +69,20 @@ BARRIERS = [
 
 @pytest.mark.parametrize(("code", "expected"), BARRIERS)
 def test_barriers(code: str, expected: list[int]) -> None:
-    """Of some warps, behind a predicate, with a number, an arrival or a reduction; no race is seen across them."""
+    """Barriers have some warps, predicates, numbers, arrivals or reductions, and prevent races."""
     assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
 
 
 @pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
-def test_barrier_that_nobody_completes(code: str) -> None:
-    """Threads that wait for more than come are named."""
+def test_incomplete_barrier(code: str) -> None:
+    """The error names the waiting threads."""
     with pytest.raises(
         errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which do not come"
     ):
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
-#: An operation of lanes of one mask, and the same of the numbers of these lanes.
+#: Operation of lanes of one mask, and the same on lane numbers.
 GROUPED = [
     ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
     ("redux.sync.max.u32 %r5, %r0, %r2;", max),
@@ -95,7 +95,7 @@ GROUPED = [
 
 @pytest.mark.parametrize(("code", "expected"), GROUPED)
 def test_parts_of_a_warp(code: str, expected: object) -> None:
-    """Lanes that give different masks at one instruction, as the tiles of cooperative groups do, act by themselves."""
+    """Lanes with different masks act in separate groups, as tiles of cooperative groups do."""
     assert callable(expected)
     masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
     groups = [range(first, first + 8) for first in range(0, 64, 8)]
@@ -103,7 +103,7 @@ def test_parts_of_a_warp(code: str, expected: object) -> None:
 
 
 def test_parameters_by_address() -> None:
-    """A parameter that is read through a register, in its own space and by a generic address."""
+    """Addresses may be in parameter space or generic."""
     for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
                  "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
         assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
@@ -113,7 +113,7 @@ def test_parameters_by_address() -> None:
 
 @pytest.mark.parametrize(("size", "source_size", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
 def test_asynchronous_copies(size: int, source_size: str, expected: int) -> None:
-    """Counted as a load and a copy, which is no store; of nothing, zeros are copied."""
+    """A copy counts as a load and a copy, not a store; a source size of zero writes zeros."""
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"
         f"mad.wide.u32 %rd2, %r0, {size}, %rd1; cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1],"

@@ -1,4 +1,4 @@
-"""Accesses to shared memory "as ptxas would merge" are those of its machine code."""
+"""Merged accesses to shared memory against machine code of ptxas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxcount.ptx.program import TYPES
 from ptxcount.source.nvcc import find_nvcc
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 
-#: Kinds and bytes of accesses -> how many.
+#: Kinds and bytes of accesses -> number.
 Accesses = Counter[tuple[str, int]]
 
 _HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -27,7 +27,7 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """Find the disassembler of PyPI's wheel, beside nvcc."""
+    """Find the disassembler wheel beside nvcc."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
@@ -54,7 +54,7 @@ def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
 
 
 def predict(text: str) -> dict[str, Accesses]:
-    """Return the accesses of each kernel as ptxcount merges them."""
+    """Return the accesses of each kernel after ptxcount's merging."""
     program, kernels = parse(text), {}
     for name in program.entries:
         executable = prepare_executable(program, name)
@@ -76,8 +76,8 @@ def predict(text: str) -> dict[str, Accesses]:
     return kernels
 
 
-def test_kernels(nvdisasm: Path, tmp_path: Path) -> None:
-    """Merged accesses equal those of the machine code: in kernels with each rule, and none is left out."""
+def test_merged_accesses(nvdisasm: Path, tmp_path: Path) -> None:
+    """Kernels cover every rule."""
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
     predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
     names = {f"k{number}": code for number, code in enumerate(KERNELS)}
@@ -90,7 +90,7 @@ def test_kernels(nvdisasm: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["ld", "st"])
 def test_all_subsets_of_eight_words(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
-    """Every choice of eight words in a row, and every order of four."""
+    """Subsets of eight adjacent words, and orders of four, are complete."""
     choices = [choice for count in range(1, 9) for choice in itertools.combinations(range(8), count)]
     choices += itertools.permutations(range(4))
     text = _HEADER + "".join(

@@ -1,4 +1,4 @@
-"""Tensor cores: products of registers by the PTX ISA's formulas, and kernels that nvcc compiled, against NumPy."""
+"""Tensor cores against NumPy: register products by the PTX ISA's formulas, and compiled kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_p
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_products(product: Product) -> None:
-    """``mma.sync`` of every shape and type: exact of integers, rounded once of floats."""
+    """``mma.sync`` of every shape and type is exact for integers, rounded once for floats."""
     registers, matrices = product.inputs()
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
@@ -31,14 +31,14 @@ def test_products(product: Product) -> None:
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
 def test_quad_pairs(layouts: str, kind: str) -> None:
-    """``m8n8k4`` of halves: four products, whose elements lie as the PTX ISA's formulas say; sums are exact."""
+    """``m8n8k4`` of halves has four exact products, placed by the PTX ISA's formulas."""
     text, registers, expected = quad_pairs(layouts, kind)
     out = np.zeros_like(expected)
     execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
     assert (out == expected).all()
 
 
-#: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and the order in memory of a, b and c.
+#: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and memory orders of a, b and c.
 WMMA = [
     ("half_rcr", "f2", "f4", (16, 16, 16), "CFC"), ("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
     ("half_half", "f2", "f2", (16, 16, 16), "FFF"), ("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
@@ -50,7 +50,7 @@ WMMA = [
 
 @pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])
 def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
-    """Matrices in shared and in global memory, by rows and by columns; small whole numbers, so that sums are exact."""
+    """Matrices are in shared and global memory, by rows and columns; small integers keep sums exact."""
     m, n, k = shape
     rng = np.random.default_rng(7)
     extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
@@ -63,8 +63,8 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
     np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), expected)  # type: ignore[call-overload]
 
 
-def test_rows_of_squares() -> None:
-    """``ldmatrix`` with ``.trans`` and ``stmatrix`` turn four squares; each takes four wavefronts, as ``LDSM.x4``."""
+def test_transposed_squares() -> None:
+    """``ldmatrix.trans`` and ``stmatrix`` move four squares in four wavefronts each, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
     counters = execute_kernel(sources.ptx("tensor_cores"), "rows", (1, 1, 1), (32, 1, 1), [out, halves.view(np.uint32)])

@@ -1,4 +1,4 @@
-"""Counters of launches as Nsight Compute read them on an H200; `tests/data` has its readings, and no GPU is needed."""
+"""Counters against Nsight Compute's on an H200, from `tests/data`; no GPU needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.ite
 
 LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
 ATOMICS = {"atomic_requests", "atomic_sectors"}
-#: Counters that differ in ptxcount; docs/evidence/counter.md has the known reasons.
+#: Counters that differ; docs/evidence/counter.md has the reasons.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
     "summed_by_function": STORES,
@@ -23,24 +23,24 @@ OTHERWISE: dict[str, set[str]] = {
     "reduced_by_hardware": LOADS,
     "attention": LOADS,
     "sparse_product": LOADS,
-    # a second warp's retries; the chip's wavefronts hold generic atomics on global memory as well
+    # retries of a second warp; the chip's wavefronts include generic atomics on global memory
     "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"},
     "function halves": {"shared_atomic_wavefronts"},
-    # which warp comes first
+    # order of warps
     "compacted": {"store_sectors"},
     "quantised": {"shared_atomic_wavefronts"},
     "locked_sum": ATOMICS,
-    # the chip counts wavefronts of atomics in the memory of another block as well
+    # the chip includes atomics in another block's memory
     "neighbours": {"shared_atomic_wavefronts"},
-    # barriers of a grid, whose own accesses the chip counts
+    # grid barriers, whose own accesses the chip counts
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
-    # calls by an address, and the heap
+    # indirect calls, and the heap
     "function shapes": {"load_requests", *STORES},
     "function chosen": STORES,
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},
 }
-#: Counters that are near, by a share: fetches of eight neighbours, and of four of 16 bytes.
+#: Counters within a relative difference: fetches of eight neighbours, and of four of 16 bytes.
 NEAR = {
     **{name: ("texture_load_sectors", 0.007) for name in READINGS if name.startswith("fetch3") and "linear" in name},
     "float4 linear": ("texture_load_sectors", 0.001),
@@ -48,8 +48,8 @@ NEAR = {
 
 
 @pytest.mark.parametrize("device_launch", LAUNCHES, ids=[device_launch.name for device_launch in LAUNCHES])
-def test_reading(device_launch: DeviceLaunch) -> None:
-    """Global, shared (as ptxas merges), texture and surface counters equal the chip's, but for those listed."""
+def test_counters_of_an_h200(device_launch: DeviceLaunch) -> None:
+    """Global, shared (merged as ptxas), texture and surface counters equal the chip's, except as listed."""
     readings = READINGS[device_launch.name]
     counters = device_launch.run_on_cpu(device_launch.copy_arguments())
     totals = counters.totals()

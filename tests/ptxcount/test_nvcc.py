@@ -1,4 +1,4 @@
-"""The search for nvcc, its absence, its time limit, and names of files that a shell would run."""
+"""The search for nvcc, its absence, its time limit, and special file names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Write an nvcc for each place of the search, none of them real."""
+    """Write a fake nvcc for each place of the search."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
@@ -44,8 +44,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return compilers
 
 
-def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable, then the newest wheel, then PATH; where there is none, what to do."""
+def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order is variable, newest wheel, PATH; without one, the error has a remedy."""
     assert nvcc.find_nvcc() == places["NVCC"]
     monkeypatch.delenv("NVCC")
     assert nvcc.find_nvcc() == places["wheel"]
@@ -57,12 +57,12 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
         nvcc.compile_source("")
-    # what is advised is what ``ptxcount[nvcc]`` installs from this repository; PyPI has no ptxcount
+    # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
     assert nvcc.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other nvcc is taken then."""
+def test_variable_without_a_compiler(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other nvcc is used then."""
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
         nvcc.compile_source("")
@@ -70,7 +70,7 @@ def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytes
 
 
 def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that hangs is killed with the processes that it began."""
+    """A hanging compiler is killed with its child processes."""
     script = f"sleep 60 &\necho $! > {tmp_path}/child\nsleep 60"
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
@@ -83,8 +83,8 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() < end
 
 
-def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An executable of another machine, say."""
+def test_foreign_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler is built for another machine."""
     broken = _executable(tmp_path / "nvcc")
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
@@ -92,18 +92,18 @@ def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         nvcc.compile_source("")
 
 
-def test_text_that_is_no_text() -> None:
-    """Characters that UTF-8 cannot encode are replaced in a source: comments may hold them."""
+def test_invalid_characters() -> None:
+    """Comments may hold characters that UTF-8 cannot encode; they are replaced."""
     assert ".version" in nvcc.compile_source("// \ud800\n").ptx
 
 
-def test_own_text() -> None:
-    """Nvcc's text is in the error; of a source that was given as text, not the name of a temporary file."""
+def test_text_of_nvcc() -> None:
+    """The error has it, without the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
         nvcc.compile_source("nothing x;")
 
 
-#: Names of files that a shell would take for more, or nvcc for something else.
+#: File names with a meaning to a shell or to nvcc.
 NAMES = ["a$(touch X).cu", "a`touch X`.cu", "a;touch X;.cu", "-x.cu", "d$(touch X)/a b.cu", "d`touch X`/c'.cu", "rule"]
 SOURCE = """\
 #include "beside.h"
@@ -112,8 +112,8 @@ template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no command. What lies beside the file is found; lines, files and errors have the name as it was given."""
+def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Included files are found; lines, files and errors keep the name."""
     monkeypatch.chdir(tmp_path)
     source = Path(name)
     source.parent.mkdir(exist_ok=True)
@@ -133,8 +133,7 @@ def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("flags", ["-I'd`touch X`'", "-I 'd$(touch X)'", "-I'd\\$(touch X)'"])
-def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named."""
+def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CompileError, match="nvcc hands this to a shell"):
         nvcc.compile_source("", flags)
@@ -142,26 +141,26 @@ def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ['a".cu', "a\nb.cu"])
-def test_name_that_cannot_be_included(name: str) -> None:
+def test_unquotable_name(name: str) -> None:
     """C++ has no way to write it."""
     with pytest.raises(CompileError, match="rename it"):
         nvcc.compile_source(Path(name))
 
 
-def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source alone."""
+def test_compiler_without_dependencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the source is listed."""
     script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     assert nvcc.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
-#: Text of the variable, and its seconds; None if it is no number of seconds.
+#: Value of the variable, and its seconds; None if invalid.
 LIMITS = [("", 300), ("2.5", 2.5), *((text, None) for text in ("0", "x", "-1", "nan", "1e9", "inf", "9" * 5000))]
 
 
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
 def test_time_limit_of_the_environment(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds; what is none is named."""
+    """The error has the invalid value."""
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
     if limit is None:
         with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds"):

@@ -1,4 +1,4 @@
-"""Tables of opcodes that tests walk: comparisons of every type, and integer instructions at both ends of theirs."""
+"""Tables of opcodes: comparisons of every type, and integer instructions at limits of types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAIN: dict[str, Callable[[Any, Any], bool]] = {
 }
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
-#: Encoding of each type of floats, and decoding: bits of bfloat16 are those of the upper half of a float32.
+#: Encoding and decoding of each float type; bits of bfloat16 are the upper half of a float32.
 FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "f16": ("f2", lambda x: np.array(x, "f2"), lambda x: x),
     "f32": ("f4", lambda x: np.array(x, "f4"), lambda x: x),
@@ -33,7 +33,7 @@ FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _floats(name: str, a: float, b: float) -> bool:
-    """Compare floats as the PTX ISA words it."""
+    """Compare floats by the definitions of the PTX ISA."""
     unknown = math.isnan(a) or math.isnan(b)
     if name in ("num", "nan"):
         return unknown == (name == "nan")
@@ -47,7 +47,7 @@ def _integers(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
 def test_integer_comparisons(kind: str) -> None:
-    """All of them, of both ends of the type; alone and combined, as a predicate and as a number."""
+    """Comparisons at limits of types, alone and combined, as predicates and numbers."""
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
@@ -71,7 +71,7 @@ def test_integer_comparisons(kind: str) -> None:
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("flushes", [False, True])
 def test_float_comparisons(kind: str, flushes: bool) -> None:
-    """All of them, of zeros, numbers, infinities and no number; a pair of halves has two outcomes."""
+    """Comparisons of zeros, numbers, infinities and NaN; a pair of halves has two outcomes."""
     dtype, encoded, decoded = FLOATS[kind]
     if flushes and kind in ("f64", "bf16"):
         return
@@ -132,7 +132,7 @@ def _prmt(picks: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
 
 
 def _permute(a: int, b: int, c: int) -> int:
-    """``prmt``: a byte, or its sign where the pick has a fourth bit."""
+    """Return ``prmt``: a byte, or its sign if the selector has bit 3."""
     picks = [c >> 4 * place & 15 for place in range(4)]
     return _join([_sign_extend((b << 32 | a) >> 8 * (pick & 7), 8) >> (7 if pick & 8 else 0) for pick in picks])
 
@@ -144,7 +144,7 @@ def _logic(table: int) -> Callable[[int, int, int], int]:
 
 
 def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
-    """``dp4a``, ``dp2a.lo`` and ``.hi``: of bytes, or of 16 bits and the lower or upper bytes."""
+    """Return ``dp4a``, ``dp2a.lo`` and ``.hi``: bytes, or 16 bits times the lower or upper bytes."""
     bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
     return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 
@@ -161,7 +161,7 @@ def _clamp(value: int, bits: int) -> int:
     return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
 
 
-#: Instructions, their operands, and what they give for words.
+#: Instructions, operands, and results for words.
 WORDS: list[tuple[str, int, Callable[..., int]]] = [
     *((f"{name}.{kind}", 2, _parts(function, 16, kind[0] == "s"))
       for name, function in (("add", operator.add), ("min", min), ("max", max)) for kind in ("s16x2", "u16x2")),
@@ -207,7 +207,7 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 
 @pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
 def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None:
-    """At the ends of words, of their halves and bytes, and of 24 bits; of three operands also random words."""
+    """Operands are limits of words, halves, bytes and 24 bits; three operands add random words."""
     rng = np.random.default_rng(len(instruction))
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
@@ -219,7 +219,7 @@ def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None
 
 
 def test_find_nth_set() -> None:
-    """``fns``: upwards, downwards, the place itself, and none."""
+    """``fns`` searches upwards, downwards, in place, and in vain."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]

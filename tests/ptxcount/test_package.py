@@ -1,4 +1,4 @@
-"""The package by itself: what it imports, and that it installs where nothing but NumPy is."""
+"""The package alone: imports, and installation with NumPy only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGE = Path(ptxcount.__file__).parent
 
 
 def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
-    """Yield the imports of a file: modules, their relative levels, and the names from them."""
+    """Yield the imports of a file: modules, relative levels, and names."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, 0, []) for alias in node.names)
@@ -34,7 +34,7 @@ def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def test_imports() -> None:
-    """Require the declared dependencies alone; counting loads NumPy and the standard library."""
+    """The package requires its declared dependencies; counting needs NumPy only."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
     names = {name.partition(".")[0] for file in files for name, level, _ in _imports(file) if not level}
     assert "numpy" in names
@@ -46,7 +46,7 @@ def test_imports() -> None:
 
 
 def test_no_circles() -> None:
-    """No module imports one that imports it, however many are between, at the top or within a function."""
+    """Indirect imports and imports in functions count, too."""
     needs: dict[Path, list[Path]] = {}
     for file in PACKAGE.rglob("*.py"):
         if file == PACKAGE / "__init__.py":
@@ -59,8 +59,8 @@ def test_no_circles() -> None:
     list(graphlib.TopologicalSorter(needs).static_order())
 
 
-def test_what_few_kernels_need() -> None:
-    """A kernel without textures, matrices or what only Hopper has loads none of their modules."""
+def test_modules_load_on_demand() -> None:
+    """A plain kernel loads no modules for textures, matrices or Hopper."""
     script = f"""
 import sys
 import numpy as np
@@ -77,7 +77,7 @@ assert ptxcount.TensorMap.__module__ == "ptxcount.isa.hopper.tensor_maps" and pt
 
 @pytest.fixture
 def empty_environment(tmp_path: Path) -> Path:
-    """Create a virtual environment with NumPy alone, lent by this one: it needs no network."""
+    """Create a virtual environment with NumPy, borrowed from this one to avoid the network."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
@@ -87,11 +87,11 @@ def empty_environment(tmp_path: Path) -> Path:
 
 
 def test_installation(empty_environment: Path, tmp_path: Path) -> None:
-    """``pip install ./ptxcount`` gives ``import ptxcount``, typed, and the command, which counts a PTX file."""
+    """``pip install ./ptxcount`` gives a typed package and a working command."""
     copied = shutil.copytree(ROOT, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     python = str(empty_environment / "python")
-    pytest.importorskip("setuptools")  # that of this environment: none is fetched
+    pytest.importorskip("setuptools")  # from this environment, without downloads
     lent = {**clean, "PYTHONPATH": sysconfig.get_path("purelib")}
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, str(copied)], check=True, capture_output=True, env=lent)

@@ -1,4 +1,4 @@
-"""The parser: what it reads, what it refuses, and that it never fails in any other way."""
+"""The parser: accepted and refused texts, and no other exception."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.ptxcount import sources
 
 
 def test_program() -> None:
-    """Parameters, variables, labels, guards, operands and lines."""
+    """A program has parameters, variables, labels, guards, operands and lines."""
     text = """
     .version 9.0
     .target sm_90, debug
@@ -83,14 +83,14 @@ NOT_PTX = [
 
 @pytest.mark.parametrize(("text", "problem"), NOT_PTX)
 def test_not_ptx(text: str, problem: str) -> None:
-    """Text whose statements have no end, or that has no statements, is refused as a whole, with the line."""
+    """Text without statements, or without their ends, is refused with the line."""
     with pytest.raises(PtxSyntaxError) as caught:
         [entry.parse_body() for entry in parse(text).entries.values()]
     assert str(caught.value) == f"PTX {problem}"
 
 
-def test_only_what_is_asked_for_is_parsed() -> None:
-    """One kernel of many: what is wrong with another does not matter before that is asked for."""
+def test_kernels_are_parsed_on_demand() -> None:
+    """An error in another kernel does not matter."""
     body = '{ .reg .b32 %r1; // }\n mov.u32 %r1, {1, 2}; .pragma "}"; /* } */ ret; }\n'
     kernels = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
     text = "\n".join([*kernels, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
@@ -113,7 +113,7 @@ def test_only_what_is_asked_for_is_parsed() -> None:
     (2**32, "x: it is not a variable"),
 ])  # fmt: skip
 def test_elements_of_a_variable(count: int, problem: str) -> None:
-    """One at least, and as many as 32 bits count."""
+    """The number is between one and 2^32 - 1."""
     text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
     with pytest.raises(PtxError, match=problem):
         execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
@@ -124,14 +124,14 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
     (".texref x", "parameter x: .texref is not supported"),
     (".texref x[]", "parameter x: .texref is not supported"),
 ])  # fmt: skip
-def test_parameters_that_cannot_be_given(parameter: str, problem: str) -> None:
-    """The kernel says which, and why, when it is launched."""
+def test_unsupported_parameters(parameter: str, problem: str) -> None:
+    """The launch raises an error with the reason."""
     assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem
 
 
 @pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
 def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
-    """A function of a header has the line that calls it, in the file that the kernel begins in."""
+    """A header's function has the line of its call, in the file where the kernel begins."""
     text = f"""
     .entry k() {{
         .loc {kernel_file} 7 3
@@ -150,7 +150,7 @@ def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
 
 
 def test_labels_of_a_scope() -> None:
-    """Inline assembly may repeat its labels, each within braces of its own."""
+    """Inline assembly may repeat labels in separate braces."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b32 %r<3>; .reg .b64 %rd1; .reg .pred p;
@@ -169,9 +169,9 @@ def test_labels_of_a_scope() -> None:
 
 
 def _kernels(name: str, flags: str = "") -> dict[str, str]:
-    """Compile a source to PTX, each kernel in a module of its own: an accident hits one at a time anyway.
+    """Compile a source to PTX modules of one kernel each, since a mutation hits only one.
 
-    The last one has the names of functions behind it.
+    The last kernel is followed by functions.
     """
     header, *entries = re.split(r"(?=^\.visible \.entry )", sources.ptx(name, flags), flags=re.MULTILINE)
     files = "".join(re.findall(r"^\t\.file.*\n", entries[-1], flags=re.MULTILINE))
@@ -180,7 +180,7 @@ def _kernels(name: str, flags: str = "") -> dict[str, str]:
 
 
 def _mutate(text: str, rng: random.Random) -> str:
-    """Real PTX after one accident: cut off, a line lost or doubled, a character or a word exchanged."""
+    """Mutate PTX: cut it, drop or double a line, change a character or a word."""
     lines = text.splitlines()
     kind, offset = rng.randrange(6), rng.randrange(len(text))
     line = rng.randrange(len(lines))
@@ -198,8 +198,8 @@ def _mutate(text: str, rng: random.Random) -> str:
     return text[:offset] + text[offset:].replace(old, new, 1)
 
 
-def test_accidents() -> None:
-    """Mutated PTX either loads or gives the clear error; nothing else is ever raised."""
+def test_mutated_text() -> None:
+    """Mutated text loads or raises the documented error."""
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
     texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
     for _ in range(250):
@@ -215,8 +215,8 @@ def test_accidents() -> None:
     assert min(outcomes.values()) > 30, outcomes
 
 
-def test_accidents_at_run_time() -> None:
-    """PTX that still loads after an accident runs to an end, or to a clear error."""
+def test_mutated_launches() -> None:
+    """Mutated PTX that loads runs to an end, or raises a documented error."""
     rng, refused = random.Random(7), 0
     text = _kernels("layouts", "-DELEMENT=float")["transpose_padded"]
     for _ in range(300):

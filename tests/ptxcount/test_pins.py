@@ -1,4 +1,4 @@
-"""Changes between pinned counts and today's, against a slow comparison by text, at both ends of each threshold."""
+"""Differences between pinned counts and today's, against a slow comparison by text; thresholds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptxcount.gate.launches import Launch
 from ptxcount.gate.report import format_markdown
 from ptxcount.util.errors import LaunchError
 
-#: Spaces, and kinds of accesses there.
+#: Spaces, and kinds of their accesses.
 KINDS = [
     ("global", "load"),
     ("global", "store"),
@@ -52,7 +52,7 @@ def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_sums(seed: int) -> None:
-    """All changes together are the difference of the totals; lines with the same text and counts have none."""
+    """Changes add up to the difference of totals; lines of equal text and counts have none."""
     draw = random.Random(seed)
 
     def rows() -> list[dict[str, Any]]:
@@ -83,10 +83,10 @@ def test_sums(seed: int) -> None:
     assert not [*pins.iter_changes(pinned, pins.pin_lines(pinned)[0])]
 
 
-#: The rows before and now, and the code, the line and the end of the message.
+#: Rows before and now, and code, line and end of the message.
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
-    ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text that counts the same
+    ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
     ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in lines that changed")),
     ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in lines that changed")),
     ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9")),
@@ -97,7 +97,7 @@ CHANGES = [
 def test_changes(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
-    """A line whose counts another line has is not reported; the rest is reported at the line with most."""
+    """A moved line is no change; others are reported at the line with most."""
     sides = [
         [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
         for side in (pinned, now)
@@ -124,21 +124,21 @@ def test_changes(
         assert all({place[1] for place in change.places} in (set(), new) for change in changes)
 
 
-def test_what_rose_most_comes_first() -> None:
-    """In the comparison with a revision."""
+def test_largest_increase_comes_first() -> None:
+    """The output is that of a comparison with a revision."""
     sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
              for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
     text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
 
 
-#: Stack frames of the lock file and of the kernel, and the codes of the findings.
+#: Stack frames of lock file and kernel, and codes of findings.
 FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
 def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
-    """They are compared where ptxas reported both; a pinned one that is now unknown is no pass."""
+    """Frames are compared if known on both sides; a lost one fails."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]
     lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
@@ -152,15 +152,15 @@ def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list
     ('{"k": {}}', "Object missing required field `nvcc`"),
     ("[]", "Expected `object`, got `array`"),
 ])  # fmt: skip
-def test_a_broken_lock(text: str, message: str, tmp_path: Path) -> None:
-    """It is named, with what writes it anew."""
+def test_broken_lock(text: str, message: str, tmp_path: Path) -> None:
+    """The error names the file and the command that rewrites it."""
     (tmp_path / pins.FILE).write_text(text)
     with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin, which writes it anew"):
         pins.read_lock(tmp_path)
 
 
-def test_waivers_of_lines_that_were_not_counted(tmp_path: Path) -> None:
-    """A waiver is reported as useless only where its line was counted."""
+def test_waivers_of_uncounted_lines(tmp_path: Path) -> None:
+    """A waiver is useless only if its line was counted."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
     directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.apply_waivers([], counted_lines=set())] == []
@@ -172,13 +172,13 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: A limit, and the line of three that the finding names: of most, per request or not, or of most above the ideal.
+#: A limit, and the named line of three: most, most per request, or most above the ideal.
 LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 
 
 @pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
 def test_line_of_a_limit(limit: float | str, line: int) -> None:
-    """It is where most is, or most of what is above the ideal."""
+    """The finding names the line with most, or most above the ideal."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = replace(
         _make_counts(rows),

@@ -1,4 +1,4 @@
-"""Polls are counted apart: the other numbers do not depend on the order in which blocks run here."""
+"""Polls count apart: other counts do not depend on the order of blocks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ptxcount.counting.counters import LaunchCounters
 from ptxcount.report import costs, listing
 from tests.ptxcount.sources import compile_to_ptx
 
-#: A barrier, behind which a block goes on when others have asked in vain.
+#: A barrier behind which a block continues after others have polled in vain.
 LATER = "__syncthreads();"
-#: Code of two blocks of 64 threads on ``a``, of zeros; the counted load requests, and True if some poll.
+#: Code of two blocks of 64 threads on ``a``, of zeros; counted load requests, and whether any polls.
 KERNELS = {
     "a flag of another block": (
         f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
@@ -43,8 +43,8 @@ def _count(name: str) -> LaunchCounters:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All numbers of memory but the polls are the same, however long threads are patient."""
+def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other counts are equal for any patience of threads."""
     runs = []
     for patience, impatience in ((200, 4), (7, 3)):
         monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
@@ -56,8 +56,8 @@ def test_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (runs[0][1] != runs[1][1]) == KERNELS[name][2]
 
 
-def test_what_is_said() -> None:
-    """The listing marks polls, the costs leave them out, and JSON has their number."""
+def test_reports_of_polls() -> None:
+    """The listing marks polls, costs omit them, JSON has their number."""
     counters = _count("a flag of another block")
     polls = counters.polls
     assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)

@@ -1,4 +1,4 @@
-"""Launches that do not come further, and launches that take long."""
+"""Launches without progress, and long launches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine import progress
+from ptxcount.machine import launch_progress
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx
 
-#: Loops, and whether they are stopped in a second of no progress: what thread 0 of two does, ``a`` holding zeros.
+#: Loops of thread 0 of two, with zeros in ``a``, and whether they stop within a second.
 LOOPS = {
     "computes": ("unsigned i = 0; while (i != 77777) { i = i * 4 + 1; __nanosleep(1); } a[1] = i;", True),
     "asks one place": (
@@ -31,9 +31,9 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress is stopped, and says who is where; one that comes further is not."""
+    """A launch without progress ends with the place of each thread; one with progress goes on."""
     monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     body, stopped = LOOPS[name]
     source = compile_to_ptx(f"__global__ void k(int* a) {{ {body} }}")
     count = partial(ptxcount.count, source, None, 1, 2, [np.zeros(64, np.int32)])
@@ -50,9 +50,9 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_estimates(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A launch that takes minutes says so at once, and goes on."""
-    monkeypatch.setattr(progress, "_MIN_MEASURED", 0.0)
-    monkeypatch.setattr(progress, "_MIN_REPORTED", 1.0)
+    """A launch of minutes prints an estimate and goes on."""
+    monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
+    monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
             execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
@@ -64,8 +64,8 @@ def test_estimates(
 
 
 @pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
-def test_shared_offsets_beyond_32_bits(offset: int) -> None:
-    """They wrap as 32-bit addresses do, also where neighbours are merged."""
+def test_shared_offsets_wrap(offset: int) -> None:
+    """Offsets wrap at 32 bits, also in merged accesses."""
     loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
     counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")

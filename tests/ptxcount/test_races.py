@@ -1,4 +1,4 @@
-"""Races and unwritten reads: programs drawn at random against a list of all accesses, and cases by hand."""
+"""Races and unwritten reads: random programs against lists of accesses, and cases by hand."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
-#: Operations on a word of shared memory, at %r6, and barriers of the block and of warps.
+#: Operations on a word of shared memory at %r6, and barriers of blocks and warps.
 ACTIONS = {
     "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
     "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
 }  # fmt: skip
-#: One of these, the first thread and the one behind the last, and which word: threads times a factor, and a number.
+#: An operation, first thread, end, and word: threads times a factor, plus a number.
 Action = tuple[str, int, int, int, int]
 
 
 def _words(action: Action) -> list[tuple[int, int]]:
-    """List the threads of an action, each with a word that it touches."""
+    """List the threads of an action with their words."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
 
 
 def _find_faults(program: list[Action]) -> dict[str, int]:
-    """Find the first racing action, and the first unwritten read, by lists of all accesses."""
+    """Return the first race and the first unwritten read by lists of accesses."""
     faults: dict[str, int] = {}
     touched: list[tuple[int, int, str, int]] = []
     written: set[int] = set()
@@ -61,7 +61,7 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_random_accesses(parted: bool) -> None:
-    """Shared memory of a block, also of blocks that have parted ways before: races and unwritten reads."""
+    """The first race and the first unwritten read are found, also in blocks that diverged before."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):
@@ -89,7 +89,7 @@ def test_random_accesses(parted: bool) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_barrier_of_one_block(first: int) -> None:
-    """It hides no race of another block."""
+    """A race of another block stays visible."""
     body = f"""
         {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
         @%p1 bra WAITS;
@@ -101,7 +101,7 @@ def test_barrier_of_one_block(first: int) -> None:
     assert caught.value.block == (1 - first, 0, 0)
 
 
-#: Operations on a word of global memory, at %rd2, and those that order a block behind all earlier ones.
+#: Operations on a word of global memory at %rd2, and fences of a block after all earlier ones.
 GLOBAL = {
     "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
     "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
@@ -110,7 +110,7 @@ GLOBAL = {
 
 
 def _find_race(program: list[Action]) -> int | None:
-    """Find the first action that races in global memory, by lists of all accesses, in blocks of four threads."""
+    """Return the first race in global memory by lists of accesses, in blocks of four threads."""
     touched: list[tuple[int, int, str]] = []
     behind = [0] * 4
     for number, action in enumerate(program):
@@ -129,7 +129,7 @@ def _find_race(program: list[Action]) -> int | None:
 
 
 def test_random_global_accesses() -> None:
-    """Threads of four blocks meet in global memory, with nothing between that orders them."""
+    """Threads of four blocks access global memory without synchronisation."""
     rng, clean = np.random.default_rng(5), 0
     for _ in range(100):
         program: list[Action] = []
@@ -153,8 +153,8 @@ def test_random_global_accesses() -> None:
 
 
 @pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
-def test_global_store_of_what_is_there(value: int, races: bool) -> None:
-    """It races with no load of another thread, unless races are strict."""
+def test_silent_global_stores(value: int, races: bool) -> None:
+    """A store of the present value races with loads only under the strict policy."""
     body = f"""
         ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
     """
@@ -167,41 +167,41 @@ def test_global_store_of_what_is_there(value: int, races: bool) -> None:
 
 
 def test_race_beside_reserved_memory() -> None:
-    """A thread that is in the memory of a library hides no race of others."""
+    """A thread in a library's memory hides no race of others."""
     place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
     with pytest.raises(errors.SharedRaceError):
         words_after(f"{place} st.shared.u32 [%r5], %r0;")
 
 
 @pytest.mark.parametrize("first", [0, 300])
-def test_the_other_of_a_race(first: int) -> None:
-    """Both threads are named, by their numbers in a block of any size."""
+def test_threads_of_a_race(first: int) -> None:
+    """Both threads have their numbers, in blocks of any size."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
         words_after(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
 
 
-#: Operations on one word of shared memory, %r7, that holds 5 before, and True if they race.
+#: Operations on a shared word, %r7, that holds 5, and whether they race.
 SAME = [
-    ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
+    ("", "st.shared.u32 [%r7], 1;", False),  # equal in all threads
     ("", "st.shared.u32 [%r7], %r0;", True),
-    ("", "st.shared.u32 [%r7], %r6;", False),  # the same in each block
+    ("", "st.shared.u32 [%r7], %r6;", False),  # equal in each block
     ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 1;", False),
     ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 2;", True),
-    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # it is there
+    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # the present value
     ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 6;", True),
     ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),
     ("", "st.shared.v2.u32 [%r7], {1, %r6};", False),
     ("", "st.shared.v2.u32 [%r7], {1, %r0};", True),
-    ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # the same within a warp only
+    ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # equal within a warp
 ]
 
 
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
-def test_stores_of_the_same(prelude: str, stores: str, races: bool, parted: bool) -> None:
-    """A store that changes nothing for anybody is no race, also in blocks that have parted ways before."""
+def test_silent_stores(prelude: str, stores: str, races: bool, parted: bool) -> None:
+    """A store without effect is no race, also in blocks that diverged before."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     if races:
@@ -212,8 +212,8 @@ def test_stores_of_the_same(prelude: str, stores: str, races: bool, parted: bool
 
 
 @pytest.mark.parametrize("races", ["report", "off"])
-def test_races_reported(races: str) -> None:
-    """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
+def test_reported_races(races: str) -> None:
+    """A reported race is a finding once per line; the kernel goes on."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
     counters = execute_kernel(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
@@ -226,7 +226,7 @@ def test_races_reported(races: str) -> None:
     assert all(message.startswith(race) for _, _, message in reports)
 
 
-#: Two lines that race in global memory; none of the second is named where one instruction races with itself.
+#: Two lines that race in global memory; no second line if one instruction races with itself.
 LINES = {
     "wrote": "x[i] = i;\nx[64 + i] = x[63 - i];",
     "wrote as well": "int v = x[i]; x[i] = v + i + 1;\nx[63 - i] = v + 7;",
@@ -236,8 +236,8 @@ LINES = {
 
 
 @pytest.mark.parametrize("did", LINES)
-def test_both_lines_of_a_race_in_global_memory(did: str) -> None:
-    """The line that races, and that of the earlier access."""
+def test_lines_of_a_global_race(did: str) -> None:
+    """The finding names the racing line and that of the earlier access."""
     source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{LINES[did]}\n}}"
     (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
     assert (finding.code, finding.source.line) == ("global-race", 3)
@@ -245,8 +245,8 @@ def test_both_lines_of_a_race_in_global_memory(did: str) -> None:
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or did == "writes as well"
 
 
-def test_races_must_be_known() -> None:
-    """An unknown policy for races or for unwritten reads is refused with the allowed ones."""
+def test_unknown_policies() -> None:
+    """The error lists the allowed policies."""
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):

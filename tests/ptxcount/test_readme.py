@@ -1,4 +1,4 @@
-"""Outputs in the library's README and the project's are those of the commands."""
+"""Outputs in both READMEs are those of the commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-#: Each command with its output, behind the source that it counts.
+#: Commands with outputs, behind the source that they count.
 COMMANDS = [
     (_blocks(text, "cuda")[0], block)
     for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ COMMANDS = [
 
 
 def _make_patterns(block: str) -> Iterator[str]:
-    """Turn the lines of an output into patterns, in which ``...`` stands for omitted text."""
+    """Turn lines of an output into patterns; ``...`` stands for omitted text."""
     for line in block.splitlines():
         if line != "...":
             yield ".*".join(re.escape(part) for part in line.split("..."))
@@ -41,7 +41,7 @@ def _make_patterns(block: str) -> Iterator[str]:
 def test_commands(
     source: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every line shown is printed, in this order."""
+    """All lines are printed in order."""
     (tmp_path / "particles.cu").write_text(source)
     monkeypatch.chdir(tmp_path)
     command, output = block.split("\n", 1)
@@ -55,7 +55,7 @@ def test_commands(
 
 
 def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example prints what stands below it."""
+    """The example prints the text below it."""
     (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
     monkeypatch.chdir(tmp_path)
     example, output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]

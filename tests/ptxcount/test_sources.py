@@ -1,4 +1,4 @@
-"""Sources by their content: PTX of any name, binaries, files without an end."""
+"""Kinds of sources by content: PTX of any name, binaries, endless files."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ PTX = """.version 8.0
     ],
 )
 def test_is_ptx(text: str, expected: bool, tmp_path: Path) -> None:
-    """A text, and a file of any name."""
+    """A text, or a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)
 
 
 @pytest.mark.parametrize("name", ["closing.ptx", "closing.txt"])
-def test_closing_nul(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is read as if it were not there."""
+def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text(PTX + "\0")
     assert main([str(tmp_path / name), "--grid", "1", "--block", "1", "out=int32[1]"]) == 0
     assert "4.0 PTX instructions each" in capsys.readouterr().out
@@ -56,10 +55,10 @@ def test_closing_nul(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),
     ],
 )
-def test_no_source(
+def test_foreign_files(
     name: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line names the file and its kind."""
+    """One line has the file and its kind."""
     file = tmp_path / name
     if content is None:
         os.mkfifo(file)
@@ -70,7 +69,7 @@ def test_no_source(
     assert line.startswith(f"LaunchError: {file} {message}")
 
 
-def test_device(capsys: pytest.CaptureFixture[str]) -> None:
+def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A device has no end."""
     assert main(["/dev/zero"]) == 1
     assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"

@@ -1,4 +1,4 @@
-"""State between the instructions of a kernel: registers, accesses, written memory, steps."""
+"""State between instructions: registers, accesses, written memory, steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fault = type[errors.KernelFaultError]
 
 
 def test_guarded_writes() -> None:
-    """Threads that a guard excludes from a write keep the value of an earlier basic block."""
+    """Threads outside the guard keep values of an earlier basic block."""
     out = words_after("""
         mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
         bra NEXT;
@@ -26,8 +26,8 @@ def test_guarded_writes() -> None:
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
-def test_generic_addresses_from_data(space: str) -> None:
-    """An address that was read, and so is no sum of a block's and a thread's part, is converted there and back."""
+def test_loaded_generic_address(space: str) -> None:
+    """A loaded address, no sum of block and thread parts, converts both ways."""
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
     out = words_after(f"""
@@ -42,7 +42,7 @@ def test_generic_addresses_from_data(space: str) -> None:
 
 @pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned(step: int, first: int, thread: int) -> None:
-    """Every thread by the same byte, or every other one, in several blocks."""
+    """All threads are misaligned, or every other one, in several blocks."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;
@@ -55,7 +55,7 @@ def test_misaligned(step: int, first: int, thread: int) -> None:
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 def test_spaces(space: str) -> None:
-    """``isspacep``: a generic address lies in the space that it was made from, and in no other."""
+    """``isspacep`` is true only for the space of the address's origin."""
     for origin in ("global", "shared", "local", "const"):
         results = words_after(f"""
             {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if origin == "local" else "cvt.u64.u32 %rd3, %r7;"}
@@ -68,7 +68,7 @@ def test_spaces(space: str) -> None:
 
 @pytest.mark.parametrize("writers", ["lt", "ge"])
 def test_written_by_other_blocks(writers: str) -> None:
-    """Blocks that part ways have a memory each: what half of them writes is not written in the others."""
+    """Diverged blocks have separate memory: writes of half of them leave the rest unwritten."""
     body = f"""
         mov.u32 %r4, %ctaid.x; setp.{writers}.u32 %p1, %r4, 16;
         @!%p1 bra READ;
@@ -80,7 +80,7 @@ def test_written_by_other_blocks(writers: str) -> None:
     assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
 
 
-#: Operation, operand, and what it makes of 0, 1, 2, ... where threads i and i + 32 name word i.
+#: Operation, operand, and result on 0, 1, 2, ... where threads i and i + 32 share word i.
 REDUCTIONS = [
     ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
     ("max.u32", "9", lambda i: max(i, 9)), ("and.b32", "5", lambda i: i & 5), ("or.b32", "5", lambda i: i | 5),
@@ -93,7 +93,7 @@ REDUCTIONS = [
 @pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])
 @pytest.mark.parametrize("space", ["global", "shared"])
 def test_reductions(space: str, operation: str, operand: str, expected: Any) -> None:
-    """``red``, which has no result: in global memory, and in shared memory as its smallest access."""
+    """``red`` has no result; in shared memory it is the smallest access."""
     place = f"and.b32 %r4, %r0, 31; cvt.u64.u32 %rd2, %r4; shl.b64 %rd2, %rd2, {2 if space == 'global' else 3};"
     if space == "global":
         body = f"ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, %rd2; red.global.{operation} [%rd1], {operand};"
@@ -109,8 +109,8 @@ def test_reductions(space: str, operation: str, operand: str, expected: Any) -> 
     ]
 
 
-def test_reduction_is_the_smallest_access() -> None:
-    """Written memory is tracked in units of the smallest access: words between wide ones are unwritten."""
+def test_unit_of_written_memory() -> None:
+    """The smallest access sets the unit: words between wide ones are unwritten."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body)
@@ -120,8 +120,8 @@ def test_reduction_is_the_smallest_access() -> None:
 @pytest.mark.parametrize("guard", ["", "setp.lt.u32 %p1, %r0, 3; @%p1 "])
 @pytest.mark.parametrize("access", ["ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2];",
                                     "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"])  # fmt: skip
-def test_vector_over_a_ragged_end(access: str, guard: str) -> None:
-    """Of two vectors and a half the third is out of bounds, though it begins within the array."""
+def test_vector_across_an_end(access: str, guard: str) -> None:
+    """The third of two and a half vectors is out of bounds, though it begins inside."""
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
     assert words_after(body, threads=2, size=10).size
     _names(
@@ -140,14 +140,14 @@ def test_vector_over_a_ragged_end(access: str, guard: str) -> None:
     ("ld.param.u64 %rd2, [p0+4];", "8 bytes .* byte 4 of p0 of 8 bytes"),
     ("ld.param.u8 %r4, [p0-1];", "1 bytes before p0 of 8 bytes"),
 ])  # fmt: skip
-def test_parameter_over_its_end(access: str, message: str) -> None:
-    """Memory behind a parameter is as out of bounds as memory behind an array."""
+def test_parameter_across_its_end(access: str, message: str) -> None:
+    """Memory behind a parameter is out of bounds, as behind an array."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
     _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, message, (5, 0, 0), 64)
 
 
 def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int, int, int], size: int) -> None:
-    """Check that a fault names the line of the access and its first thread."""
+    """Check that a fault has the line of the access and its first thread."""
     with pytest.raises(error, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value
@@ -155,7 +155,7 @@ def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int
     assert (fault.block, fault.thread) == ((0, 0, 0), thread)
 
 
-#: Special registers by what they are for the thread x, y, z of block i, j, k, which is number t of its block.
+#: Special registers as functions of thread x, y, z of block i, j, k, number t in its block.
 SPECIAL: dict[str, Any] = {
     **{f"%tid.{axis}": lambda point, place=place: point["thread"][place] for place, axis in enumerate("xyz")},
     **{f"%ctaid.{axis}": lambda point, place=place: point["block"][place] for place, axis in enumerate("xyz")},
@@ -180,7 +180,7 @@ SPECIAL: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_registers(name: str) -> None:
-    """Each thread of a grid of blocks, in clusters, in three dimensions."""
+    """Threads are in three-dimensional grids of clusters."""
     body = f"""
         mov.u32 %r1, %tid.y; mad.lo.u32 %r0, %r1, 5, %r0; mov.u32 %r1, %tid.z; mad.lo.u32 %r0, %r1, 20, %r0;
         mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 60, %r0; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r0, %r1, 120, %r0;
@@ -197,7 +197,7 @@ def test_special_registers(name: str) -> None:
 
 @pytest.mark.parametrize("align", [1, 8, 16, 64])
 def test_stack(align: int) -> None:
-    """Memory of any size is aligned as asked, and behind what there is."""
+    """``alloca`` memory of any size is aligned, behind earlier memory."""
     body = f"""
         ld.param.u64 %rd1, [p0]; alloca.u64 %rd2, 5; alloca.u64 %rd3, 8, {align}; alloca.u64 %rd4, 1;
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
@@ -210,7 +210,7 @@ def test_stack(align: int) -> None:
 
 @pytest.mark.parametrize("window", [5, 9, 127, 128, 255])
 def test_address_of_no_space(window: int) -> None:
-    """A generic address beyond all state spaces is out of bounds."""
+    """A generic address beyond all spaces is out of bounds."""
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
     with pytest.raises(errors.OutOfBoundsError):
         execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
@@ -221,7 +221,7 @@ def test_address_of_no_space(window: int) -> None:
     ("local", 524288, "524289 bytes of local memory a thread; 524288 are allowed"),
 ])  # fmt: skip
 def test_memory_of_a_block(space: str, most: int, message: str) -> None:
-    """As much as is allowed, and a byte more."""
+    """The limit is allowed, one byte more is not."""
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
         with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=message):
@@ -237,7 +237,7 @@ def test_memory_of_a_block(space: str, most: int, message: str) -> None:
     ("local", 8, errors.MisalignedError, "16 bytes at 8 of 40 bytes of local memory"),
 ])  # fmt: skip
 def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, access: str) -> None:
-    """A vector that begins within shared or local memory ends there as well, and is aligned as a whole."""
+    """A vector must end within its memory and be aligned as a whole."""
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
     with pytest.raises(error, match=message) as caught:
@@ -247,7 +247,7 @@ def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, a
 
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_step_limit(rounds: int) -> None:
-    """A kernel may take exactly the steps that are allowed: its instructions, and one for each basic block."""
+    """A kernel may use exactly the limit: its instructions, and one step per basic block."""
     body = f"mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, {rounds}; @%p1 bra AGAIN;"
     steps = (1 + 6 + 1 + 1) + rounds * (3 + 1) + (1 + 1)
     words_after(body, step_limit=steps)
@@ -255,8 +255,8 @@ def test_step_limit(rounds: int) -> None:
         words_after(body, step_limit=steps - 1)
 
 
-def test_instructions() -> None:
-    """Of each thread those that it executes, of a warp those of its last lane: 9 beside the loop, 3 in each turn."""
+def test_instruction_counts() -> None:
+    """Threads count their own instructions, warps those of the last lane: 9 and 3 per turn."""
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):

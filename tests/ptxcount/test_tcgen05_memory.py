@@ -1,4 +1,4 @@
-"""Tensor memory: registers of warps as the PTX ISA lays them out, and what a kernel does wrong with it."""
+"""Tensor memory: registers by the figures of the PTX ISA, and faults."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ptxcount.util.errors import (
 from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
 
 NOTHING = np.zeros(128, np.uint8)
-#: Of each shape: lanes, registers for .x1, and CuTe's layout of (threads, registers) over (columns of .x1, lanes) in
-#: words, as ``copy_traits_sm100.hpp`` has it: strides of a column are 1, of a lane the columns of .x1.
+#: Shape -> lanes, registers for .x1, and CuTe's layout of (threads, registers) over (columns of .x1, lanes). The layout
+#: is in words, from ``copy_traits_sm100.hpp``: a column has stride 1, a lane that of .x1's columns.
 SHAPES = {
     "32x32b": (32, 1, 1, Layout((32,), (1,)), Layout((1,), (0,))),
     "16x64b": (16, 1, 2, Layout((2, 2, 8), (16, 1, 2)), Layout((1,), (0,))),
@@ -27,7 +27,7 @@ SHAPES = {
 
 
 def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
-    """Lane and column of each (thread, register), as `fill` numbers them."""
+    """Return lane and column of each (thread, register), as `fill` numbers them."""
     _, registers, width, threads, values = SHAPES[shape]
     place = threads.offsets()[:, None] + values.offsets()[None, :]
     lane, column = place // width + 32 * warp + first, place % width
@@ -40,7 +40,7 @@ def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
     [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128],
 )
 def test_fragments(shape: str, number: int) -> None:
-    """Each register holds the word that the ISA's figures say; a store puts it back."""
+    """Registers hold the words of the ISA's figures; a store puts them back."""
     lanes, registers, width, *_ = SHAPES[shape]
     count = registers * number
     columns = width * number
@@ -66,7 +66,7 @@ def test_fragments(shape: str, number: int) -> None:
 
 
 def test_lanes_within_a_quarter() -> None:
-    """An address in the first quarter is one of the warp's own."""
+    """An address in the first quarter means the warp's own."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
         "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
@@ -77,7 +77,7 @@ def test_lanes_within_a_quarter() -> None:
 
 
 def test_half_split() -> None:
-    """The upper 16 threads access the columns behind the split."""
+    """The upper 16 threads access columns behind the split."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -89,7 +89,7 @@ def test_half_split() -> None:
 
 
 def test_packed_halves() -> None:
-    """``.pack::16b`` joins the lower halves of adjacent columns, ``.unpack::16b`` parts them."""
+    """``.pack::16b`` joins lower halves of adjacent columns, ``.unpack::16b`` separates them."""
     body = (
         f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
         "tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%v0, %v1, %v2, %v3}, [%r5];\n"
@@ -107,7 +107,7 @@ _OWN = "add.u32 %r5, %d, %quarter;\n"
 _SECOND = "setp.eq.u32 %p, %w, 1;\n"
 _ALLOC = "@%p tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {};\n"
 _COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
-#: Code, the fault, and its text.
+#: Code, fault, and its text.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
     (
@@ -140,13 +140,12 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
 
 @pytest.mark.parametrize(("code", "error", "text"), WRONG_KERNELS, ids=range(len(WRONG_KERNELS)))
 def test_wrong_kernels(code: str, error: type[KernelFaultError], text: str) -> None:
-    """Each fault names what is wrong."""
     with pytest.raises(error, match=text):
         launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")
 
 
 def test_wait_clears() -> None:
-    """A load behind the wait for the barrier is right."""
+    """A load behind a wait for the barrier is valid."""
     code = f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}{WAIT}{_OWN}{_LOAD}"
     counters = launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1))
     assert [finding.code for finding in counters.findings] == ["uncounted-read"]

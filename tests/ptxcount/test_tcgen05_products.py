@@ -1,4 +1,4 @@
-"""Products of ``tcgen05.mma`` against NumPy, with factors laid out as the PTX ISA's canonical layouts say."""
+"""Products of ``tcgen05.mma`` against NumPy, with factors in canonical layouts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.ptxcount.tcgen05_kernels import (
 )
 
 RNG = np.random.default_rng(5)
-#: Types by their names: NumPy's, and codes in the instruction descriptor.
+#: Types: NumPy's, and codes of the instruction descriptor.
 TYPES: dict[str, tuple[Any, int]] = {
     "f16": (np.float16, 0), "bf16": (ml_dtypes.bfloat16, 1), "tf32": (np.float32, 2),
     "e4m3": (ml_dtypes.float8_e4m3fn, 0),
     "e5m2": (ml_dtypes.float8_e5m2, 1), "u8": (np.uint8, 0), "s8": (np.int8, 1),
 }  # fmt: skip
-#: Of each kind: factors' types, types of results with their codes, and products of an instruction.
+#: Kind -> types of factors, types of results with codes, and products of an instruction.
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
     "f16": (("f16", "bf16"), {"f32": 1}, 16),
     "tf32": (("tf32",), {"f32": 1}, 8),
@@ -41,13 +41,13 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
 
 
 def make_factor(outer: int, products: int, name: str) -> Array:
-    """Small whole numbers, whose products every type of result holds exactly."""
+    """Return small integers, whose products every result type holds exactly."""
     low = 0 if name == "u8" else -3
     return RNG.integers(low, 4, (outer, products)).astype(TYPES[name][0])
 
 
 def find_lanes(rows: int) -> Array:
-    """Lanes of the rows of one block (PTX ISA, layouts D and F)."""
+    """Return lanes of the rows of a block (PTX ISA, layouts D and F)."""
     row = np.arange(rows)
     return row if rows == 128 else row // 16 * 32 + row % 16
 
@@ -56,7 +56,7 @@ def make_code(
     left: Factor, right: Factor, kind: str, shape: int, *, rest: str = "%no", before: str = "", columns: int = 64,
     stationary: str = "",
 ) -> str:  # fmt: skip
-    """Code of one product by the first thread, and a dump of the result."""
+    """Return code of a product by the first thread, and a dump of the result."""
     mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
     return (
         f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
@@ -65,14 +65,14 @@ def make_code(
 
 
 def run_product(left: Factor, right: Factor, code: str, columns: int, **options: Any) -> Array:
-    """Run a kernel with the factors in shared memory; return the words of each lane."""
+    """Run a kernel with factors in shared memory; return the words of each lane."""
     image, out = np.concatenate([left.image, right.image]), np.zeros((128, columns), np.uint32)
     launch(write_kernel(code, columns=128, size=len(image)), image, out, **{"unwritten": "off", **options})
     return out
 
 
 def decode(words: Array, result: str) -> Array:
-    """Numbers of a result; of f16 the lower halves."""
+    """Return the numbers of a result; f16 uses the lower halves."""
     if result == "f16":
         return words.astype(np.uint16).view(np.float16).astype(np.float64)
     return words.view({"f32": np.float32, "s32": np.int32}[result]).astype(np.float64)
@@ -84,7 +84,7 @@ def decode(words: Array, result: str) -> Array:
     [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results],
 )
 def test_types(kind: str, left_type: str, right_type: str, result: str, rows: int) -> None:
-    """Every pair of types, signs and a result that is added to."""
+    """Pairs of types, signs and an accumulated result are covered."""
     results, products = KINDS[kind][1:]
     a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
     left, right = lay_out(a, "32", mn_major=False), lay_out(b, "32", mn_major=False)
@@ -99,7 +99,7 @@ def test_types(kind: str, left_type: str, right_type: str, result: str, rows: in
 @pytest.mark.parametrize("majors", [(a, b) for a in (False, True) for b in (False, True)])
 @pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
 def test_layouts(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
-    """Both orders of elements, and all swizzles; two instructions walk along a row of 64 or 128 bytes."""
+    """Orders and swizzles are covered; two instructions walk along a row of 64 or 128 bytes."""
     name, products = KINDS[kind][0][0], KINDS[kind][2]
     a, b = make_factor(128, products, name), make_factor(128, products, name)
     left, right = (lay_out(m, swizzle, mn_major=major) for m, major in zip((a, b), majors, strict=True))
@@ -109,7 +109,7 @@ def test_layouts(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
 
 
 def test_wide_swizzle() -> None:
-    """Of 32-bit elements across rows, 32 bytes are exchanged at once."""
+    """32-bit elements across rows are exchanged in units of 32 bytes."""
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
     left, right = (lay_out(m, "128_32", mn_major=True) for m in (a, b))
     shape = describe_product(128, 64, (2, 2, 1), turned=3)
@@ -118,7 +118,7 @@ def test_wide_swizzle() -> None:
 
 
 def test_steps_along_a_row() -> None:
-    """A row of 128 bytes is four instructions, each 32 bytes further; all but the first add to the result."""
+    """A row of 128 bytes is four instructions at steps of 32 bytes; all but the first accumulate."""
     a, b = make_factor(128, 64, "f16"), make_factor(32, 64, "f16")
     left, right = (lay_out(m, "128", mn_major=False) for m in (a, b))
     mma = "@%p tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %r7, {};\n"
@@ -139,7 +139,7 @@ _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000
     [("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127])],
 )
 def test_old_result(rest: str, scale: float, kept: list[int]) -> None:
-    """The old result is left out, added, or scaled; lanes of a mask stay as they are."""
+    """The old result is ignored, added, or scaled; masked lanes stay."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
     shape = describe_product(128, 64, (0, 0, 1))
@@ -153,7 +153,7 @@ def test_old_result(rest: str, scale: float, kept: list[int]) -> None:
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_in_tensor_memory(rows: int) -> None:
-    """A left factor of two elements a column, in the lanes of the result."""
+    """A left factor with two elements a column is in the lanes of the result."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
@@ -172,7 +172,7 @@ def test_left_in_tensor_memory(rows: int) -> None:
 
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_stationary(rows: int, parts: int) -> None:
-    """``.ws``: parts of the columns lie below each other (layouts E and G)."""
+    """``.ws`` puts parts of the columns below each other (layouts E and G)."""
     a, b = make_factor(rows, 16, "bf16"), make_factor(64, 16, "bf16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
     columns = 64 // parts
@@ -183,7 +183,7 @@ def test_stationary(rows: int, parts: int) -> None:
 
 
 def test_narrow_types() -> None:
-    """16 elements of 4 or 6 bits take 16 bytes: the rest is padding."""
+    """16 elements of 4 or 6 bits take 16 bytes with padding."""
     for name, bits, code in (("float4_e2m1fn", 4, 5), ("float6_e2m3fn", 6, 3), ("float6_e3m2fn", 6, 4)):
         numbers = np.arange(1 << bits, dtype=np.uint8).view(getattr(ml_dtypes, name)).astype(np.float64)
         codes = RNG.integers(0, 1 << bits, (2, 128, 32))
@@ -203,7 +203,7 @@ def test_narrow_types() -> None:
 
 
 def _run_changed(descriptor: int, shape: int | None = None) -> None:
-    """Run a product with bits of the left descriptor flipped; check its result."""
+    """Run a product with flipped bits of the left descriptor; check its result."""
     a = make_factor(128, 16, "f16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
     left = left._replace(descriptor=left.descriptor ^ descriptor)
@@ -226,19 +226,19 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
     ],
 )  # fmt: skip
 def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
-    """An undefined descriptor is a fault that names the bits; a form that is not executed is refused."""
+    """The fault of an undefined descriptor has its bits; an unsupported form is refused."""
     with pytest.raises(error, match=text):
         _run_changed(descriptor, shape)
 
 
 def test_base_without_swizzle() -> None:
-    """Triton states the base offset of factors without a swizzle, where it changes nothing."""
+    """Triton sets the base offset of factors without a swizzle, where it has no effect."""
     _run_changed(4 << 49)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
 def test_lane_of_the_result(rows: int, lane: int) -> None:
-    """A result begins at lane 0, or 16 if it fills half of each quarter."""
+    """A result begins at lane 0, or at 16 if it fills half of each quarter."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
     code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
@@ -247,7 +247,6 @@ def test_lane_of_the_result(rows: int, lane: int) -> None:
 
 
 def test_unwritten_factor() -> None:
-    """A factor that nothing has written is found."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
     text = write_kernel(code, columns=128, size=8192)
@@ -261,7 +260,6 @@ def test_unwritten_factor() -> None:
     ["tcgen05.shift.cta_group::1.down [%d]", "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d], %r7, %no"],
 )
 def test_unsupported(form: str) -> None:
-    """A product that is not executed is an error."""
     with pytest.raises(UnsupportedInstructionError, match="tcgen05"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
 
@@ -279,7 +277,7 @@ def test_signs(negate: int) -> None:
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_saturation(saturate: int, expected: int) -> None:
-    """Sums of integers wrap around, or stay at the greatest."""
+    """Integer sums wrap around, or saturate."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
     names = ", ".join(["%m0"] * 8)
     before = (
@@ -293,7 +291,7 @@ def test_saturation(saturate: int, expected: int) -> None:
 
 
 def test_store_without_wait() -> None:
-    """A product that adds to what was stored needs ``wait::st`` before."""
+    """A product needs ``wait::st`` before it adds to stored words."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
     code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)

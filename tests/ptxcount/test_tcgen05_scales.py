@@ -22,20 +22,20 @@ from tests.ptxcount.tcgen05_kernels import (
 )
 
 RNG = np.random.default_rng(6)
-#: Of each shape of a copy: rows, words of each, and the first row that each 32 lanes get.
+#: Shape of a copy -> rows, words of each, and the first row of each 32 lanes.
 COPIES = {
     "128x256b": (128, 8, (0, 32, 64, 96)),
     "128x128b": (128, 4, (0, 32, 64, 96)),
     "64x128b.warpx2::02_13": (64, 4, (0, 32, 0, 32)),
     "64x128b.warpx2::01_23": (64, 4, (0, 0, 32, 32)),
     "32x128b.warpx4": (32, 4, (0, 0, 0, 0)),
-    "warpx4.32x128b": (32, 4, (0, 0, 0, 0)),  # so Triton writes it
+    "warpx4.32x128b": (32, 4, (0, 0, 0, 0)),  # Triton's spelling
 }
 
 
 @pytest.mark.parametrize("shape", COPIES)
 def test_copies(shape: str) -> None:
-    """Rows of shared memory go to the lanes that the multicast says."""
+    """Rows of shared memory go to the multicast's lanes."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
@@ -49,7 +49,7 @@ def test_copies(shape: str) -> None:
     np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
 
 
-#: Kinds with scales: the qualifier, bytes of a row, scales of it, the type of scales, and the factors' code and type.
+#: Kinds with scales: qualifier, bytes of a row, scales of it, their type, code and type of factors.
 SCALED = [
     ("mxf8f6f4.block_scale", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
     ("mxf8f6f4.block_scale.block32", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
@@ -60,7 +60,6 @@ SCALED = [
 
 
 def scales_of(codes: Array, scale: str) -> Array:
-    """Return the numbers of scales."""
     if scale == "ue8m0":
         return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
     return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))
@@ -69,14 +68,14 @@ def scales_of(codes: Array, scale: str) -> Array:
 @pytest.mark.parametrize("columns", [32, 64])
 @pytest.mark.parametrize(("kind", "width", "count", "scale", "code", "dtype"), SCALED)
 def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int) -> None:
-    """Each scale multiplies its part of a row; a later byte of the words is chosen by the descriptor."""
+    """Each scale multiplies its part of a row; the descriptor selects a byte of the words."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
     first = 4 - count
     factors = [lay_out(matrix, "32", mn_major=False) for matrix in bits]
     words = [np.ascontiguousarray(each).view(np.uint32)[:, 0] for each in scales]
-    # The words of row r are in lane r % 32 and column r // 32, in all quarters: .32x128b.warpx4 of a 32 x 4 matrix.
+    # Row r has its words in lane r % 32 and column r // 32, in all quarters: .32x128b.warpx4 of a 32 x 4 matrix.
     tables = [np.zeros((32, 4), np.uint32) for _ in words]
     for table, word in zip(tables, words, strict=True):
         table[:, : len(word) // 32] = word.reshape(-1, 32).T
@@ -109,7 +108,7 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
 
 
 def test_scales_of_one_quarter() -> None:
-    """Scales that the other quarters do not repeat are a fault."""
+    """Scales that are missing in other quarters are a fault."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     store = "add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5+{}], {{%t}};\n"
     stores = "".join(store.format(column) for column in range(64, 72))
@@ -126,7 +125,7 @@ def test_scales_of_one_quarter() -> None:
 @pytest.mark.parametrize("rows", [128, 256])
 @pytest.mark.parametrize("multicast", [False, True])
 def test_pair_of_blocks(rows: int, multicast: bool) -> None:
-    """A pair multiplies the rows of both by the columns of both (layouts A and B); a commit reaches both barriers."""
+    """A pair multiplies rows of both by columns of both (layouts A and B); a commit reaches both barriers."""
     a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
     b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
     factors = [
@@ -213,7 +212,7 @@ ret;
 
 
 def test_copies_of_a_pair() -> None:
-    """Each block of a pair copies rows, of which the barrier of the even one learns."""
+    """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
     ptxcount.count(_PAIR_COPY, "snippet", 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)

@@ -1,4 +1,4 @@
-"""Textures and surfaces against NumPy: elements by point, neighbours by their weights."""
+"""Textures and surfaces against NumPy: point and weighted sampling."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _nearest(number: float, tie: float) -> float:
 
 
 def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
-    """Of a neighbour: in a plane and in space rounded to 8 places, so that all make one, as an H200 does."""
+    """Return a neighbour's weight, rounded to 8 places as on an H200; weights add up to one."""
     if len(parts) == 3:
         plane = _weight(choice[::2], parts[::2])
         further = _nearest(plane * parts[1], -1)
@@ -48,7 +48,7 @@ def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
 
 
 def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
-    """One fetch, from coordinates in the order of the axes, by the formulas of the CUDA guide."""
+    """Return one fetch by the formulas of the CUDA guide, with coordinates in order of axes."""
     scaled = [
         coordinate * extent if normalized else coordinate
         for coordinate, extent in zip(coordinates, array.shape, strict=True)
@@ -79,7 +79,7 @@ MODES = [
 @pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
 @pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
 def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
-    """Inside and beyond the edges; x is the last axis."""
+    """Places lie inside and beyond edges; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
     coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
     coordinates = [
@@ -100,7 +100,7 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
 
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_places(shape: tuple[int, ...]) -> None:
-    """Each byte has a place of its own, with the others of its sector; layers lie one behind the other."""
+    """Each byte has its own place, within its sector; layers lie one behind the other."""
     layered, size = len(shape) > 2, int(np.prod(shape))
     place = ptxcount.Surface(np.zeros(shape, np.uint8)).place(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
@@ -111,13 +111,13 @@ def test_places(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("entry", "shape"), [("layer1", (3, 19)), ("layer2", (3, 7, 19))])
 def test_layers(entry: str, shape: tuple[int, ...]) -> None:
-    """Layers are not filtered, and those beyond are the nearest."""
+    """Layers are not filtered; the nearest layer replaces one beyond the end."""
     array, layer = RNG.normal(size=shape).astype(np.float32), RNG.integers(-1, 5, COUNT).astype(np.int32)
     coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
     args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *coordinates[::-1], layer]
     execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
-    layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative one is a large unsigned number
+    layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative number is a large unsigned one
     expected = [
         compute_fetch(array[index], tuple(map(float, point)), True, "clamp", False)
         for index, point in zip(layers, zip(*coordinates, strict=True), strict=True)
@@ -126,7 +126,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
 
 
 def test_elements() -> None:
-    """``tex1Dfetch`` takes whole numbers, and gives zeros beyond; halves and fractions become floats."""
+    """``tex1Dfetch`` takes integers and gives zeros beyond; halves and fractions become floats."""
     index = np.arange(-32, 96, dtype=np.int32)
     cases: list[tuple[Array, dict[str, Any], Any]] = [
         (RNG.normal(size=64).astype(np.float32), {}, lambda a: a),
@@ -145,7 +145,7 @@ def test_elements() -> None:
 
 
 def test_channels() -> None:
-    """Four numbers an element, and the four elements around a place."""
+    """An element has four numbers; a gather has four elements around a place."""
     text, coordinates = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -161,7 +161,7 @@ def test_channels() -> None:
 
 
 def test_surfaces() -> None:
-    """Read and written by bytes along x; a row of 32 floats lies in 8 sectors of 16 bytes and two rows."""
+    """X counts bytes; a row of 32 floats has 8 sectors of 16 bytes by two rows."""
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
     counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
@@ -176,7 +176,7 @@ def test_surfaces() -> None:
 
 
 def test_beyond_a_surface() -> None:
-    """The nearest element, or a zero, or an error."""
+    """The result is the nearest element, zero, or an error."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
     execute_kernel(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
@@ -197,14 +197,14 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
-def test_wrong(dtype: str, options: dict[str, Any], message: str) -> None:
+def test_invalid_textures(dtype: str, options: dict[str, Any], message: str) -> None:
     """Textures that a host could not bind are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 
 
-def test_words() -> None:
-    """The same on the command line; a geometry that the texture does not have is an error of the launch."""
+def test_command_line() -> None:
+    """A geometry that the texture lacks is an error of the launch."""
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
     texture, surface = make_arguments(words)
     assert isinstance(texture, ptxcount.Texture)
@@ -223,8 +223,8 @@ def test_words() -> None:
         )
 
 
-def test_command_to_begin_with() -> None:
-    """A file's list of kernels proposes a texture, and a surface."""
+def test_suggested_command() -> None:
+    """The command for a file proposes a texture and a surface."""
     listed = format_overview(sources.FOLDER / "textures.cu")
     assert "'t=texture:float32[256,256]'" in listed
     assert "'s=texture" not in listed

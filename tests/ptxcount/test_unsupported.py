@@ -1,4 +1,4 @@
-"""An unsupported instruction fails only its kernel, only when a thread reaches it, and the error names its lines."""
+"""Unsupported instructions fail their kernel only when a thread reaches them; errors name the lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ret;
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
 _UNKNOWN = "is neither a declared nor a supported special register"
 
-#: Declarations of the module, code of the kernel, the instruction that is refused, and why.
+#: Declarations, code of the kernel, refused instruction, and reason.
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
@@ -114,7 +114,7 @@ def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int
 
 @pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
 def test_unsupported(declarations: str, code: str, instruction: str, why: str) -> None:
-    """Another kernel of the file runs, and so does this one as long as no thread gets there."""
+    """Other kernels of the file run, and so does this one until a thread gets there."""
     text = _MODULE.format(declarations=declarations, code=code)
     assert _run(text, "other") == 9
     assert _run(text, "snippet", np.uint32(0)) == 7
@@ -129,7 +129,7 @@ def test_unsupported(declarations: str, code: str, instruction: str, why: str) -
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
 def test_guarded(guard: str) -> None:
-    """A predicate that no thread fulfils keeps it from being reached, also for a jump."""
+    """A false predicate, also of a jump, avoids the error."""
     for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
         fulfilled = 5 if guard == "%p0" else 4
@@ -139,7 +139,7 @@ def test_guarded(guard: str) -> None:
 
 
 def test_one_thread_is_enough() -> None:
-    """The last thread of a block alone goes there."""
+    """Only the last thread of a block reaches the instruction."""
     code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(1), threads=63) == 7
@@ -148,7 +148,7 @@ def test_one_thread_is_enough() -> None:
 
 
 def test_variables_of_other_kernels() -> None:
-    """Shared memory that only another kernel of the file needs does not count."""
+    """Shared memory of another kernel of the file does not count."""
     text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
     assert _run(text, "other") == 9
     with pytest.raises(LaunchError, match="300000 bytes of static shared memory"):
@@ -156,8 +156,8 @@ def test_variables_of_other_kernels() -> None:
 
 
 @pytest.mark.parametrize("parameter", [".param .b256 wide", ".param .u32 open[]", ".param .u32 5"])
-def test_parameter(parameter: str) -> None:
-    """A kernel that cannot be given its arguments is refused before it runs; the others are not."""
+def test_unsupported_parameter(parameter: str) -> None:
+    """The kernel is refused before it runs; others are not."""
     text = _MODULE.format(declarations=f".entry odd({parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
     with pytest.raises(UnsupportedInstructionError, match=r"PTX line 6: '.entry odd' is not supported"):
@@ -165,7 +165,7 @@ def test_parameter(parameter: str) -> None:
 
 
 def test_no_texture() -> None:
-    """A fetch from what is no texture, behind a branch that is seldom taken, names its line."""
+    """The error of a rare fetch without a texture has its line."""
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]

@@ -1,4 +1,4 @@
-"""Sums of a column and a row act as the arrays that they stand for, also where integers wrap."""
+"""Sums of a column and a row behave like the arrays they represent, also where integers wrap."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _wrap(value: int, bits: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_comparisons(name: str, kind: str) -> None:
-    """By bounds or by arrays, the outcome is that of the wrapped numbers."""
+    """Bounds and arrays give the outcome for wrapped numbers."""
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
         first, second = _operands(kind, rng)
@@ -50,8 +50,8 @@ def test_comparisons(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["s32", "s64"])
-def test_sums_at_the_end_of_a_type(kind: str) -> None:
-    """The greatest number is exact, and the next one has wrapped."""
+def test_sums_at_limits(kind: str) -> None:
+    """The greatest number is exact, the next one wraps."""
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         number = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))

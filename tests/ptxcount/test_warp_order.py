@@ -1,4 +1,4 @@
-"""Barriers of a warp's lanes: random programs against the order that all accesses have, and cases by hand."""
+"""Barriers of a warp's lanes: random programs against the order of all accesses, and cases by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
 from tests.ptxcount.sources import compile_to_ptx
 
 THREADS = 40
-#: The masks of lanes, as a function of the lane: into %r4, from the lane in %r8; and the same for the model.
+#: Masks of lanes, computed into %r4 from the lane in %r8; the same as functions for the model.
 MASKS: dict[str, tuple[str, Any]] = {
     "warp": ("mov.u32 %r4, -1;", lambda lane: (1 << LANES) - 1),
     "tiles of 8": ("and.b32 %r4, %r8, 24; shl.b32 %r4, 255, %r4;", lambda lane: 255 << (lane & 24)),
@@ -30,18 +30,18 @@ ACCESSES = {"load": "ld.{}.u32 %r5, [{}];", "store": "st.{}.u32 [{}], %r3;", "at
 
 
 class Step(NamedTuple):
-    """An access by each block's threads from ``first`` to ``stop``, or a barrier of these warps' lanes in masks."""
+    """An access by threads from ``first`` to ``stop`` of each block, or a barrier of these warps' lanes in masks."""
 
     kind: str
     first: int
     stop: int
     factor: int
     shift: int
-    #: The only block that does it; None if all do.
+    #: Only active block; None for all.
     only: int | None = None
 
     def list_threads(self, blocks: int) -> list[int]:
-        """Return the threads of the launch that do it."""
+        """Return the active threads of the launch."""
         return [
             block * THREADS + thread
             for block in range(blocks) if self.only in (None, block)
@@ -49,17 +49,17 @@ class Step(NamedTuple):
         ]  # fmt: skip
 
     def word(self, thread: int, *, shared: bool) -> int:
-        """Return the word that a thread of the launch touches, in shared memory the same in each block."""
+        """Return the word of a thread; in shared memory it is the same in each block."""
         return ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
 
     @property
     def guard(self) -> str:
-        """The predicate of the threads that do it; empty if all do, as in code without branches."""
+        """Return the predicate of the active threads; empty if all are."""
         return "" if self.only is None and (self.first, self.stop) == (0, THREADS) else "@%p1 "
 
 
 def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> list[Step]:
-    """Draw steps, with whole warps at barriers; half of the programs pass on a lane's store by two barriers."""
+    """Draw steps with barriers of whole warps; half of the programs pass a store on through two barriers."""
     program = []
     if rng.integers(2):
         shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
@@ -75,7 +75,7 @@ def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> lis
 
 
 def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
-    """Find the first step that races, from the accesses that come before each thread's next."""
+    """Return the first step that races, by the accesses ordered before each thread's next."""
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     accesses: list[tuple[int, int, str]] = []
     for number, step in enumerate(program):
@@ -117,7 +117,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
-    """Count a program; return its counters, its PTX, and the line of each step."""
+    """Count a program; return its counters, PTX, and the line of each step."""
     address, number = {"shared": ("%r6", "%r0"), "global": ("%rd2", "%r3")}[space]
     lines = []
     for step in program:
@@ -143,7 +143,7 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_random_masks(space: str, blocks: int) -> None:
-    """The first race of a program is the first access that no barrier orders behind another."""
+    """The first race is the first access that no barrier orders."""
     rng, clean = np.random.default_rng(7), 0
     kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
     for _ in range(150):
@@ -156,7 +156,7 @@ def test_random_masks(space: str, blocks: int) -> None:
     assert 20 < clean < 130
 
 
-#: Two paths of a warp, apart by %p1; both store, wait, and load what the other stored. And what is found.
+#: Two paths of a warp, split by %p1, that store, wait, and load the other's word; and the finding.
 PATHS = [
     ("a mask at two places", "bar.warp.sync -1;", "bar.warp.sync -1;", []),
     ("two masks", "bar.warp.sync -1;", "bar.warp.sync 0x7fffffff;", ["divergent-barrier", "mask-without-lane"]),
@@ -167,8 +167,8 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
-def test_lanes_that_wait(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
-    """A barrier waits for the lanes of its mask that have not left, on any path; who never comes is found."""
+def test_waiting_lanes(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
+    """A barrier waits for active lanes of its mask, on any path; missing lanes are a finding."""
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;
@@ -183,7 +183,7 @@ def test_lanes_that_wait(name: str, first_code: str, second_code: str, expected:
     assert out[:8].tolist() == [31] * 8
 
 
-#: Instructions whose operand is a mask, %r4.
+#: Instructions with a mask operand, %r4.
 MASKED = [
     "bar.warp.sync %r4;", "shfl.sync.idx.b32 %r5, %r0, 9, 31, %r4;", "vote.sync.any.pred %p2, %p1, %r4;",
     "vote.sync.ballot.b32 %r5, %p1, %r4;", "match.any.sync.b32 %r5, %r0, %r4;", "redux.sync.add.u32 %r5, %r0, %r4;",
@@ -193,16 +193,16 @@ MASKED = [
 
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
-def test_masks_without_lane(instruction: str, mask: str, times: int) -> None:
-    """A thread that is not in the mask that it gives is found, in each of two blocks."""
+def test_masks_without_the_lane(instruction: str, mask: str, times: int) -> None:
+    """A thread outside its own mask is a finding, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_kernel(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
     findings = [(finding.code, finding.times) for finding in counters.findings]
     assert findings == [("mask-without-lane", times)] * (times > 0)
 
 
-def test_number_of_a_barrier() -> None:
-    """The register of a barrier's number is read when its threads have arrived, though no later code reads it."""
+def test_register_of_a_barrier() -> None:
+    """The register of a barrier's number stays live until all threads have arrived."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)
@@ -210,7 +210,7 @@ def test_number_of_a_barrier() -> None:
         words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
 
 
-#: Waits of a warp between a store to an own cell and a load from one so far away, and True if that races.
+#: Waits of a warp between a store to the own cell and a load at a distance, and whether they race.
 TILES = [
     ("__syncwarp(0xffu << (lane & 24))", 16, True),
     ("__syncwarp(0xffu << (lane & 24))", 4, False),
@@ -223,7 +223,7 @@ TILES = [
 
 @pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
 def test_tiles(number: int, races: bool) -> None:
-    """Tiles of a warp wait for their own lanes alone, as CUDA C++ and cooperative groups write it."""
+    """Tiles of a warp wait for their own lanes only, as CUDA C++ and cooperative groups compile."""
     kernels = [
         f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
         f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"

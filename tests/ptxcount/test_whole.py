@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, and stays the file that it was."""
+"""Atomic writes: a file is complete or unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ptxcount.util import atomic_write
 
 
 def test_mode_stays(tmp_path: Path) -> None:
-    """The written file keeps its permissions."""
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o640)
@@ -20,8 +19,8 @@ def test_mode_stays(tmp_path: Path) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("after", 0o640)
 
 
-def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
-    """As /dev/stdout is, or what a shell's >(command) gives."""
+def test_special_files(tmp_path: Path) -> None:
+    """Examples are /dev/stdout and a shell's >(command)."""
     path, read = tmp_path / "pipe", []
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_text()))
@@ -34,7 +33,7 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")])
 def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it has its name."""
+    """An error may come before the rename."""
     path = tmp_path / "file"
     path.write_text("before")
 
@@ -49,7 +48,7 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """A link at the temporary name, which another user may have guessed, is not followed."""
+    """Another user may have guessed the temporary name."""
     path, theirs = tmp_path / "file", tmp_path / "theirs"
     theirs.write_text("before")
     (tmp_path / f"file.{threading.get_native_id()}{atomic_write.UNFINISHED}").symlink_to(theirs)

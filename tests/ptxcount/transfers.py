@@ -1,4 +1,4 @@
-"""Launches of one warp of ``tests/kernels/transfers.cu``, and their counters by the names of Nsight Compute's."""
+"""Launches of one warp of ``tests/kernels/transfers.cu``, and their counters by Nsight Compute's names."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from tests.ptxcount import sources
 from tests.ptxcount.chip_counters import CounterPair
 
 LANES = np.arange(32)
-#: The place that each lane takes.
+#: Place of each lane.
 PLACES = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 5,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": np.random.default_rng(6).integers(0, 1024, 32),
 }  # fmt: skip
-#: A copy that a whole warp asks for.
+#: A copy by a whole warp.
 WARP_COPY = (0, 0, 1024, 32, 1)
-#: Of a bulk copy the places in global and in shared memory, the bytes, the lanes that ask, and the places they name.
+#: Bulk copy: places in global and shared memory, bytes, active lanes, and their places.
 COPIES = [
     (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
     (48, 80, 16, 1, 1), WARP_COPY, (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
 ]  # fmt: skip
-#: A multicast copy's places in global and in shared memory, its bytes, and the blocks that get them.
+#: Multicast copy: places in global and shared memory, bytes, and receiving blocks.
 MULTICASTS = [
     *((from_, to, 1024, mask) for from_ in (0, 16, 32, 48) for to in (0, 16) for mask in (1, 3, 15)),
     (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6), (0, 0, 4096, 3), (16, 0, 4096, 15),
 ]  # fmt: skip
-#: The type, rows and columns of a tensor, the box, the swizzle, and where a tile begins: x, y.
+#: Type, rows and columns of a tensor, box, swizzle, and start of a tile: x, y.
 TILES = [
     ("u4", (64, 64), (16, 32), 0, 0, 0), ("u4", (64, 68), (16, 32), 0, 4, 3), ("u4", (64, 100), (8, 64), 0, 60, 60),
     ("u4", (64, 68), (16, 32), 128, 4, 3), ("u2", (64, 72), (32, 8), 0, 24, 1), ("u1", (64, 80), (32, 16), 0, 16, 0),
     ("u4", (64, 68), (16, 36), 0, -4, -2), ("u8", (64, 34), (16, 6), 0, 2, 1),
 ]  # fmt: skip
-#: Kernels that reach another block -> the kind of access.
+#: Kernels that reach another block -> kind of access.
 REMOTE = {
     "remote_load": "load", "remote_load_quad": "load", "remote_store": "store", "remote_store_pair": "store",
     "remote_atom": "atomic", "remote_red": "atomic", "remote_async": "atomic",
 }  # fmt: skip
-#: Counter -> metrics of Nsight Compute whose sum it is.
+#: Counter -> metrics of Nsight Compute that add up to it.
 METRICS = {
     "bulk_load_sectors": ["l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"],
     "bulk_store_sectors": [f"l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_{op}.sum" for op in ("st", "red")],
@@ -59,7 +59,7 @@ METRICS = {
         for kind, op in ops.items()
         for what in ("requests", "sectors")
     },
-    # Of asynchronous stores: one of the three has them.
+    # One of the three has asynchronous stores.
     **{
         f"cluster_{what}": [f"l1tex__t_{what}_pipe_lsu_mem_dshared_op_{op}.sum" for op in ("ld", "st", "atom")]
         for what in ("requests", "sectors")
@@ -68,7 +68,7 @@ METRICS = {
 
 
 class Transfer(NamedTuple):
-    """A launch, and the counters that are compared."""
+    """A launch, and the compared counters."""
 
     name: str
     kernel: str
@@ -77,22 +77,22 @@ class Transfer(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid: a cluster where one reaches the other."""
+        """Return the blocks of the grid: a cluster where one reaches the other."""
         return 4 if self.kernel.startswith("multicast") else 2 if self.kernel in REMOTE else 1
 
     def copy_arguments(self) -> list[Any]:
-        """Return arguments of its own."""
+        """Return a copy of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def execute(self) -> LaunchCounters:
-        """Execute it with arguments of its own."""
+        """Execute with a copy of the arguments."""
         grid, block = (self.blocks, 1, 1), (32, 1, 1)
         return execute_kernel(
             sources.ptx("transfers"), self.kernel, grid, block, self.copy_arguments(), unwritten="off"
         )
 
     def count_totals(self) -> dict[str, int]:
-        """Return the counters that are compared."""
+        """Return the compared counters."""
         totals = self.execute().totals()
         for what in ("requests", "sectors"):
             totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
@@ -100,7 +100,7 @@ class Transfer(NamedTuple):
 
 
 def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence[str], suffix: str = "") -> Transfer:
-    """Make a launch that moves a tile; the last argument is a number of lanes that ask for it, or a mask of blocks."""
+    """Make a launch that moves a tile; the last argument is a number of active lanes, or a mask of blocks."""
     dtype, shape, box, swizzle, *place = tile
     array = np.zeros(shape, dtype)
     numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, last))
@@ -109,7 +109,7 @@ def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence
 
 
 def iter_launches() -> Iterator[Transfer]:
-    """Iterate over the launches, each with what is counted of it."""
+    """Yield the launches with their kinds of counters."""
     for kind in ("load", "store", "reduce"):
         sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
         for copy_numbers in COPIES:
@@ -122,7 +122,7 @@ def iter_launches() -> Iterator[Transfer]:
                 yield _make_tile(f"tile_{kind}", tile, 1, [sectors])
         for tile in TILES[:2]:
             yield _make_tile(f"tile_{kind}", tile, 32, [sectors], " 32 lanes")
-    none = ["bulk_load_sectors", "bulk_store_sectors"]  # but the kernel waits for the bytes of all copies
+    none = ["bulk_load_sectors", "bulk_store_sectors"]  # the kernel waits for the bytes of all copies
     yield Transfer(f"shared_copy {WARP_COPY}", "shared_copy", [np.zeros(1), *map(np.int32, WARP_COPY)], none)
     loads = ["bulk_load_sectors", "bulk_load_requests"]
     for multicast in MULTICASTS:

@@ -1,4 +1,4 @@
-"""A made-up repository with results: commits that change, fail and measure in part; hostile names."""
+"""A made-up repository with results: changes, failures, partial runs, and hostile names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ AXES: dict[str, Any] = {
     COPY: {**SIZES, **DTYPES},
 }
 
-#: Name that runs a script if a page takes it for markup. It names a folder, so it has no slash.
+#: A name that runs a script if a page takes it for markup. It names a folder, so it has no slash.
 HOSTILE = '"><img src=x onerror="window.attacked=1">'
 TITLES = {
     TIME: "Blur, DRAM", COPIES: "Blur, DRAM: copies", TURNED: "Matrices, DRAM", COPY: "Copy, DRAM", SPILLED: HOSTILE,
@@ -56,7 +56,7 @@ SOURCE = (
     "// A blur.\n__global__ void blur(float* out, const float* image, int w)\n{\n    out[threadIdx.x] = image[0];\n}\n"
 )
 ACCEPTED = '[[regression]]\nkernel = "sharpen"\nnumber = "spill bytes"\nreason = "it keeps a row"\n'
-#: Stored costs of source lines: sectors of two accesses, and wavefronts in a header.
+#: Stored costs of lines: sectors of two accesses, and wavefronts in a header.
 LISTING = (
     "      1  // A blur, of an image whose rows are so long that no line of a phone has room for them.\n"
     "        ...\n>>    4      out[threadIdx.x] = image[0];\n         ^ load: 1\n"
@@ -68,7 +68,7 @@ COSTS = [
     {"file": 1, "line": 4, "unit": "wavefronts", "amount": 1, "now": [3], "best": []},
 ]
 
-#: Subjects of commits: on a side branch; measured without a GPU only; the last timed; with failed counts.
+#: Subjects of commits: a side branch; measured without a GPU; the last timed; failed counts.
 ASIDE, ALONE, LAST = "Blur aside", "Sharpen spills less", "Blur along rows"
 KEEPS, BREAKS = "Sharpen keeps a row", "Blur breaks"
 
@@ -83,7 +83,7 @@ STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float |
     LAST: ({"imaging/blur.cu": SOURCE}, (3e-5, 64.0, 24.0)),
     ALONE: ({"imaging/sharpen.cu": "// less"}, (None, None, 20.0)),
 }
-#: Subject -> seconds of flip and turn at 64x64 and 8x8, by flags; then of a copy.
+#: Subject -> seconds of flip and turn at 64x64 and 8x8 by flags, and of a copy.
 TURNS = {
     "Blur and sharpen": (*[1e-4, 2e-4, 3e-5, 4e-5] * 2, 5e-5, 1e-5),
     LAST: (1e-4, 2.1e-4, 3e-5, 4e-5, 1.5e-4, 2e-4, 2.5e-5, 4e-5, 5e-5, 1e-5),
@@ -92,7 +92,7 @@ TURNS = {
 
 @contextmanager
 def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Publish the site of the repository; yield its folder, and the commits' names in golden texts by hash."""
+    """Publish the site of the repository; yield its folder, and names of commits in golden texts by hash."""
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
         suite = _suite()
@@ -110,7 +110,7 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def _suite() -> Suite:
-    """Return a suite of a project without a package; one of its kernels has no reference."""
+    """Return a suite without a package; one of its kernels has no reference."""
     image_parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
     matrix_parameters: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
     kernels: Any = {
@@ -131,7 +131,7 @@ def _suite() -> Suite:
 
 
 def _make_repository(root: Path) -> dict[str, str]:
-    """Make the repository with results of three machines; return the commits' names by hash."""
+    """Make the repository with results of three machines; return names of commits by hash."""
     begin(root)
     stored: dict[str, dict[str, dict[str, dict[str, Outcome]]]] = {"no-gpu-x86_64": {}, "nvidia-h200": {}, HOSTILE: {}}
     names: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _make_repository(root: Path) -> dict[str, str]:
     for place, (subject, (files, (seconds, sectors, spilled))) in enumerate(STORY.items()):
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "-b", "side")
-        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # orders the commits of two branches
+        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # orders the two branches
             commit_hash = commit(root, files, subject)
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "main")
@@ -163,7 +163,7 @@ def _make_repository(root: Path) -> dict[str, str]:
             without[SPILLED] = _cases(0.0, 0.0, spilled, spilled)
         on_gpu |= without if subject != ALONE else {}
         hostile |= on_gpu if place < 2 else {}
-        dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks a part of its machine code
+        dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks part of its machine code
         code = "a" if subject == ASIDE else str(min(place, 1))
         codes.append(
             {"commit": commit_hash, "arch": "sm_90", "cubins": {f"blur {dtype} {FLAGS}": code * 64 for dtype in dtypes}}
@@ -183,7 +183,7 @@ def _make_repository(root: Path) -> dict[str, str]:
 
 
 def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any]) -> None:
-    """Write the records of runs: two GPUs shared the newest commit, and reused one number."""
+    """Write run records: two GPUs measured the newest commit, and one number was reused."""
     run = {"commits": names, "failed": failed, "arch": "sm_90", "peak_bytes_per_second": 1e9}
     first, second = ({**run, "before": {"uuid": f"GPU-{digit * 8}-9"}} for digit in "12")
     *earlier, newest, _ = names

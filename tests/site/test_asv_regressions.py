@@ -1,4 +1,4 @@
-"""The settings of asv's Regressions page: what its list leaves out, and up to which change."""
+"""Settings of asv's Regressions page: patterns and ranges that it omits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIME = "time_transpose.Transpose.time_back_to_back"
 CONF = Config.load(str(ROOT / "asv.conf.json"))
 SUITE = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
 
-#: The stored configurations, as asv matches them against the patterns.
+#: Stored configurations in the form that asv matches.
 NAMES = [
     f"{benchmark['name']}({', '.join(params)})@main"
     for benchmark in SUITE.values()
@@ -26,7 +26,7 @@ NAMES = [
 
 @pytest.mark.parametrize("pattern", [*CONF.regressions_thresholds, *CONF.regressions_first_commits])
 def test_each_pattern_matches_stored_configurations(pattern: str) -> None:
-    """Match as asv does, the start, against `name(parameters)@branch`: a pattern that ends in `$` matches nothing."""
+    """Asv matches the start of `name(parameters)@branch`, so a pattern that ends in `$` matches nothing."""
     assert any(re.match(pattern, name) for name in NAMES)
 
 
@@ -46,6 +46,6 @@ LISTED = {
 
 @pytest.mark.parametrize(("name", "is_listed"), LISTED.items())
 def test_listed_configurations(name: str, *, is_listed: bool) -> None:
-    """Entries that repeat another are left out: ratios, other flags, dtypes and architectures."""
+    """Repeated entries are omitted: ratios, other flags, dtypes and architectures."""
     assert f"{name}@main" in NAMES
     assert is_listed != any(re.match(pattern, f"{name}@main") for pattern in CONF.regressions_first_commits)

@@ -1,4 +1,4 @@
-"""The values behind Overview and the pages of commits, compared with the review and with git."""
+"""Values of Overview and of pages of commits, against the review and git."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MACHINE = "nvidia-h200"
 @pytest.mark.history
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
-    """Each kernel has the same numbers of slower and faster times as in the full review of both commits."""
+    """Each kernel has as many slower and faster times as in the full review."""
     (selection,) = select_commits(base, head, MACHINE, ROOT)
     (change,) = (change for change in _load_changes() if change["head"].startswith(head))
     assert change["base"].startswith(base)
@@ -68,13 +68,13 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
     ],
 )
 def test_selected_configurations(head: dict[str, float | None], selected: list[str]) -> None:
-    """All times if one moved by 1 % or fails; all numbers of a class in which one changed."""
+    """A time that moved by 1 % or fails selects all times; a changed number selects its class."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
     assert select_configurations(base, base, base | head) == set(selected)
 
 
 def _group(**facts: Any) -> dict[str, Any]:
-    """Return a group of changes with defaults for all other fields."""
+    """Return a group of changes with defaults for other fields."""
     timed = not facts.keys().isdisjoint(("slower", "faster"))
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
@@ -141,7 +141,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_a_commit_in_a_sentence(groups: list[dict[str, Any]], sentence: str) -> None:
-    """The sentence names the worst two kernels, and counts the others."""
+    """The sentence names the two worst kernels and counts the others."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
@@ -164,14 +164,14 @@ COUNTED = {
 
 @pytest.mark.parametrize("word", COUNTED)
 def test_one_word(word: str) -> None:
-    """Changes outrank undecided configurations, which outrank acknowledged ones."""
+    """Changes rank above undecided configurations, which rank above acknowledged ones."""
     assert [summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]] == [word] * len(
         COUNTED[word]
     )
 
 
 def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
-    """Names and subjects may hold separators; a commit unknown to git is left out."""
+    """Names and subjects may hold separators; a commit unknown to git is omitted."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
@@ -231,7 +231,7 @@ def test_filters(convert: Callable[[Any], Any], value: Any, expected: Any) -> No
 
 KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
 
-#: Changed files of a commit, and the lines on its page: number, whether it is new, text.
+#: Changed files of a commit, and lines of its page: number, whether added, text.
 CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
     "a line of the kernel's file": (
         {"gpu_kernels/k.cu": KERNEL.replace("= 0", "= 1")},
@@ -255,7 +255,7 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 def test_source_lines_that_changed(
     files: dict[str, str], expected: list[tuple[int, bool, str]], tmp_path: Path
 ) -> None:
-    """Lines of files that define the kernels come first; else lines of all measured paths are shown."""
+    """Lines of files that define the kernels come first, otherwise those of measured paths."""
     root = begin(tmp_path / "repository")
     base_files = {
         "gpu_kernels/k.cu": KERNEL,

@@ -1,4 +1,4 @@
-"""The data of the charts: pieces hold the stored values, as scripts."""
+"""Data of the charts: scripts that hold the stored values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_script(path: Path) -> Any:
 
 
 def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
-    """The last Python by name counts; where it has no value, the one before. Failures differ from absent values."""
+    """The last Python by name counts, or an earlier one with a value. Failures differ from absent values."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
@@ -39,7 +39,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
 
 
 def test_order_of_benchmarks() -> None:
-    """Benchmarks keep the suite's order; unknown ones come last."""
+    """Benchmarks have the order of the suite; unknown ones come last."""
     benchmarks = list(registry.current_suite().benchmarks)
     assert list(data.number_benchmarks(["a.A.time_a", *reversed(benchmarks), "z.Z.time_z"])) == [
         *benchmarks,
@@ -59,6 +59,6 @@ def test_order_of_benchmarks() -> None:
     ],
 )
 def test_script_hands_over_any_json(written: Any, read: Any, tmp_path: Path) -> None:
-    """The script is one call with one argument, whatever the text; NaN and infinities become null."""
+    """The script is one call with an escaped argument; NaN and infinities become null."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

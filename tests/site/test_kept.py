@@ -1,4 +1,4 @@
-"""The cache of reviews: a commit is reviewed once, and again when an input of its review changes."""
+"""Cached reviews: a commit is reviewed once, and again when an input changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.commits import begin, commit
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a project of three commits, with an empty cache; the first two commits are measured."""
+    """Provide a project of three commits, two of them measured, with an empty cache."""
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     root = begin(tmp_path / "project")
     _store_results(root, commit(root), commit(root))
@@ -34,7 +34,7 @@ def _store_results(root: Path, *commits: str, machine: str = "gpu") -> None:
 
 
 def _write_record(root: Path, place: int, text: str = "") -> None:
-    """Write a record of the commit at a place, or of all commits if the place is -1."""
+    """Write a run record at a place, or for all commits if the place is -1."""
     name = f"{History('gpu', root).list_commits()[place][:8]}-x.runs.jsonl" if place >= 0 else "runs.jsonl"
     (root / "results" / "gpu" / name).write_text(text)
 
@@ -63,7 +63,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 
 @pytest.mark.parametrize("change_name", CHANGED)
 def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys depend on all inputs of a review, earlier commits included, and on nothing else."""
+    """Keys depend on all inputs of a review, including earlier commits, and on nothing else."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
     keys = kept.compute_keys(History("gpu", root), root)
     change, is_changed = CHANGED[change_name]
@@ -73,7 +73,7 @@ def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_acknowledged(root: Path) -> None:
-    """The file in the folder counts for the checked out commit."""
+    """The file in the folder counts for the commit that is checked out."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
     first, second = kept.compute_keys(history, root).items()
@@ -84,7 +84,7 @@ def test_what_is_acknowledged(root: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b'[{"a": 1}, {"b', None])
 def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
-    """Reviews are made once, also if the history grows. A damaged or unwritable cache is replaced."""
+    """A longer history repeats no review. A damaged or read-only cache is ignored."""
     folder, reviewed = tmp_path / "cache" / "published", list[str]()
 
     def review(commit: str) -> object:

@@ -1,4 +1,4 @@
-"""The folder of the pages as a link."""
+"""A link in place of the folder of pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelwatch.show.site import publisher
 
 
 def test_link_is_refused(tmp_path: Path) -> None:
-    """Writing fails twice, and the link's target stays as it is."""
+    """Both writes fail, and the link's target stays as it is."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")

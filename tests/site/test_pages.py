@@ -1,4 +1,4 @@
-"""The pages of a made-up repository: golden texts, loaded files, and a pass in Chromium."""
+"""Pages of a made-up repository: golden texts, loaded files, and a pass in Chromium."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.site import browser, story
 VENDOR = Path(pages.__file__).parent / "vendor"
 MANIFEST = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
 
-#: Elements that begin a line; attributes that a golden text has; attributes that load a file.
+#: Elements that begin a line, attributes in golden texts, and attributes that load a file.
 BLOCKS = ("h1", "h2", "p", "tr", "li", "caption", "figcaption", "summary", "div", "svg", "details")
 SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-told")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
@@ -34,13 +34,13 @@ LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Publish the site; yield its folder, and the commits' names in golden texts by hash."""
+    """Publish the site; yield its folder, and names of commits in golden texts by hash."""
     with story.publish_site(tmp_path_factory.mktemp("site")) as folder_and_names:
         yield folder_and_names
 
 
 class _Page(HTMLParser):
-    """A page as text, with a line for each block, separated cells and the targets of links; and its loaded files."""
+    """Text of a page, with lines for blocks, separated cells and targets of links; and loaded files."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _Page(HTMLParser):
 
 
 def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """Compare texts with a file of tests/data; WRITE_GOLDEN=1 writes it anew."""
+    """Compare texts with a file of tests/data; WRITE_GOLDEN=1 rewrites it."""
     shown = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
     for commit_hash, label in names.items():
         shown = shown.replace(commit_hash, label).replace(commit_hash[:8], label)
@@ -84,7 +84,7 @@ def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> N
 
 
 def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
-    """Golden texts cover all pages, each commit, and the data of the charts."""
+    """Golden texts cover all pages, each commit, and the data of charts."""
     folder, names = site
     addresses = [
         *(f"{described.name}.html" for described in pages.PAGES),
@@ -98,7 +98,7 @@ def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
-    """Pages load only files of the site; no script is inline, and the policy allows none."""
+    """Pages load only files of the site; no script is inline, and the policy forbids them."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -114,7 +114,7 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
-    """Each file has its hash and its licence, and the folder holds no other file."""
+    """Each file has its hash and licence, and the folder holds no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
     assert files == {"manifest.json", *(row[key] for row in MANIFEST for key in ("file", "licence_file"))}
     for row in MANIFEST:
@@ -122,7 +122,7 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
 
 
 def test_the_policy_knows_the_style_of_charts() -> None:
-    """The hash matches the style in Plot's source, with the charts' class."""
+    """The hash matches the style in Plot's source with the charts' class."""
     (source,) = (row["file"] for row in MANIFEST if row["package"] == "@observablehq/plot")
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace("\\n", "\n").replace(f"${{{name}}}", "plot")
@@ -130,7 +130,6 @@ def test_the_policy_knows_the_style_of_charts() -> None:
 
 
 def test_nothing_of_this_suite_is_in_the_pages() -> None:
-    """The library's pages name no kernel, axis, dtype, architecture or command of this suite."""
     words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
     folder = Path(pages.__file__).parent
     for path in (*folder.glob("*.py"), *folder.glob("static/*"), *folder.glob("templates/*")):
@@ -140,7 +139,7 @@ def test_nothing_of_this_suite_is_in_the_pages() -> None:
 
 
 def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
-    """Measured commits that a shallow clone lacks have pages without author and files."""
+    """Commits that a shallow clone lacks have pages without author and files."""
     root = begin(tmp_path)
     stored.write(root, {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}})
     config = Config.load(str(root / "asv.conf.json"))
@@ -152,7 +151,7 @@ def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_in_a_browser(site: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    """Every page works with the network blocked, and charts have golden texts."""
+    """Every page works without network; charts have golden texts."""
     folder, names = site
     charts, facts = tmp_path / "charts.json", {"commits": list(names), "hostile": story.HOSTILE, "kernel": "blur"}
     environment = {"SITE": str(folder), "CHROMIUM": str(browser.CHROMIUM), "KNOWN": json.dumps(facts)}

@@ -1,4 +1,4 @@
-"""Stored costs of source lines, as the page Transactions shows them."""
+"""Stored costs of source lines on the page Transactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelwatch.toolchain import nvcc_call
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kernel is listed with shares of its traffic. Uncounted kernels say so, and are not compiled."""
+    """Each kernel is listed with shares of its traffic. Uncounted kernels are marked, and not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
@@ -36,7 +36,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
-    """Counting a source again gives the stored lines; a counted source is not missing."""
+    """A new count of a source equals the stored lines, and replaces a missing entry."""
     counted = list(source_lines.iter_missing(tmp_path))
     # A remark of counters before 2026-11-26.
     stored = {
@@ -59,7 +59,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
 
 
-#: Counters and texts of one key, by machine, and the text that is read. The current counter is "new".
+#: Counters and texts of a key by machine, and the text that is read. The current counter is "new".
 READ = {
     "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
     "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
@@ -72,9 +72,9 @@ READ = {
 def test_lines_of_todays_counter_are_read(
     files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first line of the current counter is read, or else the first of the last other counter."""
+    """The current counter comes first, otherwise the first text of the last other counter."""
     monkeypatch.setattr(fingerprint, "VERSION", "new")
-    access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # lines of the newest counter have no accesses here
+    access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
     for machine, entries in files.items():
         lines = [
             {"key": "k", "counter": counter, "launch": "l", "text": text, "accesses": [access] * (counter != "new")}

@@ -1,4 +1,4 @@
-"""Properties of the workflows that no linter knows: permissions, runners, and calls that exist."""
+"""Properties of the workflows beyond linters: permissions, runners, and existing calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = ("gpu.yml", "history.yml", "release.yml", "review.yml", "tests.yml")
 
-#: GitHub's own, each pinned to one commit, which is that of the version.
+#: GitHub's actions, each pinned to the commit of its version.
 ACTIONS = {
     "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1": "v7.0.1",
     "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a": "v7.0.1",
@@ -25,7 +25,7 @@ ACTIONS = {
     "actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128": "v5.0.0",
 }
 
-#: (workflow, job) -> what the job may write.
+#: (workflow, job) -> permissions to write.
 WRITES = {
     ("history.yml", "kept"): {"contents"},
     ("history.yml", "issue"): {"issues"},
@@ -33,7 +33,7 @@ WRITES = {
     ("release.yml", "publish"): {"id-token"},
 }
 
-#: What runs the project's code, which a job whose token may write does not.
+#: Commands that run the project's code, which a job with write permission must not do.
 _OWN_CODE = re.compile(r"\bmake\b|kernelwatch (?!-)|\basv\b|pip install")
 
 
@@ -45,18 +45,18 @@ def load(name: str) -> Any:
 
 
 def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """All jobs, each with its workflow's file and its name."""
+    """Return all jobs, each with the file of its workflow and its name."""
     for file in WORKFLOWS:
         yield from ((file, name, job) for name, job in load(file)["jobs"].items())
 
 
-def test_there_are_five() -> None:
-    """Tests, review, gpu, history with pages, release."""
+def test_workflows_are_complete() -> None:
+    """Their purposes are tests, review, gpu, history with pages, and release."""
     assert sorted(path.name for path in FOLDER.iterdir()) == list(WORKFLOWS)
 
 
-def test_rights() -> None:
-    """None by default, no secrets, and each job has what the table says; those that write run none of our code."""
+def test_permissions() -> None:
+    """The default is none, without secrets; jobs that write run none of our code."""
     for file in WORKFLOWS:
         assert load(file)["permissions"] == {}
         assert "secrets." not in (FOLDER / file).read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def test_rights() -> None:
 
 @pytest.mark.parametrize("file", WORKFLOWS)
 def test_actions(file: str) -> None:
-    """Pinned, with the version beside the hash; a checkout leaves no token behind."""
+    """Actions are pinned with a version; a checkout stores no token."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     assert set(re.findall(r"uses: (actions/\S+)(?: # (\S+))?$", text, re.MULTILINE)) <= set(ACTIONS.items())
     steps = [step for job in load(file)["jobs"].values() for step in job["steps"] if "uses" in step]
@@ -79,8 +79,8 @@ def test_actions(file: str) -> None:
     assert all(checkout["persist-credentials"] is False for checkout in checkouts)
 
 
-def test_who_starts_what() -> None:
-    """A pull request starts what reads; who may write starts the GPU, where one measurement runs at a time."""
+def test_triggers() -> None:
+    """Pull requests start read-only jobs; members start the GPU, one run at a time."""
     starts = {file: set(load(file)["on"]) for file in WORKFLOWS}
     assert starts == {
         "gpu.yml": {"workflow_dispatch"}, "history.yml": {"schedule", "workflow_dispatch"},
@@ -95,8 +95,7 @@ def test_who_starts_what() -> None:
     assert on_gpu[0][1]["env"]["IN_TURNS"] == "", "the commit's code and main's share no process"
 
 
-def test_what_is_called_exists() -> None:
-    """Targets of make, and subcommands."""
+def test_called_targets_and_commands_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     runs = [step["run"] for _, _, job in jobs() for step in job["steps"] if "run" in step]
     called_targets = {

@@ -37,13 +37,13 @@ _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
-class _Parser(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise LaunchError(message)
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = _ArgumentParser(
         "ptxcount",
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",

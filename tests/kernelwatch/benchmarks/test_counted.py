@@ -1,4 +1,4 @@
-"""The counted benchmarks: what asv would see of them."""
+"""Counted benchmarks as asv calls them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOut
         ("StrideCopy", ("float64", 4, FLAGS), [32.0, 8.0]),
     ],
 )
-def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
-    """Sectors and lines a request of copies, through setup and track as asv calls them."""
+def test_sectors_and_lines_of_copies(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
     benchmark, cache = _set_up(name, params)
     benchmark.setup(cache, *params)
     assert [benchmark.track_load_sectors(cache, *params), benchmark.track_load_lines(cache, *params)] == expected
@@ -48,8 +47,8 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
     return Access(Source(1), space, kind, width=4, requests=requests, **counted)
 
 
-def test_metrics() -> None:
-    """A ratio is a count over the requests of its own kind, a total a sum; all counts differ."""
+def test_relation_of_metrics() -> None:
+    """Metrics are counts over requests of one kind, or sums; every metric has a value of its own."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
@@ -94,8 +93,8 @@ def test_metrics() -> None:
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
 
 
-def test_wavefronts_that_ptxas_merges() -> None:
-    """Four loads of neighbours are one load of four in machine code: only PTX tells the two sources apart."""
+def test_load_wavefronts_before_ptxas_merges() -> None:
+    """Ptxas merges four neighbouring loads into one; the counts of the PTX still differ."""
     wavefronts = {}
     for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
         text = f"""
@@ -114,8 +113,8 @@ __global__ void sums(float* out, const float* in, int n) {{
     assert (apart > wide, merged, merged_wide) == (True, wide, wide)
 
 
-def test_table_that_moved_to_constant_memory() -> None:
-    """It loads fewer sectors, and its addresses are counted instead."""
+def test_table_in_constant_memory() -> None:
+    """A table in constant memory costs fewer sectors; its addresses are counted instead."""
     counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""
@@ -133,16 +132,15 @@ __global__ void look_up(float* out, const float* all, int n) {{
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
-def test_bank_conflicts(kernel: str, conflicts: float) -> None:
-    """The unpadded tile has 31 conflicts a store and none a load; the padded one none."""
+def test_bank_conflicts_of_tiles(kernel: str, conflicts: float) -> None:
+    """An unpadded tile has 31 conflicts per store and none per load; a padded tile has none."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
     benchmark, cache = _set_up("Transpose", params)
     benchmark.setup(cache, *params)
     assert benchmark.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
-def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parallel processes count the same as a single one, of every class, missing or not."""
+def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     small: dict[str, dict[str, Any]] = {
         "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},
         "OffsetCopy": {"offset": [0, 1]},
@@ -168,15 +166,13 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
         (("transpose_read_coalesced", "complex256", FLAGS), "'-DELEMENT={bits}': elements of 32 bytes have no"),
     ],
 )
-def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:
-    """An old commit without a kernel or a dtype: a skip that names it."""
+def test_missing_kernels_and_dtypes_are_skipped(params: tuple[str, ...], reason: str) -> None:
     benchmark, cache = _set_up("Transpose", params)
     with pytest.raises(NotImplementedError, match=f"this commit lacks it: {reason}"):
         benchmark.setup(cache, *params)
 
 
-def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that does not compile, or is wrong, fails its benchmarks alone."""
+def test_broken_kernels_fail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     params = ("float32", 1, FLAGS)
 
     def refuse(*_: Any) -> str:

@@ -1,4 +1,4 @@
-"""``kernelwatch count``: the catalog's kernels against Nsight Compute, what is printed, and what is refused."""
+"""`kernelwatch count`: agreement with Nsight Compute, output and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _readings(name: str) -> list[dict[str, str]]:
 
 
 def _case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
-    """Kernel and arguments of a reading."""
+    """Return the kernel and the arguments of a reading."""
     kernel = re.sub(r" \(.*", "_unpadded" * ("no padding" in row["kernel"]), row["kernel"])
     shape = row["shape (rows x columns)"]
     named = re.findall(r"(\w+)=(\d+)", shape) or zip(("rows", "columns"), shape.split("x"), strict=True)
@@ -31,8 +31,8 @@ def _case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("row", _readings("nsight-compute-h200.csv"), ids=lambda row: "-".join(list(row.values())[:3]))
-def test_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Requests, sectors and store wavefronts are the chip's; its load wavefronts hold up to 8 % more than the rule."""
+def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Nsight Compute reports up to 8 % more wavefronts of shared loads than the rule."""
     kernel, arguments = _case(row)
     assert main([kernel, *(f"{name}={value}" for name, value in arguments.items()), row["dtype"], "--json"]) == 0
     totals = json.loads(capsys.readouterr().out)
@@ -45,15 +45,15 @@ def test_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     "row", _readings("nsight-compute-lines-h200.csv"), ids=lambda row: f"{row['launch']} {row['access']}"
 )
-def test_lines(row: dict[str, str]) -> None:
-    """The lines of a request are the sets of L1's tags that it makes the chip access, over the whole warp."""
+def test_lines_per_request(row: dict[str, str]) -> None:
+    """Lines per request are the L1 tag sets that a warp's request touches."""
     launch = Launch.parse(row["launch"])
     totals = transactions.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 
 def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line with the bank conflicts is marked, and no other; sectors and lines stand in the same columns."""
+    """The listing marks only the line with the bank conflicts and agrees with the table."""
     assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
     lines = capsys.readouterr().out.splitlines()
     marked = [line for line in lines if line.startswith(">>")]
@@ -89,8 +89,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
-def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 and one clear message on standard error."""
+def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command.split()) == 1
     captured = capsys.readouterr()
     assert text in captured.err
@@ -98,9 +97,9 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     assert not captured.out
 
 
-def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays larger than the memory are refused before they exist: Linux may grant more, and NumPy not notice."""
-    words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output counts thrice
+def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check precedes the allocation: Linux overcommits, so NumPy raises nothing."""
+    words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output is counted three times
     monkeypatch.setattr(host_memory, "physical", lambda: needed)
     assert main(words) == 0
     monkeypatch.setattr(host_memory, "physical", lambda: needed - 1)

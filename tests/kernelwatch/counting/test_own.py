@@ -1,4 +1,4 @@
-"""Kernels of anybody's: several outputs, dtypes of their own, indices, structs, constants; and what is wrong."""
+"""Users' kernels: several outputs, their own dtypes, indices, structs, constants; and errors."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_counted_and_verified(name: str) -> None:
-    """Each is right; with a reference that says otherwise it is not, and with none nothing is compared."""
+def test_outputs_are_verified(name: str) -> None:
+    """A wrong reference fails; without a reference nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     counted_launch = transactions.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
@@ -152,8 +152,8 @@ def test_counted_and_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_what_an_entry_point_takes(parameter: str, layout: ParameterLayout | None) -> None:
-    """Layouts are read of public and private entry points, and of any pointer; an unreadable one is named."""
+def test_entry_point_layouts(parameter: str, layout: ParameterLayout | None) -> None:
+    """Layouts come from public and private entry points and any pointer; errors name unreadable ones."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
         assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
@@ -165,7 +165,7 @@ def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _spoil(array: Any) -> Any:
-    """Return an array of which one bit of the first element is another."""
+    """Return a copy of an array with one bit of its first element flipped."""
     spoiled = np.array(array, order="C")
     spoiled.view(np.uint8).reshape(-1)[0] ^= 64
     return spoiled
@@ -179,8 +179,7 @@ def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
 
 
-def test_what_is_wrong_is_told() -> None:
-    """A write to an input, an element that is left out, arguments that do not fit, a kernel that is not there."""
+def test_faults_are_reported() -> None:
     with pytest.raises(PtxError, match="argument 1"):
         transactions.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
     racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
@@ -206,8 +205,7 @@ def test_what_is_wrong_is_told() -> None:
         Kernel("none", WHOLE, 32, grid=(1,))
 
 
-def test_another_kernel_is_the_reference() -> None:
-    """It runs on the same values."""
+def test_kernel_as_reference() -> None:
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
     assert (
         transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
@@ -228,8 +226,8 @@ LINES = {
 }
 
 
-def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source, the launch, its grid and its block: what is stored is never another's."""
+def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of stored costs covers source, launch, grid and block."""
     row: dict[str, Any] = {"block": 64, "over": ("n",), "text": "//"}
     keys = []
     for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
@@ -240,8 +238,8 @@ def test_what_lines_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("body", LINES)
-def test_what_lines_cost(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of a source line and what it costs: a tab ends at a multiple of four."""
+def test_line_costs_and_text(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab of the source text ends at a multiple of four."""
     text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
     arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)

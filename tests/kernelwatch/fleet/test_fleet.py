@@ -1,4 +1,4 @@
-"""A fleet of this host: who measures what, what is lost and measured again, and who may talk to it. Stubs measure."""
+"""A Dask fleet on this host: scheduling, lost workers, encryption. Stubs replace measurements."""
 
 from __future__ import annotations
 
@@ -7,138 +7,41 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-import pynvml
 import pytest
 
 from kernelwatch.cli import fleet as command
-from kernelwatch.config.project_root import ROOT
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import MeasuredFiles
-from kernelwatch.instrument import machine, parent_death
-from kernelwatch.store import folders, git
+from kernelwatch.instrument import machine
 from tests import commits
 
-pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
+pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warnings of Dask itself
 
 COMMITS = [f"{number}" * 40 for number in range(1, 9)]
 
-#: As docs/fleet.md has it.
+#: The command of docs/fleet.md.
 OPENSSL = (
     "openssl req -x509 -nodes -days 365 -subj /CN=fleet -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
     "-addext keyUsage=critical,digitalSignature,keyCertSign -keyout key.pem -out cert.pem"
 )
 
 
-def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits by themselves, and ranges; oldest first."""
+def test_parse_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits and ranges are ordered from oldest to newest."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
     revisions = {"HEAD": [third], f"{first}..HEAD": [second, third], f"HEAD^ {first}": [first, second]}
     for words, hashes in revisions.items():
         assert sorted(command.list_revisions(words.split())) == sorted(hashes)
-
-
-@pytest.mark.parametrize(
-    ("visible", "visible_devices"),
-    [
-        (None, ["GPU-a", "GPU-b"]),
-        ("1", ["GPU-b"]),
-        ("GPU-b,0", ["GPU-b", "GPU-a"]),
-        ("MIG-x,MIG-y", ["MIG-x", "MIG-y"]),
-        ("", []),
-    ],
-)
-def test_devices(
-    visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A worker a GPU, or a slice of one, that this process may use; the cores are shared out; none means names."""
-    from kernelwatch.fleet import workers
-
-    monkeypatch.setattr(machine, "nvml_handle", object)
-    monkeypatch.setattr(machine, "find_gpu", lambda: SimpleNamespace(name="GPU X") if visible_devices else None)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 2)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda place: "ab"[place])
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda handle: f"GPU-{handle}")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4, 5, 6, 7})
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert workers.list_devices() == visible_devices
-    options = {
-        name: specification["options"] for name, specification in workers.specify_workers(tmp_path, ["host-0"]).items()
-    }
-    assert list(options) == (visible_devices or ["host-0"])
-    assert {worker_options["env"]["CUDA_VISIBLE_DEVICES"] for worker_options in options.values()} == set(
-        visible_devices or [""]
-    )
-    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(options)]
-    assert [worker_options["env"][task.CORES] for worker_options in options.values()] == cores
-
-
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("[ $(cat) = abc ] || exit 1", ""),
-        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
-        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # it is to end with its worker: mortal.py
-        ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
-        ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
-    ],
-)
-def test_asv_process(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails or hangs is an error; 2 says that some configurations failed."""
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
-    monkeypatch.setenv(folders.RESULTS, "of-the-driver")
-    if problem:
-        with pytest.raises(RuntimeError, match=problem):
-            task.run_asv("abc", tmp_path, "")
-    else:
-        task.run_asv("abc", tmp_path, "")
-
-
-@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
-def test_clone(tmp_path: Path, checkout: str) -> None:
-    """It has the commit, and a branch main for asv; a second one follows, after a worker was killed; asv's stays."""
-    folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
-    commits.commit(folder, {"file": "one", "results/old.json": ""})
-    git.text(folder, "branch", "other")
-    if checkout != "the repository":
-        origin, folder = folder, tmp_path / "checkout"
-        git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
-        commits.set_identity(folder)
-        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
-    if checkout == "a clone of one commit":
-        git.text(folder, "checkout", "--quiet", "--detach")
-    bundle = task.bundle_repository(folder)
-    assert task.clone_bundle(bundle, clone) == clone
-    assert (clone / "file").read_text() == "one"
-    assert set(git.text(clone, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
-    for name in (".asv", "results/new.json"):
-        (clone / name).mkdir()
-    (clone / "results" / "mine.json").touch()
-    (clone / ".git" / "index.lock").touch()
-    task.clone_bundle(bundle, clone)
-    assert (clone / "results" / "mine.json").exists(), "of this fleet"
-    commits.commit(folder, {"file": "two"})
-    task.clone_bundle(task.bundle_repository(folder), clone)
-    assert (clone / "file").read_text() == "two"
-    assert (clone / ".asv").exists()
-    assert [path.name for path in (clone / "results").iterdir() if path.is_file()] == ["old.json"]
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +64,8 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
             return False
 
 
-def test_another_user(fleet: Any, tmp_path: Path) -> None:
-    """All listen at the loopback; who has no certificate, or one of their own making, hears nothing at any port."""
+def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
+    """All ports listen on loopback; a client without the fleet's certificate hears nothing."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -191,7 +94,7 @@ def test_another_user(fleet: Any, tmp_path: Path) -> None:
 
 
 def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Stand for a measurement: the first of COMMITS kills its worker once, the last always fails."""
+    """Replace a measurement: the first of COMMITS kills its worker once, the last always fails."""
     from distributed import get_worker
 
     assert bundle == b"packed"
@@ -217,10 +120,10 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("stored", [[], [2, 3]])
-def test_who_measures_what(
+def test_unmeasured_commits_are_scheduled_once(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each commit that this machine has no results of, once; neighbours are meant for one worker, in their order."""
+    """Neighbouring commits go to one worker, in their order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -243,8 +146,8 @@ def test_who_measures_what(
     assert [how["priority"] for how in hows] == [-place for place in range(half)] * 2
 
 
-def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
-    """The commit of a killed worker is measured by one that is there; what fails three times is left, and said."""
+def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
+    """Another worker takes over; after three failures the commit is left out and reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []
@@ -259,8 +162,7 @@ def test_what_is_lost(fleet: Any, tmp_path: Path, results: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
-def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
-    """Existing files stay as they are; no file is written elsewhere."""
+def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: Path) -> None:
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
@@ -279,10 +181,10 @@ def test_what_is_kept(name: str, is_refused: bool, tmp_path: Path) -> None:
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
 )
-def test_nobody_is_left(
+def test_backfill_without_workers_ends(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backfill without workers, or with workers of several kinds, ends after a while, with the reason."""
+    """The error names the reason: no workers, or workers of several kinds."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 
@@ -296,75 +198,9 @@ def test_nobody_is_left(
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("is_done", [True, False])
-def test_exit_code(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says whether all commits were measured."""
+def test_exit_code_of_backfill(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernelwatch.fleet import engine, workers
 
     monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
     monkeypatch.setattr(engine, "backfill", lambda *_: is_done)
     assert command.measure_commits(["HEAD"]) == (not is_done)
-
-
-@pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
-        (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
-        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: say --tls FOLDER"),
-        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
-    ],
-)
-def test_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
-    """Addresses that are not encrypted, or have no certificate, are refused."""
-    from kernelwatch.fleet.workers import FleetError
-
-    name, *arguments = words
-    with pytest.raises(FleetError, match=message):
-        (command.measure_commits if name == "fleet" else command.run_workers)([*arguments, *options])
-
-
-@pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
-def test_other_hosts(tmp_path: Path) -> None:
-    """The documented commands; workers wait for a scheduler, and end when it has gone."""
-    from kernelwatch.fleet import workers
-
-    with closing(socket.socket()) as listening:
-        listening.bind(("", 0))
-        port = int(listening.getsockname()[1])
-    address, folder = f"tls://127.0.0.1:{port}", tmp_path / "tls"
-    folder.mkdir()
-    subprocess.run(OPENSSL.split(), cwd=folder, check=True, capture_output=True)
-    assert OPENSSL.split() == [
-        word for word in (ROOT / "docs" / "fleet.md").read_text("utf-8").replace("\\\n", " ").split()
-        if word in OPENSSL.split()
-    ][: len(OPENSSL.split())]  # fmt: skip
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    scheduler = ["distributed.cli.dask_scheduler", "--host=127.0.0.1", f"--port={port}", "--no-dashboard"]
-    scheduler += ["--dashboard-address=127.0.0.1:0", "--protocol=tls", f"--tls-ca-file={certificate}"]
-    scheduler += [f"--tls-cert={certificate}", f"--tls-key={key}"]
-    with ExitStack() as stack:
-        ended = []
-        for name in ("job-7", "host"):
-            options = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
-            ended.append(_start_process(stack, "kernelwatch", "fleet-workers", address, *options))
-        process = _start_process(stack, *scheduler)
-        with workers.connect(address, folder) as client:
-            client.wait_for_workers(2, timeout=60)
-            connected_workers = client.scheduler_info()["workers"].values()
-            assert {worker["name"] for worker in connected_workers} == {"job-7-0", "host-0"}
-            kind = {machine.default_name(None): 1}
-            assert all((worker["resources"], worker["nthreads"]) == (kind, 1) for worker in connected_workers)
-            assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
-        process.kill()
-        for ended_process in ended:
-            ended_process.wait(60)
-
-
-def _start_process(stack: ExitStack, module: str, *words: str) -> Any:
-    """Run a module until the end of the test."""
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    return process

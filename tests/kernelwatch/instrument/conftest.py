@@ -1,4 +1,4 @@
-"""The GPU that is none, for tests of this folder."""
+"""A fake GPU for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.on_fake_gpu import fake_gpu
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Sixteen megabytes; it executes PTX."""
+    """Provide a device of 16 MB that executes PTX."""
     with fake_gpu(monkeypatch) as device:
         yield device

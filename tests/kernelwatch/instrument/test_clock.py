@@ -1,4 +1,4 @@
-"""The timer that tells asv what was measured, as `timeit` uses it."""
+"""The timer that hands samples to asv through `timeit`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from kernelwatch.instrument.clock import SampleClock
 
 
-def test_timeit_gets_the_samples() -> None:
-    """`timeit` subtracts two readings and finds each sample, to the last bit and in its order.
+def test_timeit_returns_samples_exactly() -> None:
+    """Two subtracted readings give each sample to the last bit, in order.
 
-    After a body that raised, `reset` (asv's setup) makes the next call a first one: no sample is lost.
+    After an exception, asv's setup calls `reset`, so no sample is lost.
     """
     clock = SampleClock()
     samples = [2e-3, 2.0000002e-3, 1e-6, 59.999996, float(np.float32(3.3)) * 1e-3 / 7]

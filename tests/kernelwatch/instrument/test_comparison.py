@@ -1,4 +1,4 @@
-"""Outputs verified where they lie, on a GPU that is none: real kernels and real comparison, executed on the CPU."""
+"""Verification of outputs on a fake GPU: real kernels and comparison, executed on the CPU."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def test_wrong_kernels_are_rejected(
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each wrong kernel is rejected by its name; there is no outcome."""
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
@@ -46,8 +45,8 @@ def test_wrong_kernels_are_rejected(
         measure_launch(gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-#: Launch, array, bytes behind its beginning, or its end where they are negative; what must be said of them, without
-#: the buffer. `END` is the guard's first byte.
+#: Launch, array, offset behind its start (or its end, if negative), and the error without the buffer. `END` is the
+#: first byte of the guard.
 END = 1 << 20
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
@@ -83,7 +82,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
 @pytest.mark.parametrize("is_in_pieces", [False, True])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
 @pytest.mark.parametrize(("text", "name", "place", "message"), FLIPPED)
-def test_a_flipped_bit_is_found(
+def test_flipped_bits_are_found(
     text: str,
     name: str,
     place: int,
@@ -93,7 +92,7 @@ def test_a_flipped_bit_is_found(
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Anywhere: in the first buffer or the last, in outputs, inputs and guards, in any repeat of a block."""
+    """The flip may be in any buffer, output, input or guard, and in any repeat of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
@@ -119,8 +118,7 @@ def test_a_flipped_bit_is_found(
     assert message in str(raised.value)
 
 
-def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is compared with what it was filled with, which depends on its dtype."""
+def test_inputs_of_two_dtypes(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [
         kernelwatch.outputs("out", "n", "int32"),
         kernelwatch.inputs("a", "n"),
@@ -141,15 +139,15 @@ def test_inputs_of_two_kinds(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> N
         (1.0 + 2**-10, 1.0, 1.0, True),
         (1.0 + 2**-9, 1.0, 1.0, False),
         (-8.0, -8.0 - 2**-8, 0.5, True),
-        # Below 1 the last place of 1 counts: a sum that cancels is not held to its own.
+        # Below 1 the bound is one ulp of 1: sums with cancellation are not held to their own.
         (2**-11, 0.0, 0.5, True),
         (2**-10, 0.0, 0.5, False),
         (float("nan"), 1.0, 100.0, False),
         (float("inf"), 1.0, 100.0, False),
     ],
 )
-def test_near(actual: float, expected: float, ulp: float, near: bool) -> None:
-    """A float16 may lie so many units in the last place from its reference, which is in float64."""
+def test_tolerance_of_float16(actual: float, expected: float, ulp: float, near: bool) -> None:
+    """The tolerance counts ulps from a float64 reference."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
@@ -166,8 +164,8 @@ def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, messa
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
-def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is read at a time, the first element that differs is named, and then what lies behind."""
+def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any piece size reports the first element that differs."""
     monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
@@ -178,8 +176,7 @@ def test_near_in_pieces(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     _check_near(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
 
 
-def test_near_on_the_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An output with a tolerance is compared on the host, within its bound."""
+def test_tolerance_on_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):

@@ -1,4 +1,4 @@
-"""Each thing that a number depends on changes its fingerprint; what it does not depend on does not."""
+"""Fingerprints: each dependency of a number changes them, nothing else does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.suite import registry
 from tests import served
 
-#: Every field of a job that says what is launched, on what, and how it is measured -> another value.
+#: Field of a job -> another value that must change the fingerprint.
 CHANGES: dict[str, Any] = {
     "cubin": b"\x7fELG",
     "entry": "other",
@@ -42,14 +42,14 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
-def test_job(field: str) -> None:
-    """Each field, one at a time; one that is new must be sorted into one of the two tables."""
+def test_fields_of_a_job(field: str) -> None:
+    """Every field belongs to one of the two tables."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
-def test_stored_fingerprints_are_found_again() -> None:
-    """The order of facts is no matter, and what is stored of a job, of an array and of a kernel as reference stays."""
+def test_stored_fingerprints_stay_valid() -> None:
+    """Fingerprints of job, array and reference kernel are stable; the order of facts is irrelevant."""
     assert (
         fingerprint.hash_facts({"a": 1, "b": b"x"}, [2])
         == fingerprint.hash_facts({"b": b"x", "a": 1}, [2])
@@ -67,7 +67,7 @@ def test_stored_fingerprints_are_found_again() -> None:
     assert fingerprint.hash_facts([build_job._device_array(array) for array in arrays]) == "05e7ab7bb0667d9f"
 
 
-#: Facts of a GPU -> one's. Each counts but the last two, which change from moment to moment.
+#: Facts of a GPU. All count except the last two, which change from moment to moment.
 GPU = {
     "uuid": "GPU-1",
     "driver": "580.159.04",
@@ -84,8 +84,8 @@ GPU = {
 }
 
 
-def test_gpu() -> None:
-    """Without a name of its own, a GPU could be any: nothing is equal then."""
+def test_facts_of_a_gpu() -> None:
+    """A GPU without a name never matches: it could be any."""
     conditions_hash = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions_hash, (
         "as it was before it was recorded"
@@ -96,8 +96,8 @@ def test_gpu() -> None:
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
 
-def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of another instrument nothing is equal: no time, and no count."""
+def test_instrument_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of the instrument matches no time and no count."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
     fingerprints = fingerprint.hash_conditions(GPU), transactions.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
@@ -106,7 +106,7 @@ def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert transactions.hash_launches([launch]) != fingerprints[1]
 
 
-#: A package with a reference whose module imports in every way that Python has.
+#: A package whose reference module uses every form of import.
 PACKAGE = {
     "__init__.py": "",
     "rows.py": """
@@ -132,11 +132,11 @@ EVERY = {"reference", "made", "partial"}
 
 
 @pytest.mark.parametrize("file", PACKAGE)
-def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fingerprint covers the modules that a reference's module imports, or else the whole package."""
+def test_modules_behind_a_reference(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fingerprint covers the imported modules, or the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
-    # One name, so that imports by it are equal: of one package after the other.
+    # One package name in all cases, so that imports read alike.
     prints = []
     for suffix in ("", "# another\n"):
         for module in [module_name for module_name in sys.modules if module_name.partition(".")[0] == name]:
@@ -156,18 +156,18 @@ def test_function(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
-def test_no_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a function of no module, of a built-in one, or of a script, nothing says what it depends on."""
+def test_references_without_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of no module, built-ins and scripts have no known dependencies."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
     assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
-def test_references_are_followed() -> None:
-    """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
+def test_all_references_have_fingerprints() -> None:
+    """The dependencies of every kernel's reference here are found; a project's include its package."""
     assert {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()} == {
         ("references",)
     }
-    assert "references" in (fingerprint.find_sources(test_references_are_followed) or {})
+    assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})
 
 
 PTX = """//
@@ -216,8 +216,8 @@ PTX = """//
     ],
 )
 @pytest.mark.parametrize("head", [".visible .entry one(", ".entry one(", ".weak .entry one ("])
-def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
-    """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
+def test_fingerprint_of_ptx(head: str, old: str, new: str, is_same: bool) -> None:
+    """A kernel's own instructions and shared declarations count; source lines and other kernels do not."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
     assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same
@@ -229,7 +229,6 @@ def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
     [("a.py", True), ("kernels/k.cu", True), ("kernels/k.cuh", True), ("k.h", True), ("kernels/README.md", False)],
 )
 def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs whose modules or sources differ are those of two packages."""
     (tmp_path / "kernels").mkdir()
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path)
     digests = set()

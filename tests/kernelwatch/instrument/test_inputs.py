@@ -1,4 +1,4 @@
-"""Contents of arrays before a launch, on the host and on the device, and of outputs after it."""
+"""Contents of arrays before and after a launch, on host and device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ Array = NDArray[Any]
     ("start", "length"), [(0, 10), (inputs.BLOCK - 3, 10), (5, 2 * inputs.BLOCK + 9), (10**12, 64)]
 )
 def test_input_repeats_the_random_block(start: int, length: int) -> None:
-    """The host knows any stretch of input memory."""
     first = start % inputs.BLOCK
     again = np.concatenate([inputs.input_block()] * 4)
     repeated = inputs.repeat_block(None, start, length)
@@ -40,8 +39,8 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
-def test_exact_values_are_exact(dtype: str) -> None:
-    """Sums and products of inputs have no rounding, and no input is NaN, in each dtype that computes."""
+def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
+    """No input is NaN, in any dtype that computes."""
     kind = np.dtype(dtype)
     block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
@@ -68,8 +67,8 @@ def test_exact_values_are_exact(dtype: str) -> None:
         ("bits", "int32", 7, (0, 6)),
     ],
 )
-def test_content(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
-    """Random integers are any of their type, and indices any below their limit."""
+def test_range_of_random_integers(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
+    """Integers cover their type; indices stay below their limit."""
     content = inputs.make_content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
     assert (content.min(), content.max()) == ends
 
@@ -77,10 +76,10 @@ def test_content(values: str, dtype: str, limit: int | None, ends: tuple[int, in
 @pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 3001])
 @pytest.mark.parametrize("exact_dtype", [None, "float32"])
 @pytest.mark.parametrize("lengths", [[], [4000], [4000, 4000], [400] * 8, [70_000], [70_000, 12], [12, 70_000]])
-def test_any_number_of_inputs(
+def test_inputs_do_not_overlap(
     lengths: list[int], exact_dtype: str | None, block: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Inputs of all sets lie apart, and hold what the host says; stretches for the control's bytes fill the memory."""
+    """All inputs hold what the host expects; the control's buffers fill the memory."""
     monkeypatch.setattr(inputs, "BLOCK", block)
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     inputs.input_block.cache_clear()
@@ -116,11 +115,11 @@ def test_any_number_of_inputs(
     [(2 * 256 * 256 * 4, 60 << 20, 360), (1 << 30, 60 << 20, 1), (120 << 20, 60 << 20, 2)],
 )
 def test_rotation_exceeds_the_l2(pair_bytes: int, l2: int, pairs: int) -> None:
-    """A rotation goes through at least three times the L2."""
+    """Buffers rotate through at least three times the L2."""
     assert buffers.count_sets(pair_bytes, l2) == pairs
 
 
-#: What references may return -> one that does: a copy of the input's last elements, behind the output's first.
+#: Return type of a reference -> function that returns a copy of the input's last elements.
 RETURNED: dict[str, Callable[[Array, Array], Array]] = {
     "another array": lambda output, input: np.concatenate([output[:1], input[1:]]),
     "the output, written into": lambda output, input: references.offset_copy(output, input, 1),
@@ -135,8 +134,7 @@ def _backwards(output: Array, input: Array) -> Array:
 
 @pytest.mark.parametrize("size", [5, 1 << 21])
 @pytest.mark.parametrize("returned", RETURNED)
-def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes are those that the reference says, and poison follows up to the end."""
+def test_expected_bytes_precede_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
@@ -150,8 +148,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     assert reference.length > 4 * size
 
 
-def test_blocks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are as many as the device's multiprocessors take."""
+def test_resident_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = copy(CASES["in place"].declared)
     kernel.grid = geometry.persistent(3)
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
@@ -159,23 +156,22 @@ def test_blocks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert build_job.describe_launch(launch, samples=1).make_job(READY).grid == (3 * READY.multiprocessors, 1, 1)
 
 
-def test_inputs_differ() -> None:
-    """Of those that a kernel reads, each has a place of its own, also one that it writes."""
+def test_inputs_have_distinct_addresses() -> None:
+    """An input that the kernel writes has an address of its own, too."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]
     assert [argument.ordinal for argument in arguments if argument.direction != "out"] == [0, 1, 2]
 
 
-def test_unknown_kernel() -> None:
-    """A kernel that the installed commit does not know is skipped, by its name."""
+def test_unknown_kernel_is_skipped() -> None:
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
         build_job.describe_launch(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
-    """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
+    """The copy moves exactly the requested bytes, with ideal accesses."""
     copied = transactions.count_launch(
         helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copy_arguments(length)
     )
@@ -185,8 +181,7 @@ def test_device_copy(length: int) -> None:
         assert totals["load_sectors"] == totals["store_sectors"] == length // 32 + (length % 32 > 0)
 
 
-def test_flush_reads_all_and_writes_nothing() -> None:
-    """Every sector of the array is read once."""
+def test_flush_reads_every_sector_once() -> None:
     totals = transactions.count_launch(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
     assert totals["load_sectors"] * 32 == 4096 * helper_kernels.WIDTH
     assert totals["store_requests"] == 0

@@ -1,4 +1,4 @@
-"""The machine's name and facts, with and without a GPU, and the record of a run."""
+"""Name, facts and run record of a machine, with and without a GPU."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kernelwatch.kernel import load_function
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc, nvcc_call
 
-#: Functions that tell clocks.
+#: NVML functions that report clocks.
 CLOCKS = ("GetMaxClockInfo", "GetClockInfo", "GetApplicationsClock")
 
 
 class FakeNvml:
-    """Answers NVML's calls like an H200 that is slowed down and does not tell its temperature."""
+    """A fake NVML of a throttled H200 that reports no temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        #: Function, without "nvmlDevice" -> its answer, perhaps by clocks; None where the GPU does not tell.
+        #: Function without "nvmlDevice" -> result, perhaps by clock; None where the GPU reports nothing.
         clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
         self.answers: dict[str, Any] = {
             "GetCount": 2,
@@ -51,7 +51,7 @@ class FakeNvml:
             monkeypatch.setattr(pynvml, f"nvmlDevice{name}", partial(self._answer, name))
         for kind in ("Index", "UUID"):
             monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{kind}", self._handle)
-        for fact, function in list(machine._VOLATILE.items()):  # some of NVML's functions themselves
+        for fact, function in list(machine._VOLATILE.items()):  # functions of NVML itself
             if getattr(function, "__module__", "") == "pynvml":
                 monkeypatch.setitem(machine._VOLATILE, fact, partial(self._answer, function.__name__[10:]))
 
@@ -69,14 +69,14 @@ class FakeNvml:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Set up a machine with an H200, as far as NVML goes."""
+    """Install the fake NVML of an H200."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return FakeNvml(monkeypatch)
 
 
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set up a machine without a driver."""
+    """Provide a machine without a driver."""
 
     def missing() -> None:
         raise pynvml.NVMLError_LibraryNotFound
@@ -85,8 +85,8 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
-def test_gpu(silent: str, nvml: FakeNvml) -> None:
-    """Name, architecture and theoretical peak, 2 x 3201 MHz x 6016 bits / 8, unless the GPU does not tell these."""
+def test_facts_of_a_gpu(silent: str, nvml: FakeNvml) -> None:
+    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8."""
     nvml.answers |= {silent: None}
     gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
@@ -109,10 +109,10 @@ def test_gpu(silent: str, nvml: FakeNvml) -> None:
         (None, None, None, None, []),
     ],
 )
-def test_held_back(
+def test_reports_of_throttling(
     reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], nvml: FakeNvml
 ) -> None:
-    """Throttling, clocks below 90 % of the highest and other processes are told; idleness and settings are not."""
+    """Reports cover throttling, clocks below 90 % and other processes, but not idleness or settings."""
     nvml.answers |= {
         "GetCurrentClocksThrottleReasons": reasons,
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
@@ -124,8 +124,8 @@ def test_held_back(
 
 
 @pytest.mark.usefixtures("nvml")
-def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exactly the launches of the suite's times are compiled; an error is printed."""
+def test_prebuild_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the timed launches of the suite are compiled; an error is printed."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
@@ -141,8 +141,8 @@ def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 @pytest.mark.usefixtures("no_driver")
-def test_no_gpu() -> None:
-    """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
+def test_machine_without_a_gpu() -> None:
+    """The architecture names the machine; volatile facts are absent and nothing is built."""
     assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
     assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
@@ -151,13 +151,12 @@ def test_no_gpu() -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), [("../../<b>x</b>", "b-x-b"), ("A100-SXM4-80GB", "a100-sxm4-80gb")])
-def test_names_are_tame(name: str, expected: str) -> None:
-    """Whatever a driver calls its GPU, the machine's name is a plain folder name."""
+def test_machine_names_are_folder_names(name: str, expected: str) -> None:
     assert machine.default_name(machine.Gpu(name, "sm_90", 1.0)) == expected
 
 
-def test_volatile(nvml: FakeNvml) -> None:
-    """Clocks, limits and throttle reasons are read; what the GPU does not tell is None."""
+def test_volatile_facts(nvml: FakeNvml) -> None:
+    """Facts that the GPU does not report are None."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
     assert machine.volatile_facts() == {
@@ -184,7 +183,7 @@ def test_volatile(nvml: FakeNvml) -> None:
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
 def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of CUDA_VISIBLE_DEVICES is meant; what CUDA does not see names no machine."""
+    """The first of CUDA_VISIBLE_DEVICES counts; devices that CUDA cannot see name no machine."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -202,10 +201,10 @@ def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, mon
         (13000, 0, (13, 0), "finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES"),
     ],
 )
-def test_driver(
+def test_old_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that cannot load what nvcc makes is refused by name, with what to do."""
+    """The error says what to do about a driver that cannot load nvcc's output."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(
         Error=RuntimeError,
@@ -236,7 +235,7 @@ def test_driver(
     ],
 )
 def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PyCUDA, launching reports the reason and the remedy; a driver may be too old even for that."""
+    """Without PyCUDA the error names reason and remedy, even on a driver too old for PyCUDA."""
 
     def load(name: str) -> Any:
         if not library:

@@ -1,4 +1,4 @@
-"""The measuring process's work on a job, on a fake GPU: real kernels, executed on the CPU."""
+"""Jobs in the measuring process, on a fake GPU that executes real kernels on the CPU."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, make_fetch
 from tests.own_kernels import CASES
 
 
-def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
-    """A sample is the mean of its launches: also of those that took longer."""
+def test_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
     took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     outcome, _, _ = measure_launch(gpu, LARGE, isolated=True)
@@ -35,12 +34,12 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
 
 @pytest.mark.parametrize("fetched", [32, 128])
 def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
-    """A job that sets it has a context of its own, which ends with the next job; others keep theirs."""
+    """A job with its own granularity gets a context of its own, for that job only."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
         measure_launch(gpu, LARGE, session, **options)
-    names = [entry for entry in gpu.log if entry.startswith(("context", "end of context"))]
+    names = [entry.call for entry in gpu.log if entry.call.startswith(("context", "end of context"))]
     context = f"context 1 that fetches {fetched} bytes"
     assert set(names) == {context, f"end of {context}"}
     assert names[-1] == f"end of {context}"
@@ -61,7 +60,7 @@ def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
         ([2, 4], [0.01, -0.01, -0.01], 18, ()),
     ],
 )
-def test_samples_until_they_suffice(
+def test_samples_until_they_agree(
     throttled: Sequence[int],
     scatter: list[float],
     sample_count: int,
@@ -69,9 +68,9 @@ def test_samples_until_they_suffice(
     gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Five if they agree, twenty if they never do; those of a GPU that was held back are taken again, if any are left.
+    """A job takes five samples if they agree and at most twenty.
 
-    The kernel takes 30 µs, so 1 % is the same, and the median must be known to 0.1 %.
+    Throttled samples are taken again while attempts remain. The kernel takes 30 µs; the median must be known to 0.1 %.
     """
 
     class Watch:
@@ -82,7 +81,7 @@ def test_samples_until_they_suffice(
 
     class Scattered:
         def __init__(self, *_: Any) -> None:
-            self.replays = itertools.count(-1)  # one brings the graph onto the device
+            self.replays = itertools.count(-1)  # upload of the graph
 
         def take_sample(self) -> float:
             return 30e-6 * (1 + scatter[next(self.replays) % len(scatter)])
@@ -93,8 +92,8 @@ def test_samples_until_they_suffice(
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
-def test_verify(launch: Launch, gpu: FakeGpu) -> None:
-    """A job that was timed in turns with another is verified without being timed; nothing of it remains."""
+def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
+    """Verification of a job that was timed in turns with another leaves nothing behind."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))
@@ -110,7 +109,7 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
 
 @pytest.fixture
 def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
-    """One for which a folder stands in the place of a checkout."""
+    """Provide a device whose project is a given folder."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     with fake_gpu(monkeypatch) as device:
         yield device
@@ -123,10 +122,10 @@ def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launc
 
 @pytest.mark.parametrize("how", [{}, {"isolated": True}, {"in_l2": True}], ids=str)
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_of_anybodys(
+def test_own_kernels_are_timed(
     name: str, how: dict[str, Any], own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have times; the memory is given back."""
+    """The memory is released afterwards."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
     outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
@@ -137,10 +136,10 @@ def test_kernels_of_anybodys(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wrong_kernels_of_anybodys(
+def test_wrong_own_kernels_are_rejected(
     name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have none, unless nothing says what is right; and also then they may not write behind an end."""
+    """Without a reference only writes behind an end are errors."""
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
@@ -161,7 +160,7 @@ def test_wrong_kernels_of_anybodys(
 
 @pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
 def test_dynamic_shared_memory(size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver must be told that a block needs more than any kernel may have."""
+    """The driver is told of blocks above the default limit."""
     kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
     kernel.dynamic_shared = size
     assert measure_launch(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples

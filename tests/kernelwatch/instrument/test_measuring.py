@@ -1,4 +1,4 @@
-"""The measuring process, its connections and who keeps it running, without a GPU."""
+"""The measuring process, its connections and its supervision, without a GPU."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) 
     return client.request_outcome(address, lambda _: sent, reference)
 
 
-def test_a_job_is_measured(tmp_path: Path) -> None:
-    """The reference crosses once, unless it is asked for again; the job arrives as it was sent."""
+def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
+    """The reference is sent once, unless it is requested again."""
     seen: list[Job] = []
     session = Session(seen.append)
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
@@ -53,8 +53,8 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
         (RuntimeError("illegal address"), MeasuringError, "^RuntimeError: illegal address$"),
     ],
 )
-def test_problems(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
-    """A problem arrives as its own exception, although a reference was under way."""
+def test_exceptions_arrive(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
+    """An exception keeps its type, although a reference was under way."""
 
     def fail(_: Job) -> None:
         raise raised
@@ -63,8 +63,7 @@ def test_problems(raised: Exception, expected: type[Exception], message: str, tm
         _request_outcome(address, job())
 
 
-def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another commit's job is for the next process."""
+def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with serve_session(Session(), tmp_path) as address:
         _request_outcome(address, job())
@@ -73,8 +72,8 @@ def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not Path(address).exists(), "this one is over"
 
 
-def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
-    """It would not fit on the host either."""
+def test_no_reference_beyond_memory(tmp_path: Path) -> None:
+    """An output too large for the device has no reference on the host."""
 
     def full(_: Job) -> None:
         raise NotImplementedError("needs more than there is")
@@ -88,22 +87,21 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
-def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
-    """It is no reference of this output."""
+def test_reference_of_wrong_length_is_rejected(length: int, tmp_path: Path) -> None:
     with serve_session(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
         _request_outcome(address, job(), Reference(length, sevens))
 
 
-def test_what_is_no_job(tmp_path: Path) -> None:
-    """It is refused, and the process goes on."""
+def test_invalid_job_is_rejected(tmp_path: Path) -> None:
+    """The process goes on."""
     with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
             _request_outcome(address, job(grid="wide"))
         assert _request_outcome(address, job()).samples == (1.0, 2.0)
 
 
-def test_memory_stays_mapped() -> None:
-    """That of the processes that wrote last."""
+def test_recent_mappings_stay() -> None:
+    """The mappings of the last writers stay open."""
     writing_end, reading_end = map(Channel, multiprocessing.Pipe())
     memories = [ReferenceMemory() for _ in range(client._MAX_MAPPED + 1)]
     mapped_memory: dict[int, Bytes] = {}
@@ -121,8 +119,8 @@ def test_memory_stays_mapped() -> None:
     ("room", "later", "written"),
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
-def test_references_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two that were never asked for, as far as a quarter of the memory goes; and not once more."""
+def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two unrequested references are written once, up to a quarter of the memory."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -141,11 +139,8 @@ def test_references_written_ahead(room: int, later: str, written: str, monkeypat
     assert sorted(filled) == list("abx")
 
 
-def test_in_turns(tmp_path: Path) -> None:
-    """A job takes turns with the other commit's, whose outcomes are kept, round by round, and verified when asked for.
-
-    A third commit's has no companion.
-    """
+def test_jobs_in_turns(tmp_path: Path) -> None:
+    """Rounds of both commits alternate, and outcomes are verified on request. A third commit's job has no companion."""
     own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
     unpaired_job = job(package_digest="ours", name="another")
     (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (own_job, unpaired_job))))
@@ -191,7 +186,7 @@ def test_in_turns(tmp_path: Path) -> None:
     ],
 )
 def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
-    """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
+    """A companion is the same launch of another commit that shares buffers and instrument."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
@@ -203,8 +198,7 @@ def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path)
     assert server.InterleavedJobs(None).find_same_jobs(own_job) == []
 
 
-def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process says so and ends itself."""
+def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
     def end(_: int) -> None:
@@ -219,8 +213,8 @@ def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ended.is_set()
 
 
-def test_what_expires_as_a_job_ends() -> None:
-    """It is over before the job's answer is sent."""
+def test_late_timeout_is_ignored() -> None:
+    """A timeout that expires as the job ends passes before the answer is sent."""
     begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def finish_late() -> None:
@@ -234,7 +228,7 @@ def test_what_expires_as_a_job_ends() -> None:
     assert ended.is_set()
 
 
-def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_do_not_interleave(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
@@ -250,7 +244,7 @@ def test_one_thread_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
 
 
-#: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
+#: A measuring process whose GPU disappears during the second job.
 FALLS_OFF = """\
     #!{python}
     import sys
@@ -285,10 +279,10 @@ FALLS_OFF = """\
 """
 
 
-def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier outcomes stay, one configuration fails, and each later one is skipped with the reason.
+def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier outcomes stay, one configuration fails, later ones are skipped.
 
-    After a process ends, the next one starts; all end with the run.
+    A new process starts after each end; all end with the run.
     """
     script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
     script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
@@ -312,8 +306,8 @@ def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not Path(address).parent.exists()
 
 
-def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder goes, so that nobody waits for it."""
+def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for a process that never started."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     with server.start_server() as facts:
@@ -322,8 +316,7 @@ def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
             _request_outcome(os.environ[client.ADDRESS], job())
 
 
-def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU there is nothing to measure with."""
+def test_no_process_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "nvml_handle", lambda: None)
     with server.start_server() as facts:
         assert facts == {}

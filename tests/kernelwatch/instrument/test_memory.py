@@ -1,4 +1,4 @@
-"""Device memory that a session keeps: the arena that all jobs share, and references."""
+"""Device memory of a session: the arena that all jobs share, and references."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.on_fake_gpu import LARGE, SMALL
 
 PAGE = 2 << 20
 
-#: Bytes of an H200's L2 cache, of results/nvidia-h200/runs.jsonl.
+#: L2 cache of an H200 in bytes, from results/nvidia-h200/runs.jsonl.
 H200_L2 = 62914560
 
 
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
-def test_a_job_lies_where_it_always_lies(between: list[int], gpu: FakeGpu) -> None:
-    """Whatever was measured before; each buffer begins a page. One that is too large has memory of its own."""
+def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
+    """Each buffer starts a page at a fixed place; one too large for the arena is allocated apart."""
     arena = Arena(3 * PAGE)
     (first, second), _, again = (
         list(map(int, arena.allocate(*sizes))) for sizes in ((PAGE + 1, 5), between, (3 * PAGE,))
@@ -37,13 +37,12 @@ def test_a_job_lies_where_it_always_lies(between: list[int], gpu: FakeGpu) -> No
         arena.allocate(8 * PAGE)
 
 
-def test_a_small_device_has_none(gpu: FakeGpu) -> None:
-    """An arena of more than half of the free memory is not made."""
+def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
+    """An arena takes at most half of the free memory."""
     assert len(Arena(4 * PAGE + 1).allocate(7 * PAGE)) == 1
 
 
-def test_it_holds_every_job_of_the_suite() -> None:
-    """All sets of all timed configurations, on an H200, whose L2 cache is the largest."""
+def test_arena_holds_every_job_of_the_suite() -> None:
     for sweep in registry.current_suite().timed:
         for launch in map(sweep.launch, sweep.points()):
             arrays = catalog.KERNELS[launch.kernel].array_shapes(**launch.arguments)
@@ -52,10 +51,10 @@ def test_it_holds_every_job_of_the_suite() -> None:
             assert sum(sets * buffers.pad_length(nbytes) + PAGE for nbytes in array_bytes) <= memory.ARENA_BYTES, launch
 
 
-def test_a_session_measures_in_it(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large job in the same place, whatever came before it; a small one elsewhere, in its own context.
+def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large jobs share the arena; small ones have memory of their own.
 
-    One that needs its memory gets that; one that would not fit even so leaves it as it is.
+    The arena is released only if that makes a job fit.
     """
     monkeypatch.setattr(memory, "Arena", lambda: Arena(2 * PAGE))
     monkeypatch.setattr(memory, "ReferenceStore", lambda _: ReferenceStore(1 << 20))
@@ -80,13 +79,13 @@ def test_a_session_measures_in_it(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
         launch_and_locate(make_launch(2003, 1999))
     assert launch_and_locate(LARGE)[1]
-    gpu.cuda.mem_alloc(8 << 20)  # another process took it
+    gpu.cuda.mem_alloc(8 << 20)  # taken by another process
     assert not launch_and_locate(make_launch(801, 800))[1]
     assert session._arena._pool is None
 
 
-def test_references_are_made_once(gpu: FakeGpu) -> None:
-    """One a shape, dtype and operation, whatever kernel and flags; also in the other context."""
+def test_references_are_computed_once(gpu: FakeGpu) -> None:
+    """Shape, dtype and operation identify a reference, across kernels, flags and contexts."""
     session = Session()
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})
@@ -94,8 +93,7 @@ def test_references_are_made_once(gpu: FakeGpu) -> None:
     assert [len(on_fake_gpu.measure_launch(gpu, launch, session)[2]) for launch in launches] == [1, 0, 0, 1, 1, 0]
 
 
-def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the host those used last are kept."""
+def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_HOST_BYTES", 8)
     store = ReferenceStore()
     for name in "abac":
@@ -103,8 +101,8 @@ def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None
     assert [store.has_reference(name) for name in "abc"] == [True, False, True]
 
 
-def test_references_on_the_device(gpu: FakeGpu) -> None:
-    """They lie one behind the other until they fill the pool; what is longer than that is not kept."""
+def test_pool_of_references_on_the_device(gpu: FakeGpu) -> None:
+    """References lie one behind the other; one larger than the pool is not kept."""
     store = ReferenceStore(1000)
 
     def read_stored(name: str, length: int) -> bytes | None:

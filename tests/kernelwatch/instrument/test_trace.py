@@ -1,95 +1,210 @@
-"""All that the instrument asks of a GPU for some jobs, in its order: `tests/data/measured.txt`.
-
-With WRITE_GOLDEN=1 the test writes the file anew: what differs then is what a change changes on a GPU.
-"""
+"""Order of CUDA calls while a session measures jobs on a fake GPU."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import build_job
-from kernelwatch.instrument.graph_replay import LONG_LAUNCH
+from kernelwatch.instrument import build_job, device
+from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, LONG_LAUNCH, STAMP_OVERHEAD, TARGET_MS
+from kernelwatch.instrument.protocol import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
-from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, make_fetch
+from tests.fake_cuda import Entry, FakeGpu
+from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, make_fetch
 from tests.own_kernels import CASES
 from tests.wrong_kernels import WRITING
 
-GOLDEN = ROOT / "tests" / "data" / "measured.txt"
-
+COPY = "device_copy"
 SHAPE = "rows=97 columns=101 float32"
+PAIR = f"{LARGE} and transpose_write_coalesced {SHAPE}"
+MIXED_PAIR = f"{LARGE} and transpose_row_per_thread {SHAPE}"
 
-#: What one session measures one after the other; those of a pair in turns. How, and seconds of the first's launches.
-MEASURED: list[tuple[str, dict[str, Any]]] = [
-    (str(SMALL), {}),
-    (str(LARGE), {}),
-    (f"transpose_write_coalesced {SHAPE}", {}),
-    (f"transpose_row_per_thread {SHAPE}", {}),
-    (f"{LARGE} and transpose_write_coalesced {SHAPE}", {"samples": 3}),
-    (f"transpose_write_coalesced {SHAPE}", {"samples": 3}),
-    (f"transpose_write_coalesced {SHAPE}", {"samples": 3}),
-    (f"transpose_clears_last_row {SHAPE}", {}),
-    (f"transpose_read_write_coalesced {SHAPE}", {}),
-    (f"{LARGE} and transpose_row_per_thread {SHAPE}", {}),
-    ("transpose_row_per_thread rows=129 columns=300 float32", {}),
-    (str(SMALL), {"isolated": True}),
-    (str(LARGE), {"isolated": True}),
-    (str(SMALL), {"in_l2": True}),
-    ("transpose_read_coalesced rows=64 columns=128 float32", {"in_l2": True}),
-    (str(LARGE), {"in_l2": True}),
-    (str(LARGE), {"seconds": LONG_LAUNCH}),
-    (str(LARGE), {"seconds": 0.99 * LONG_LAUNCH}),
-    (str(LARGE), {"seconds": 2e-6}),
-    ("histogram size=9000 bins=64 int8", {}),
-    ("scale n=30000 float32", {"samples": 2}),
-    ("matmul_tiled rows=33 inner=70 columns=40 float16", {}),
-    ("device_copy rows=64 columns=256 float32", {}),
-    ("device_copy rows=65 columns=1027 int8", {"isolated": True}),
-    ("stride_copy size=1000 stride=3 complex128", {}),
-    ("offset_copy size=1100000 offset=1 float32", {}),
-    ("offset_copy size=3000000 offset=1 float32", {}),
+#: Jobs that one session measures in sequence (pairs in turns), the method, and whether they get new buffers.
+MEASURED: list[tuple[str, dict[str, Any], bool]] = [
+    (str(SMALL), {}, True),
+    (str(LARGE), {}, True),
+    (f"transpose_write_coalesced {SHAPE}", {}, False),
+    (f"transpose_write_coalesced {SHAPE}", {}, True),
+    (f"transpose_row_per_thread {SHAPE}", {}, True),
+    (PAIR, {"samples": 3}, True),
+    (f"transpose_read_write_coalesced {SHAPE}", {"samples": 3}, False),
+    (f"transpose_clears_last_row {SHAPE}", {}, True),
+    (f"transpose_read_write_coalesced {SHAPE}", {}, True),
+    (MIXED_PAIR, {}, True),
+    (str(SMALL), {"isolated": True}, True),
+    (str(LARGE), {"isolated": True}, True),
+    (str(SMALL), {"in_l2": True}, True),
+    ("transpose_read_coalesced rows=64 columns=128 float32", {"in_l2": True}, True),
+    (str(LARGE), {"in_l2": True}, False),
+    (str(LARGE), {"seconds": LONG_LAUNCH}, True),
+    (str(LARGE), {"seconds": 0.99 * LONG_LAUNCH}, True),
+    ("histogram size=9000 bins=64 int8", {}, True),
+    ("scale n=30000 float32", {"samples": 2}, True),
+    ("matmul_tiled rows=33 inner=70 columns=40 float16", {}, True),
+    ("stride_copy size=1000 stride=3 complex128", {}, True),
+    ("offset_copy size=1100000 offset=1 float32", {}, True),
+    ("offset_copy size=3000000 offset=1 float32", {}, False),
 ]
 
 
-def _measure_jobs(gpu: FakeGpu, session: Session, launches: list[Launch], seconds: float = SECONDS, **how: Any) -> None:
-    """Measure launches, and write down what came of it."""
-    described = [build_job.describe_launch(launch, **{"samples": 1, **how}) for launch in launches]
+class Trace(NamedTuple):
+    """The calls for a job or a pair of jobs, and its outcomes or error."""
+
+    jobs: list[Job]
+    how: dict[str, Any]
+    has_new_buffers: bool
+    has_waves: bool
+    log: list[Entry]
+    outcomes: list[JobOutcome]
+    error: str
+
+    @property
+    def timed(self) -> list[tuple[str, Entry]]:
+        """Replays with events or stamps, each with its kernel."""
+        replays = [entry for entry in self.log if {"event", "stamp"} & {*entry.nodes}]
+        return [
+            (next(name for name in entry.places if name not in ("event", "stamp", "flush_l2")), entry)
+            for entry in replays
+        ]
+
+
+def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any], has_new_buffers: bool) -> Trace:
+    options = {"samples": 1, **how}
+    seconds = options.pop("seconds", SECONDS)
+    described = [build_job.describe_launch(launch, **options) for launch in map(Launch.parse, text.split(" and "))]
     jobs = [description.make_job(READY) for description in described]
     gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
+    has_waves = options.get("isolated", False) or not any(map(device.fits_in_one_wave, jobs))
+    outcomes, error, start = list[JobOutcome](), "", len(gpu.log)
     try:
-        for outcome in session.measure(jobs, make_fetch(described[0])):
-            times = (
-                "+".join(f"{seconds * 1e6:.2f}" for seconds in durations)
-                for durations in (outcome.samples, outcome.copies)
-            )
-            gpu.log.append(" us, copies ".join(times))
-    except (NotImplementedError, WrongOutputError) as error:
-        gpu.log.append(f"{type(error).__name__}: {error}")
+        outcomes = session.measure(jobs, make_fetch(described[0]))
+    except (NotImplementedError, WrongOutputError) as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    return Trace(jobs, how, has_new_buffers, has_waves, gpu.log[start:], outcomes, error)
 
 
-def test_trace(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts, memory, uploads, graphs and what is read back: the same as ever."""
-    for kernel in (CASES["in place"].declared, WRITING[1][0]):
-        monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
-    session = Session()
-    for texts, how in MEASURED:
-        launches = list(map(Launch.parse, texts.split(" and ")))
-        gpu.log.append(f"\n{' and '.join(map(str, launches))} {how or ''}".rstrip())
-        _measure_jobs(gpu, session, launches, **how)
-    gpu.log.append("\nend")
-    session.release_buffers()
-    runs = ((line, len([*repeated])) for line, repeated in itertools.groupby(gpu.log))
-    text = "".join(f"{line}{f', {count} times' * (count > 1)}\n" for line, count in runs)
-    if "WRITE_GOLDEN" in os.environ:
-        GOLDEN.write_text(text, encoding="utf-8")
-    pairs = itertools.zip_longest(text.splitlines(), GOLDEN.read_text(encoding="utf-8").splitlines())
-    assert next((pair for pair in pairs if pair[0] != pair[1]), None) is None
+@pytest.fixture(scope="module")
+def gpu_and_traces() -> Iterator[tuple[FakeGpu, list[Trace]]]:
+    """Measure all jobs in one session; yield the device after the session's end, and the traces."""
+    with pytest.MonkeyPatch.context() as patch, fake_gpu(patch) as gpu:
+        for kernel in (CASES["in place"].declared, WRITING[1][0]):
+            patch.setitem(catalog.KERNELS, kernel.name, kernel)
+        session = Session()
+        traces = [_measure_jobs(gpu, session, *measured) for measured in MEASURED]
+        session.release_buffers()
+        yield gpu, traces
+
+
+@pytest.fixture
+def traces(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> list[Trace]:
+    """Return the traces of all jobs."""
+    return gpu_and_traces[1]
+
+
+def test_copies_precede_samples(traces: list[Trace]) -> None:
+    """Each turn is a copy and a sample of each job, in alternating order."""
+    for trace in traces:
+        entries = [job.entry for job in trace.jobs]
+        turns = range(trace.jobs[0].samples)
+        expected = [kernel for turn in turns for kernel in (COPY, *entries[:: 1 if turn % 2 else -1])]
+        assert trace.error or [kernel for kernel, _ in trace.timed][-len(expected) :] == expected
+
+
+def test_back_to_back_replays(traces: list[Trace]) -> None:
+    """Warm-up launches fill the L2, timed ones take a millisecond and use all buffers equally often.
+
+    Probes, and long launches, use each buffer once without a warm-up.
+    """
+    for trace in traces:
+        how, moved = trace.how, {job.entry: job.set_bytes for job in trace.jobs}
+        moved[COPY] = 2 * (trace.jobs[0].useful_bytes // 2)
+        seconds = {job.entry: how.get("seconds", SECONDS) * (1 + place) for place, job in enumerate(trace.jobs)}
+        seconds[COPY] = COPY_SECONDS
+        led_in = set()
+        for kernel, (_, _, nodes, places) in trace.timed if not how.get("isolated") else ():
+            warm_up, stop = (place for place, name in enumerate(nodes) if name == "event")
+            launches = stop - warm_up - 1
+            assert nodes == [*[kernel] * warm_up, "event", *[kernel] * launches, "event"]
+            assert (places[kernel] == 1) if how.get("in_l2") else (launches % places[kernel] == 0)
+            if warm_up:
+                led_in.add(kernel)
+                assert (warm_up - 1) * moved[kernel] < 64 << 10 <= warm_up * moved[kernel]
+                assert launches * seconds[kernel] >= TARGET_MS * 1e-3
+            else:
+                assert launches == places[kernel]
+        long_kernels = {kernel for kernel, duration in seconds.items() if duration >= LONG_LAUNCH}
+        assert trace.error or how.get("isolated") or led_in == {*seconds} - long_kernels
+
+
+def test_isolated_replays(traces: list[Trace]) -> None:
+    """Each launch follows a flush of the L2 and lies between two stamps."""
+    isolated = [trace for trace in traces if trace.how.get("isolated")]
+    for trace in isolated:
+        for kernel, entry in trace.timed:
+            assert entry.nodes == ["flush_l2", "stamp", kernel, "stamp"] * ISOLATED_LAUNCHES
+        (outcome,) = trace.outcomes
+        assert outcome.samples == pytest.approx([SECONDS + STAMP_OVERHEAD + 1e-8])
+    assert len(isolated) == 2
+
+
+def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
+    """A context with grids of one wave only changes memory by copies: a set is a large grid."""
+    for trace in traces:
+        contexts = {entry.context.partition(" ")[0] for _, entry in trace.timed}
+        assert trace.error or contexts == ({""} if trace.has_waves else {"context"})
+        assert not [entry for entry in trace.log if entry.context and entry.call.startswith("set ")]
+    assert {trace.has_waves for trace in traces} == {True, False}
+
+
+def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
+    """The host reads a flag of 8 bytes per array, and values only within a tolerance."""
+    for trace in traces:
+        if trace.outcomes and not trace.jobs[0].name.startswith("matmul"):
+            (launched,) = (place for place, entry in enumerate(trace.log) if {*entry.nodes} == {trace.jobs[0].entry})
+            calls = [entry.call for entry in trace.log[launched:]]
+            assert {call for call in calls if call.startswith("read ")} == {"read 8 bytes"}
+            if trace is traces[2]:
+                assert sum(call.startswith("upload ") for call in calls) == 3, "two flags and the input, no reference"
+
+
+def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
+    """Prefilled outputs are uploaded before every sample."""
+    prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
+    for trace in prefilled:
+        entry = trace.jobs[0].entry
+        replays = [place for place, (_, _, nodes, _) in enumerate(trace.log) if entry in nodes]
+        assert len(replays) == 3 + trace.jobs[0].samples
+        assert all(trace.log[place - 1].call.startswith("upload ") for place in replays)
+    assert len(prefilled) == 2
+
+
+def test_buffers_are_shared(traces: list[Trace]) -> None:
+    """A job of the same shape uses the buffers of the last one; a second round and a failure do not."""
+    for trace in traces:
+        before = trace.log[: next((place for place, entry in enumerate(trace.log) if entry.nodes), None)]
+        assert any(entry.call.startswith("allocate ") for entry in before) == trace.has_new_buffers
+
+
+def test_outcomes(traces: list[Trace]) -> None:
+    """Samples are the times of the device; errors belong to the faulty job alone."""
+    for trace in traces:
+        if not trace.how.get("isolated"):
+            for place, outcome in enumerate(trace.outcomes):
+                seconds = trace.how.get("seconds", SECONDS) * (1 + place)
+                assert outcome.samples == pytest.approx([seconds] * trace.jobs[0].samples, rel=1e-5)
+                assert outcome.copies == pytest.approx([COPY_SECONDS] * trace.jobs[0].samples, rel=1e-5)
+    assert [trace.error.split(":")[0] for trace in traces if trace.error] == [
+        "WrongOutputError", "NotImplementedError", "NotImplementedError",
+    ]  # fmt: skip
+
+
+def test_nothing_is_left(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+    """Memory, graphs and events are released with the session's buffers."""
+    gpu, _ = gpu_and_traces
     assert not gpu.allocations
+    assert not +gpu.live

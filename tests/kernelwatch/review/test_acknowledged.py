@@ -1,4 +1,4 @@
-"""Regressions that were accepted: what an entry covers, when it counts, how the review shows it, what is refused."""
+"""Accepted regressions: scope and lifetime of an entry, its display, and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The count, the reason and the kernel's row; what no entry names is a regression all the same."""
+    """The review shows count, reason and row; regressions without an entry still count."""
     base = git.text(root, "rev-parse", "HEAD")
     head, other_benchmark = _commit(root, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
@@ -49,7 +49,7 @@ def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 WORSE = make_time(12, kernel=TIME)
 
-#: What became worse, or not, and whether ENTRY accepts it.
+#: Change, and whether ENTRY accepts it.
 ROWS = [
     (WORSE, True),
     (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
@@ -68,15 +68,15 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
 def test_what_an_entry_names(row: Row, accepted: bool, root: Path) -> None:
-    """The kernel and the number, wholly."""
+    """An entry names a kernel and a number in full."""
     base = git.text(root, "rev-parse", "HEAD")
     assert _accepts(root, base, _commit(root, ENTRY), row) is accepted
 
 
 def test_an_entry_counts_where_it_is_new(root: Path) -> None:
-    """It accepts what came with it, and nothing later, until another is added; a change of the hash does not matter.
+    """An entry accepts the regressions of the commit that adds it, whatever the hash.
 
-    In the folder it counts for the commit that is checked out, before it is committed.
+    An uncommitted entry counts for the commit that is checked out.
     """
     a = git.text(root, "rev-parse", "HEAD")
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
@@ -92,7 +92,7 @@ def test_an_entry_counts_where_it_is_new(root: Path) -> None:
     assert not _accepts(root, b, c)
 
 
-#: What is wrong with a file, and what is said.
+#: Faulty content, and its error.
 BAD: dict[str, tuple[str, str]] = {
     "no TOML": ("[[regression", "Expected"),
     "not UTF-8": ("\udcff", ""),
@@ -108,7 +108,7 @@ BAD: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
 def test_bad_file(text: str, message: str, root: Path) -> None:
-    """In the folder, of base or of head: nothing is accepted, and one line says where."""
+    """A faulty file accepts nothing; one line names the place in folder, base or head."""
     a = git.text(root, "rev-parse", "HEAD")
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)
@@ -130,6 +130,5 @@ def test_bad_file(text: str, message: str, root: Path) -> None:
 
 
 def test_the_projects_own_file() -> None:
-    """It is readable."""
     path = ROOT / ACKNOWLEDGED_FILE
     parse_acknowledgements(path.read_bytes(), str(path))

@@ -1,4 +1,4 @@
-"""The search for a culprit: METRIC, the judge, and what is printed of searches in one made-up repository."""
+"""Bisection: METRIC, the judge, and the output of searches in one made-up repository."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MISALIGNED = "load_sectors offset_copy offset=0 float32 -O3"
 HUNGRY = "registers stride_copy float32 -O3 sm_90"
 
 
-#: METRIC, how many configurations it means, and the number that all are.
+#: METRIC, number of matching configurations, and their benchmark.
 WORDS = [
     (TIME, 1, "time_back_to_back"),
     ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
@@ -48,14 +48,14 @@ WORDS = [
 
 @pytest.mark.parametrize(("words", "count", "number"), WORDS)
 def test_metric(words: str, count: int, number: str) -> None:
-    """By its stored name, or by words of it in any order; a left out word stands for all."""
+    """METRIC is a stored name or words of it in any order; omitted words match all."""
     matches = match_configurations(words)
     assert len(matches) == count
     assert all(f".{number}" in match.benchmark for match in matches)
 
 
 def test_words_are_of_the_suite() -> None:
-    """A whole name means one configuration, of every benchmark; without a kind, any but controls."""
+    """A whole name is one configuration; without a kind, controls are left out."""
     last = {number.benchmark: number.name for number in list_configurations()}
     assert [[match.name for match in match_configurations(name)] for name in last.values()] == [
         [name] for name in last.values()
@@ -64,7 +64,7 @@ def test_words_are_of_the_suite() -> None:
     assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
 
 
-#: METRIC, and what is told of it.
+#: METRIC and its error.
 REFUSED = [
     ("load_sector transpose_read_coalesced", "'load_sector' is in none: did you mean load_sectors or "),
     ("registers transpose_red_coalesced", "is in none: did you mean transpose_read_coalesced"),
@@ -77,7 +77,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
 def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The message names what is allowed; exit code 2."""
+    """The error names the allowed values; exit code 2."""
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
     errors = capsys.readouterr().err
@@ -89,15 +89,15 @@ def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFi
     ("good", "value", "bad", "code"),
     [
         (4, 4, 8, 0), (4, 8, 8, 1), (4, 2, 8, 0), (4, 9, 8, 1), (0, 0, 5, 0), (0, 5, 5, 1),
-        (4, 5, 8, 0), (4, 7, 8, 1), (4, 6, 8, 0),  # the nearer end decides; in the middle it is not yet bad
-        (8, 4, 4, 1), (8, 8, 4, 0),  # an improvement is searched like a regression
+        (4, 5, 8, 0), (4, 7, 8, 1), (4, 6, 8, 0),  # decided by the nearer end: the middle is not bad yet
+        (8, 4, 4, 1), (8, 8, 4, 0),  # improvements are searched like regressions
         (4, None, 8, 125), (4, math.nan, 8, 125),
     ],
 )  # fmt: skip
 def test_judge(
     good: float, value: Outcome, bad: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the nearer of both ends, as git bisect run takes it."""
+    """The nearer of both ends decides, as in `git bisect run`."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
     write(tmp_path, {commits[1]: {BENCHMARK: {CASE: value}}})
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
@@ -106,7 +106,7 @@ def test_judge(
 
 
 def test_a_time_is_measured_beside_its_copy() -> None:
-    """Of all that asv knows, by the names that it matches."""
+    """The selection contains the time and its copy."""
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     chosen = set()
     for number in list_configurations():
@@ -123,10 +123,10 @@ def test_a_time_is_measured_beside_its_copy() -> None:
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
-#: The commits behind the first, by name: the file, the old text and the new text; without an old one, it is appended.
+#: Commit after the first -> file, old text, new text; without an old text, the new one is appended.
 STRIDE = "gpu_kernels/kernels/stride_copy.cu"
 RIGHT = "output[index * stride] = input[index * stride];"
-#: Many values alive at once: more registers a thread. The output is what it was.
+#: Many live values: more registers per thread, the same output.
 MANY = """ELEMENT values[16];
         #pragma unroll
         for (int i = 0; i < 16; ++i) values[i] = input[(index + i) % size * stride];
@@ -146,7 +146,7 @@ FIRST = "as it is"
 NAMES = [FIRST, *CHANGES]
 GOOD, BAD = NAMES[0], NAMES[-1]
 
-#: What a machine's time was at NAMES, in ms; None where it was not measured.
+#: Times of a machine at NAMES in ms; None where not measured.
 TIMES: dict[str, list[float | None]] = {
     "two steps": [2.0, None, 1.6, 1.6, 1.6, 1.6, 1.0, 1.0, 1.0],
     "not all stored": [1.0, None, 1.0, None, None, 2.0, 2.0, 2.0, 2.0],
@@ -156,7 +156,7 @@ TIMES: dict[str, list[float | None]] = {
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """Return the repository with the times of several machines, and its commits by name."""
+    """Return a repository with the times of several machines, and its commits by name."""
     folder = tmp_path_factory.mktemp("searched")
     values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
     project = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
@@ -184,7 +184,7 @@ def _list_held(repository: Repository) -> list[str]:
     return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
-#: A search's name -> METRIC, GOOD and BAD, the machine, and the exit code.
+#: Search -> METRIC, GOOD and BAD, machine, and exit code.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
     "counted": (MISALIGNED, GOOD, BAD, "", 0),
     "where nothing builds": (HUNGRY, "a name", BAD, "", 125),
@@ -198,7 +198,7 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """Print the outcome, of the review its first line; no checkout and no ref changes."""
+    """The report has the outcome and the first line of the review; checkout and refs stay."""
     (project, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
     held_before = _list_held(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine] if machine else [])]
@@ -209,7 +209,7 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
     for label, commit_hash in commits.items():
         text = text.replace(commit_hash, f"<{label}>").replace(commit_hash[:8], f"<{label}>")
-    # What git skips to is its own choice.
+    # Git chooses the commit to skip to.
     text = re.sub(
         r"(?:^<.+> (?:good|bad|skip) .*\n)+", lambda log: "".join(sorted(log[0].splitlines(True))), text, flags=re.M
     )
@@ -218,7 +218,7 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
 
 
 def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
-    """The same as data, with the review as `compare` has it."""
+    """JSON holds the same data, with the review as in `compare`."""
     project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
     done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
@@ -228,7 +228,7 @@ def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
 
 
 def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]]) -> None:
-    """The search is git's own, the judge is ours; in a worktree of its own, for other tests search here, too."""
+    """`git bisect run` with our judge, in a worktree of its own: other tests search here, too."""
     project, commits = repository
     project.git(
         "bisect", "start", "--no-checkout", "--first-parent", commits["a name"], commits["beside"], "--", "gpu_kernels"
@@ -247,13 +247,13 @@ def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]])
     assert re.findall(r"^(good|bad): \d+$", outcome.stdout, re.MULTILINE) == ["bad", "good"]
     refused.append(project.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
     assert [process.returncode for process in refused] == [128, 128, 128]
-    for process, message in zip(refused, ("METRIC means", "usage: ", "git bisect start --no-checkout"), strict=True):
+    for process, message in zip(refused, ("METRIC matches", "usage: ", "git bisect start --no-checkout"), strict=True):
         assert message in process.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path) -> None:
-    """Nothing is left in git, nothing in the folder for temporary files, and no process."""
+    """Ctrl-C leaves no state in git, no temporary file and no process."""
     project, commits = repository
     held_before, environment = _list_held(project), project._environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
@@ -261,7 +261,7 @@ def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[
         assert process.stderr is not None
         assert any(line.startswith("running ") for line in process.stderr)
         process.send_signal(number)
-        process.stderr.read()  # until whatever writes to it has ended
+        process.stderr.read()  # until its writers have ended
     assert process.returncode == 128 + number
     assert _list_held(project) == held_before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("bisect-")]

@@ -1,4 +1,4 @@
-"""Verdicts on configurations and exit codes, on results made up for each case."""
+"""Verdicts on configurations and exit codes, on made-up results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def two_rounds(first: float, second: float) -> list[float]:
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
-#: A verdict -> the one where base and head change places, if that is another.
+#: Verdict -> verdict with base and head exchanged.
 MIRRORED = {SLOW: FAST, FAST: SLOW}
 
-#: Base, head, verdict, and what the reason says.
+#: Base, head, verdict, and part of the reason.
 TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "equal": (samples(30e-6), samples(30e-6), SAME, ""),
     "noise alone": (samples(30e-6), samples(30.1e-6, seed=9), SAME, ""),
@@ -63,7 +63,7 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
 def test_times(
     base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A change counts if it is above the threshold, above what rounds differ by, and significant; either way."""
+    """A change must exceed the threshold and the spread of rounds, and be significant."""
     code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
     assert (row["verdict"], code) == (verdict.value, {SLOW: 1, UNDECIDED: 2}.get(verdict, 0))
@@ -74,8 +74,8 @@ def test_times(
 
 
 def test_where_a_ratio_may_lie() -> None:
-    """Between what any process of base and any of head say, and within the interval."""
-    base, head = (  # an interval of 33 / 30 alone
+    """The interval spans the ratios of single processes and the confidence interval."""
+    base, head = (  # interval of 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
     )
@@ -83,7 +83,7 @@ def test_where_a_ratio_may_lie() -> None:
     assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
 
 
-#: Counted numbers of base and head, the verdict, and the ratio; it is infinite as None.
+#: Counts of base and head, verdict, and ratio (None if infinite).
 NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
     "from a little to much": (1e-300, 1e300, SLOW, None),
     "from nothing": (0.0, 1.0, SLOW, None),
@@ -98,7 +98,7 @@ NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
 
 @pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
 def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Counted and compiled numbers have no noise; lower is better, worst come first, whatever they are called."""
+    """Counted and compiled numbers are exact; lower is better, and the worst come first."""
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
@@ -110,7 +110,7 @@ def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert code == 1
 
 
-#: What base and head have of a number, the list that it stands in, the reason, and the exit code.
+#: Values of base and head, resulting list, reason, and exit code.
 ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)
@@ -136,7 +136,7 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 def test_values_that_are_not_there(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Failing where base did not is a regression, and in both no success; with nothing in both, nothing is judged."""
+    """A new failure is a regression; two failures are no success; two absences are not judged."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
     entries = {
         key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]
@@ -151,27 +151,26 @@ def test_values_that_are_not_there(
     [([], []), ([0.04], [0.04]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]), ([0.5, 0.9], [1.0, 1.0])],
 )
 def test_holm(p_values: list[float], corrected: list[float]) -> None:
-    """Times the number of hypotheses left, never less than for a smaller p, at most 1."""
+    """Holm multiplies by the number of hypotheses left, stays monotonic, and is at most 1."""
     assert timed.correct_holm(p_values) == pytest.approx(corrected)
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
-    """Return configurations of 30 µs: 40 samples with noise of 0.3 %, and two processes with noise of their own."""
+    """Return configurations of 30 µs: 40 samples with 0.3 % noise in two processes."""
     rng = np.random.default_rng(seed)
     noise = rng.normal(0, 0.003, (count, 40)) + np.repeat(rng.normal(0, process, (count, 2)), 20, axis=1)
     return [Point({"case": str(i)}, float(np.median(row)), tuple(row)) for i, row in enumerate(30e-6 * (1 + noise))]
 
 
 def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verdict]:
-    """Return the verdicts on all configurations."""
     pairs = list(zip(base, head, strict=True))
     return {judged.verdict for judged in timed.judge_times(pairs, [threshold] * len(pairs))}
 
 
 def test_noise_changes_nothing() -> None:
-    """A thousand A/A configurations: none is SLOW or FAST, though dozens are below p = 0.05 before correction.
+    """A thousand A/A configurations give no SLOW or FAST, though dozens have p < 0.05 uncorrected.
 
-    Nor are processes that are off as a whole, by 0.2 %: ten times what they are on an H200 from 20 µs on.
+    Nor do processes off by 0.2 %, ten times the spread of an H200 from 20 µs on.
     """
     base, head = points(1), points(2)
     raw = timed._test_mann_whitney(list(zip(base, head, strict=True)))
@@ -182,7 +181,7 @@ def test_noise_changes_nothing() -> None:
 
 
 def test_one_slowdown_among_a_thousand() -> None:
-    """2 % at 30 µs is found in one of a thousand configurations, and nowhere else."""
+    """A 2 % slowdown of one in a thousand configurations is found, and nothing else."""
     base, head = points(5), points(6)
     slow = tuple(1.02 * sample for sample in head[500].samples)
     head[500] = Point(head[500].params, float(np.median(slow)), slow)

@@ -1,4 +1,4 @@
-"""Selection of commits, machine and environment for the review, and its error messages."""
+"""Selection of commits, machine and environment for the review, and its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_documen
     ],
 )
 def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One error that says what was given, what exists and what to do; exit code 2."""
+    """The error has the input, the alternatives and a remedy; exit code 2."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     write(tmp_path, {"d" * 40: {COUNT: {"one": 1.0}}}, environment="python3.09")
     assert main(words, tmp_path) == 2
@@ -42,13 +42,13 @@ def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.C
 
 
 def test_no_results_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fresh clone without results is told how to get some."""
+    """A clone without results names the command that makes some."""
     assert main(["HEAD"], tmp_path) == 2
     assert "no machine" in (error := capsys.readouterr().err)
     assert "asv run --record-samples HEAD^!" in error
 
 
-#: What head has of a number that was 1 by (machine, environment), the order in which all are judged, and the exit code.
+#: Value of head (1 at base) by machine and environment, their order, and the exit code.
 SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], int]] = {
     "machines": ({("a", "py"): 1.0, ("b", "py"): 2.0}, [("b", "SLOWER"), ("a", "SAME")], 1),
     "environments": ({("a", "x"): 2.0, ("a", "y"): 1.0}, [("a, x", "SLOWER"), ("a, y", "SAME")], 1),
@@ -62,7 +62,7 @@ def test_several_are_judged(
     heads: dict[tuple[str, str], Outcome], expected: list[tuple[str, str]], exit_code: int, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Each machine and each of asv's environments that measured both; the worst is said first, and decides."""
+    """Every machine and environment that measured both commits is judged; the worst decides."""
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code
@@ -81,7 +81,7 @@ def test_several_are_judged(
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
 def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
+    """Stored results without names of axes are left out if the axes changed."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
     change_document(
@@ -98,7 +98,7 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tags, branches, HEAD and how far one lies from another are git's; what has no results is told what to run."""
+    """Git resolves tags, branches and HEAD; the error for an unmeasured commit names the command."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
     write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
@@ -119,9 +119,9 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("code", [0, 1, 2])
 @pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
 def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool, tmp_path: Path) -> None:
-    """For a regression it prints nothing of its own; where nothing could be judged, a line.
+    """Make passes the exit code on: silent for a regression, one line for no verdict.
 
-    A background job of a script ignores SIGQUIT: its make ends with 2 for both.
+    SIGQUIT is ignored in background jobs of scripts, where make returns 2 for both.
     """
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
@@ -141,7 +141,7 @@ def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool,
 
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
-    """Whatever the review needs and does not find: exit code 2 and one line."""
+    """A missing import of the review ends with exit code 2 and one line."""
     (tmp_path / "asv.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]

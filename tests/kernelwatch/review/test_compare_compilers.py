@@ -1,4 +1,4 @@
-"""The review between two compilers at one commit, and that two compilers' results never mix."""
+"""The review of two compilers at one commit; results of two compilers never mix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
 
 
 def _suite(*numbers: float) -> Suite:
-    """Return commits, oldest first, whose counted number is as given; a microsecond takes a thousandth of it."""
+    """Return commits, oldest first, with a counted number each and a time of a thousandth of it."""
     return {
         commit: {TIME: {"one": samples(1e-3 * number)}, COUNT: {"one": number}}
         for commit, number in zip((BASE, HEAD), numbers, strict=False)
@@ -27,7 +27,7 @@ def _suite(*numbers: float) -> Suite:
 
 
 def _root(folder: Path) -> Path:
-    """Both commits by the default, the first also by another compiler, and the records of the runs."""
+    """Provide two commits by the default compiler, the first also by another, and run records."""
     write(folder, _suite(4.0, 5.0))
     write(folder, _suite(8.0), compiler=NEW)
     runs = [
@@ -39,7 +39,7 @@ def _root(folder: Path) -> Path:
 
 
 def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The verdicts, the exit code and the form are the review's own; the compilers are named."""
+    """Verdicts, exit code and layout are those of the review; the compilers are named."""
     code, document = review_as_json(_root(tmp_path), capsys, "--compilers", OLD, NEW)
     assert code == 1
     assert document["base"] == {"given": OLD, "commit": BASE, "compiler": OLD}
@@ -57,7 +57,7 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_two_commits_are_compared_by_one_compiler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default, whatever else measured one of them; or the one that the variable names."""
+    """The default compiler, or the one that the variable names."""
     code, document = review_as_json(_root(tmp_path), capsys)
     assert (code, [row["ratio"] for row in document["rows"]]) == (1, [pytest.approx(1.25)] * 2)
     assert document["base"]["compiler"] == document["head"]["compiler"] == OLD
@@ -80,19 +80,19 @@ def test_two_commits_are_compared_by_one_compiler(
 def test_what_cannot_be_compared(
     words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An unknown compiler, or one that did not compile the commit: exit code 2, and what to do."""
+    """An unknown or unused compiler ends with exit code 2 and a remedy."""
     assert main(["--compilers", *words], _root(tmp_path)) == 2
     assert message in capsys.readouterr().err
 
 
 def test_a_machine_that_never_used_the_default(tmp_path: Path) -> None:
-    """It shows what it has."""
+    """A machine without results of the default shows those of its compiler."""
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 
 @pytest.mark.parametrize(("code", "count"), [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")])
 def test_machine_code(code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is the same where its own hash is, though the cubins name their compilers and always differ."""
+    """Equal code hashes count as equal, though cubins name their compilers."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):
@@ -114,7 +114,7 @@ def test_machine_code(code: str, count: str, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two machines that used both compilers, the one with the newer commit is reviewed."""
+    """Of two machines that used both compilers, the one with the newer commit counts."""
     for machine, suite in (("newer", _suite(4.0, 4.0)), ("older", _suite(4.0))):
         for compiler in ("", NEW):
             write(tmp_path, suite, machine=machine, compiler=compiler)

@@ -1,4 +1,4 @@
-"""Evidence beside a time: the machine code, the copy, the clocks, and the noise."""
+"""Evidence beside a time: machine code, copy, clocks, and noise."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
     return suite
 
 
-#: As `cubins.jsonl` calls what every configuration launches.
+#: Name of every configuration's launch in `cubins.jsonl`.
 CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
 def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
-    """Write the records of runs, and the hashes of base's and head's cubins; return the machine's folder."""
+    """Write run records and the cubin hashes of base and head; return the machine's folder."""
     folder = root / "results" / "gpu"
     _lines(folder / "runs.jsonl", runs)
     commits_with_hashes = zip((BASE, HEAD), hashes, strict=False)
@@ -59,13 +59,13 @@ def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
 
 
 def _load_both(root: Path) -> list[CommitMeasurements]:
-    """Both commits as they are stored."""
+    """Return both commits as stored."""
     return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project's folder; every configuration launches one kernel."""
+    """Provide a project in which every configuration launches one kernel."""
     monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
@@ -73,13 +73,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(
     *commits: str, throttled: Mapping[str, list[str]] = MappingProxyType({}), name: str = NAME, uuid: str | None = None
 ) -> dict[str, Any]:
-    """Return the record of a run whose GPU was throttled right after a commit's samples of a configuration."""
+    """Return a run record whose GPU was throttled after a commit's samples of a configuration."""
     entries = [{"commit": commit, "configuration": name, "reasons": reasons} for commit, reasons in throttled.items()]
     return {"commits": commits, "arch": "sm_90", "held_back": entries, "before": {"uuid": uuid}}
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """Return a run from a year to another; each year has its driver."""
+    """Return a run from one year to another; the driver depends on the year."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 
@@ -98,10 +98,10 @@ HELD_BOTH, HELD_IN_TURNS = (
 )
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
-#: Each configuration has a GPU of its own.
+#: Runs with a GPU for each configuration.
 FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))]
 
-#: Head's time in base's, both in copies, the hashes of the machine code, the runs; the verdict and its reason.
+#: Head's relative time, both relative to copies, code hashes, and runs; verdict and reason.
 CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
@@ -144,7 +144,7 @@ def test_evidence(
     factor: float, copies: tuple[float, float | None] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
     reason: str, root: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
+    """A time that changed with the machine is not blamed on the kernel; code hashes are evidence."""
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
     (row,) = document["rows"]
@@ -165,7 +165,10 @@ def test_evidence(
 def test_machine_code_of_an_architecture(
     params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
 ) -> None:
-    """That of the configuration; else that of the GPU; else the one that there is. Here sm_100 alone changed."""
+    """The hash of the configuration's architecture counts, else the GPU's, else the only one.
+
+    Only sm_100 changed here.
+    """
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})}])
     lines = [
@@ -179,7 +182,7 @@ def test_machine_code_of_an_architecture(
 
 
 def test_blocks_of_each_commit(root: Path) -> None:
-    """As the runs recorded them; where one did not, the checkout's."""
+    """Blocks come from the run records, else from the checkout."""
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -193,7 +196,7 @@ def test_blocks_of_each_commit(root: Path) -> None:
     assert find(make_compiled(12, "sm_80", **kernel)) == (today, today)
 
 
-#: Registers of base and head, their blocks, and what the review says; sm_90 allows 64 registers of 1024 threads.
+#: Registers of base and head, their blocks, and the reason; sm_90 allows 64 registers at 1024 threads.
 UNLAUNCHABLE = {
     "too many registers": ((64, 65), ((1024, 0), (1024, 0)), "broken"),
     "a larger block": ((65, 65), ((896, 0), (1024, 0)), "broken"),
@@ -214,7 +217,7 @@ def test_kernels_that_cannot_be_launched(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """They fail, whatever trade passes: a time that became faster does not hide it."""
+    """Unlaunchable kernels fail, even with a faster time."""
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
     params = ", ".join(text for (text,) in where.values())
@@ -237,8 +240,8 @@ def test_kernels_that_cannot_be_launched(
     assert capsys.readouterr().out.startswith("BROKEN") is broken
 
 
-#: Unchanged times, their seconds, how head differs by noise, the hashes of their machine code, the GPUs, whether head
-#: took the numbers over; the thresholds of long times and of short ones.
+#: Unchanged times, their seconds, noise of head, code hashes, GPUs, and whether head reused the numbers; thresholds of
+#: long and short times.
 PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple[float, float]]] = {
     "long": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.002, 0.05)),
     "without any noise": (MIN_CHANGES, 30e-6, 1.0, "aa", apart("A", "A"), False, (0.001, 0.05)),
@@ -260,7 +263,7 @@ def test_what_counts(
     count: int, seconds: float, noisy: float, hashes: str, runs: list[dict[str, Any]], taken_over: bool,
     expected: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Times that one GPU measured twice of one machine code; by them the review judges a kernel that did change."""
+    """Thresholds come from times of equal code that one GPU measured twice."""
     other_launch = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(
         registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL

@@ -1,4 +1,4 @@
-"""The rows of a review by kernel and flags: what is one row, what stands beside it, and in which order."""
+"""Rows of a review by kernel and flags: grouping, companions and order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(
     same_code: bool | None = None,
     **params: str,
 ) -> Row:
-    """Return a configuration; a time is SLOW or FAST if it changed at all."""
+    """Return a configuration; a changed time is SLOW or FAST."""
     judged = judge_exact(base, head)
     judged = Judgement(verdict or judged.verdict, compute_ratio(base, head))
     params = {"flags": flags, **params}
@@ -45,7 +45,6 @@ def row(
 
 
 def make_time(head: float, dtype: str = "float32", **parameters: object) -> Row:
-    """Return a time of one dtype."""
     return row(TIME, head, dtype=dtype, **parameters)  # type: ignore[arg-type]
 
 
@@ -61,7 +60,7 @@ def make_compiled(head: float, arch: str = "sm_90", metric: str = "registers", *
 
 LOADED = replace(make_count(40, metric="sectors_loaded"), useful_bytes=320)
 
-#: What is grouped.
+#: Configurations to group.
 CASES: dict[str, list[Row]] = {
     "nothing changed": [make_time(10), make_count(10)],
     "a mean over sizes and dtypes": [
@@ -111,12 +110,12 @@ CASES: dict[str, list[Row]] = {
     "machine code of some": [make_time(9, same_code=True), make_time(9, "int8", same_code=False)],
 }  # fmt: skip
 
-#: The architecture of a machine without a GPU.
+#: Architecture of a machine without a GPU.
 ARCHS = {"architectures that differ, on a machine without a GPU": None}
 
 
 def test_groups() -> None:
-    """Kernel and flags make a row; counted numbers that flags do not change are told once."""
+    """Kernel and flags form a row; counts that flags do not change are listed once."""
     text = ""
     for name, rows in CASES.items():
         text += f"== {name}\n"
@@ -130,6 +129,6 @@ def test_groups() -> None:
 
 @pytest.mark.parametrize(("at_least", "kernels"), [(0.0, ["k", "l", "m"]), (0.01, ["k", "m"]), (0.03, ["m"])])
 def test_materiality(at_least: float, kernels: list[str]) -> None:
-    """Smaller changes are left out, whatever their verdict; changes from 0 never are."""
+    """Smaller changes are omitted, whatever their verdict; changes from 0 never are."""
     rows = [make_time(10.2), make_time(10.05, kernel="l"), make_count(1e-9, base=0.0, kernel="m")]
     assert [group.kernel for group in group_rows(rows, "sm_90", at_least)] == kernels

@@ -1,4 +1,4 @@
-"""The review of this repository's own results: what it prints of stored commits, and that it agrees with asv."""
+"""Reviews of this repository's stored commits, and agreement with asv."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
 
 @pytest.fixture(autouse=True, scope="module")
 def _read_once() -> Iterator[None]:
-    """Dozens of reviews share the stored results."""
+    """Cache stored results, which dozens of reviews share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select_results, "load_histories", functools.cache(select_results.load_histories))
         yield
@@ -39,27 +39,27 @@ def _read_once() -> Iterator[None]:
 
 @functools.cache
 def review(machine: str, base: str, head: str) -> Review:
-    """Return the review of two stored commits: several tests ask for the same."""
+    """Return the review of two stored commits, cached for several tests."""
     (selection,) = select_commits(base, head, machine, ROOT)
     return review_selection(selection, ROOT)
 
 
-#: Machine, base and head among the stored commits, and whether each configuration is listed.
+#: Machine, base and head, and whether every configuration is listed.
 STORED = [
     (GPU, "f22cf79", "926c240", False),  # the padded tile
-    (NO_GPU, "f22cf79", "926c240", False),  # takes shared memory, but as many blocks fit
+    (NO_GPU, "f22cf79", "926c240", False),  # shared memory without fewer blocks
     ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240", False),
-    (GPU, "f22cf79", "952ced2", False),  # by one GPU: a copy's 0.6 % counts
-    (GPU, "98a96e0", "740a787", False),  # times, 39 of which are faster
+    (GPU, "f22cf79", "952ced2", False),  # one GPU: 0.6 % of a copy counts
+    (GPU, "98a96e0", "740a787", False),  # 39 faster times
     (NO_GPU, "98a96e0", "740a787", False),  # instructions are evidence
-    (NO_GPU, "a0cc781", "ee4e49a", False),  # transactions of some sizes, not of others
-    (GPU, "4df5b48", "a962974", True),  # two of its times are faster by less than 1 %
+    (NO_GPU, "a0cc781", "ee4e49a", False),  # transactions of some sizes only
+    (GPU, "4df5b48", "a962974", True),  # two times faster by less than 1 %
     (NO_GPU, "4d2e91a", "ab7cbc0", True),  # occupancy, and fewer wavefronts
     (GPU, "c754aba", "bc98465", True),
     (GPU, "ab7cbc0", "a0cc781", False),  # spills beside faster times
     (NO_GPU, "f30f4e4", "4df5b48", False),  # spills, and occupancy
     (NO_GPU, "4df5b48", "f30f4e4", False),
-    (GPU, "952ced2", "f30f4e4", False),  # nothing in both
+    (GPU, "952ced2", "f30f4e4", False),  # no common values
     (GPU, "62e95db", "ee4e49a", False),  # one undecided, faster in any case
     (GPU, "740a787", "740a787", False),
     ("nvidia-h100-80gb-hbm3", "952ced2", "51ec07a", True),  # two GPUs
@@ -68,7 +68,7 @@ STORED = [
 
 @pytest.mark.history
 def test_stored_reviews() -> None:
-    """The reports on stored commits equal the golden text, in lines of 100 columns."""
+    """Reports equal the golden text and have at most 100 columns."""
     text = ""
     for machine, base, head, list_all in STORED:
         stored_review = review(machine, base, head)
@@ -80,7 +80,7 @@ def test_stored_reviews() -> None:
 
 
 def test_a_trade() -> None:
-    """Spills beside faster times pass where the project lets them, but for the times that became slower."""
+    """A trade of spills for faster times passes where allowed; slower times still count."""
     full_review = review(GPU, "ab7cbc0", "a0cc781")
     traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
     exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
@@ -89,7 +89,7 @@ def test_a_trade() -> None:
 
 
 def test_times_of_other_names_decide() -> None:
-    """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
+    """Metrics outside a selection are weighed with all times of both commits."""
     counts = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
     (selection,) = select_commits("ab7cbc0", "a0cc781", GPU, ROOT)
     alone = review_selection(selection, ROOT, {row.name for row in counts}).rows
@@ -98,7 +98,7 @@ def test_times_of_other_names_decide() -> None:
 
 
 def test_json_of_a_time() -> None:
-    """Rates and shares of the peak, which a run recorded."""
+    """JSON has rates and shares of the peak."""
     document = json.loads(as_json.render_json(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
@@ -114,10 +114,9 @@ def test_json_of_a_time() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
-    """Each value that any file under `results/` holds is found by asv's own reading of it, for today's axes.
+    """Asv reads every value under `results/` for today's axes as the pages do.
 
-    What is compared are the files themselves with what asv and the pages' reader make of them. Times of the protocol
-    before the measuring process are another version's: asv leaves them alone.
+    Times from before the measuring process have another version; asv skips them.
     """
     total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_count, make_time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
 
-#: Names that do something if they are taken for markup, or for a terminal's commands.
+#: Names with markup or terminal escapes.
 HOSTILE = [
     "<script>alert(1)</script>",
     "</code></details>",
@@ -67,7 +67,7 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names(name: str, tmp_path: Path) -> None:
-    """A name makes no new line, sends no escape sequence, and does not end the fence."""
+    """A hostile name starts no line, sends no escape sequence, and closes no fence."""
     comparison = slower(tmp_path, [name, "other"], failing=1, unpaired=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
@@ -82,7 +82,7 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "left_out"), [(10_000, 0), (220, 0), (200, 2), (150, 7), (100, 12)])
 def test_markdown_limit(limit: int, left_out: int) -> None:
-    """A comment has whole lines, the first ones, and says how many it has no room for."""
+    """A comment holds whole lines from the start and counts the omitted ones."""
     lines = [f"{number:9}" for number in range(14)]
     fence, *kept, last = report.fence_text("".join(f"{line}\n" for line in lines), limit).splitlines()
     assert fence == last == "```"
@@ -90,7 +90,7 @@ def test_markdown_limit(limit: int, left_out: int) -> None:
     assert sum(len(line) + 1 for line in (fence, *kept, last)) <= limit
 
 
-#: What a run kept of failures, each with its commit and benchmark, and the reason that is told.
+#: Recorded failures, each with its commit and benchmark, and the printed reason.
 KEPT: list[tuple[list[dict[str, str]], str]] = [
     ([{"reason": "RuntimeError: wrong"}], "wrong"),
     ([{"reason": "RuntimeError: CompileError: k.cu(6): error: x"}], "k.cu(6): error: x"),
@@ -104,7 +104,7 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    """First of all, with what the newest run kept of it, or where to look; one line for all metrics of a kernel."""
+    """Failures come first, with the newest run's reason or a place to look; one line per kernel."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}] * (
@@ -117,7 +117,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {message}")
 
 
-#: Words, and what is printed, or said on standard error where the words are refused.
+#: Options, and the output or error.
 WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
@@ -129,7 +129,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("words", "code", "message"), WORDS)
 def test_words(words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Small changes are counted, not listed unless somebody asks, and still a regression."""
+    """Small changes are counted, listed on request, and remain regressions."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
     with pytest.raises(SystemExit) if code == 2 else nullcontext() as ended:
         assert main([BASE, HEAD, *words], tmp_path) == code
@@ -143,7 +143,6 @@ def seconds(base: float, head: float, dtype: str = "float32", **parameters: obje
 
 
 def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
-    """Return a time that two GPUs measured."""
     row = make_time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
     reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
     return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
@@ -160,7 +159,7 @@ MANY = (
     "requests",
 )
 
-#: What changed, and whether each configuration is listed.
+#: Change, and whether every configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "units": (
         [seconds(*times) for times in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True,
@@ -192,7 +191,7 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports on changes that no stored commits have; each number of a kernel without a reference says so."""
+    """Reports on changes that no stored commit has; numbers without a reference are marked."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)
     stored = review_two(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"

@@ -1,4 +1,4 @@
-"""Two GPUs of a kind: equal machine code says by how much other times may differ."""
+"""Controls on two GPUs of a kind: equal machine code bounds the difference of other times."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from kernelwatch.workflow.load_review import describe_configuration, review_sele
 from kernelwatch.workflow.select_results import select_commits
 from tests.stored import BASE, HEAD, TIME, samples
 
-#: The kernel whose machine code changed; all others are controls.
+#: Kernel whose machine code changed; all others are controls.
 CHANGED = "changed"
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of a suite whose kernels are the cases."""
+    """Return the facts of a suite with the cases as kernels."""
     return ConfigurationFacts(params["case"], code_name=params["case"])
 
 
 def make_commit(commit: str, gpu: str | None, factor: float, control: float, count: int, **facts: Any) -> Any:
-    """Return a commit: a changed kernel of 1 ms times a factor, and controls of 1 ms times another."""
+    """Return a commit with scaled times of 1 ms for the changed kernel and the controls."""
     kernels = {CHANGED: factor, **{f"copy{place}": control for place in range(count)}}
     defaults = {"copies": 1.0, "gpus": frozenset([gpu])}
     points: dict[tuple[tuple[str, str], ...], Point] = {
@@ -57,7 +57,6 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
 
 
 def review(base: CommitMeasurements, head: CommitMeasurements) -> Review:
-    """Return the review of two commits."""
     sides = ReviewSides(
         machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), place="gpu"
     )
@@ -65,7 +64,7 @@ def review(base: CommitMeasurements, head: CommitMeasurements) -> Review:
     return compare_commits(sides, base, head, pairing, describe, thresholds=Thresholds(), changes=SourceChanges())
 
 
-#: Head's ratio of the changed kernel and of the controls, number of controls, other facts; verdict and threshold.
+#: Ratios of changed kernel and controls, number of controls, facts; verdict and threshold.
 TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
     "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
@@ -85,7 +84,7 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
 def test_controls_decide(
     changed: float, control: float, count: int, facts: dict[str, Any], verdict: str, threshold: float
 ) -> None:
-    """Twice the largest difference of equal machine code is the threshold, at most that of GPUs of a kind."""
+    """The threshold is twice the largest difference of equal code, within that of two GPUs."""
     base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
     outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts))
     (row,) = (row for row in outcome.rows if row.kernel == CHANGED)
@@ -98,7 +97,7 @@ def test_controls_decide(
 
 
 def test_one_gpu_needs_no_controls() -> None:
-    """Thresholds of one GPU stay those of its history."""
+    """Thresholds on one GPU come from its history."""
     outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40))
     assert {row.judgement.threshold for row in outcome.rows} == {0.01}
     assert outcome.notes == []
@@ -106,7 +105,7 @@ def test_one_gpu_needs_no_controls() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_what_is_no_control(side: int) -> None:
-    """Throttled times and numbers taken over are no controls; nor are launches from L2."""
+    """Throttled times, reused numbers and launches from L2 are no controls."""
     base, head = make_commit(BASE, "A", 1.0, 1.0, 1), make_commit(HEAD, "B", 1.0, 1.0, 1)
     pairs = pair_configurations(base, head, describe).pairs
     (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
@@ -122,7 +121,7 @@ def test_what_is_no_control(side: int) -> None:
 
 
 def test_stored_transposes_that_became_slower() -> None:
-    """Two H200s measured transposes that became 3 % slower, beside copies that agree to 0.15 %."""
+    """Two H200s measured transposes 3 % slower, beside copies that agree to 0.15 %."""
     (selection,) = select_commits("98a96e0", "993f78c4", "nvidia-h200", ROOT)
     outcome = review_selection(selection, ROOT)
     slower = [row.kernel for row in outcome.rows if row.judgement.verdict.value == "SLOWER"]
@@ -135,7 +134,7 @@ def test_stored_transposes_that_became_slower() -> None:
 
 
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
-    """Yield any two stored commits of a machine with the times that controls bound."""
+    """Yield pairs of stored commits of a machine with times that controls bound."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -153,7 +152,7 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
 
 @pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
 def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, least: int) -> None:
-    """Each kernel in turn is taken for changed, and judged by the equal machine code of the others."""
+    """Each kernel in turn is judged by the equal code of the others."""
     beyond, thresholds = [], []
     for base, head, pairs in iter_stored_pairs(machine):
         for kernel in {describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}:

@@ -1,4 +1,4 @@
-"""Standing regressions with their commits, drifts, and the report on them."""
+"""Standing regressions with their commits, drifts, and the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ Stands = list[tuple[str, str, float, bool]]
 
 
 def list_standing(root: Path) -> Stands:
-    """Return the standing regressions: base, head, ratio, and whether it is a drift."""
     regressions = find_regressions(History("gpu", root), root)
     return [
         (regression.base, regression.head, round(row.judgement.ratio, 2), regression.is_drift)
@@ -39,7 +38,7 @@ def list_standing(root: Path) -> Stands:
 
 
 def runs(root: Path, uuids: list[str]) -> None:
-    """Write the runs of COMMITS by these GPUs."""
+    """Write the runs of COMMITS on these GPUs."""
     lines = [
         json.dumps({"commits": [commit], "before": {"uuid": uuid}})
         for commit, uuid in zip(COMMITS, uuids, strict=False)
@@ -47,8 +46,7 @@ def runs(root: Path, uuids: list[str]) -> None:
     (root / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
-#: A number and a time over the commits, None where they failed and "" where nobody measured them; what stands of each,
-#: and between which commits it broke.
+#: Values of a count and a time by commit (None: failed, "": not measured); standing ratios and their commits.
 HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]], list[tuple[str, str]]]] = {
     "nothing": ([10, 10, 10], [], []),
     "a regression": ([10, 12, 12], [(A, B, 1.2)], []),
@@ -78,7 +76,7 @@ def test_standing(
     values: list[float | str | None], worse: list[tuple[str, str, float]], broken: list[tuple[str, str]],
     tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Until a later commit takes it back; a time within its threshold, a number wholly. A line a kernel that fails."""
+    """A later commit may take it back: a time to within its threshold, a count entirely."""
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
         if not isinstance(value, str):
@@ -97,7 +95,7 @@ PLACES = np.arange(24)
 DRIFT = 0.03 * PLACES / 23
 HALVES = ["GPU-a"] * 12 + ["GPU-b"] * 12
 
-#: Changes of a time over the commits, the GPUs, and the ends of the drift or None.
+#: Relative times by commit, GPUs, and the ends of the drift or None.
 DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
     "nothing": (0 * DRIFT, None, None),
     "a drift": (DRIFT, None, (0, 23)),
@@ -117,7 +115,7 @@ DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
 
 
 def drifting(root: Path, changes: Any) -> Path:
-    """Write a configuration's times over COMMITS."""
+    """Write the times of a configuration at COMMITS."""
     noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
     changes_of_commits = zip(COMMITS, changes, noise, strict=False)
     times = {
@@ -129,7 +127,7 @@ def drifting(root: Path, changes: Any) -> Path:
 
 @pytest.mark.parametrize(("changes", "uuids", "ends"), DRIFTS.values(), ids=DRIFTS)
 def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | None, tmp_path: Path) -> None:
-    """From the first commit to the last of those that do not differ from their neighbours, nor by another GPU."""
+    """A drift spans commits that do not differ from their neighbours, on one GPU."""
     drifting(tmp_path, changes)
     runs(tmp_path, uuids or [])
     drifts = [regression for regression in list_standing(tmp_path) if regression[3]]
@@ -138,7 +136,7 @@ def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | No
 
 
 def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By an entry that came between its ends."""
+    """An entry between the ends acknowledges a drift."""
     entry = Acknowledgement(TIME, "time", "accepted")
 
     def changes(_: Path, base: str, head: str) -> SourceChanges:
@@ -149,7 +147,7 @@ def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drift ends with a commit that was measured."""
+    """A drift ends with a measured commit, not with a reused time."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
@@ -157,7 +155,7 @@ def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypa
 
 
 def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next commit of main does not lose an improvement that an unmerged branch made."""
+    """An improvement on an unmerged branch is no predecessor of main."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -177,7 +175,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Return a repository of five commits, of which the first, the second and the last are measured, each slower."""
+    """Return a repository of five commits; the first two and the last are measured, each slower."""
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -186,7 +184,7 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """Regressions up to the entry do not stand; later ones do, though the file still has it."""
+    """An entry covers regressions up to its commit, and none later."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
@@ -201,7 +199,7 @@ def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
     ids=["by another GPU", "without samples", "within the threshold"],
 )
 def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
-    """Those that can be told from what was told before, up to what is noise."""
+    """A regression ends with a time within the threshold that has samples of the same GPU."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
     assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand
@@ -210,7 +208,7 @@ def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path
 def test_text(
     project: tuple[Path, list[str]], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The commit alone where it is known, else both ends; what to do; in a fence, in which nothing is markup."""
+    """The report names the commit, or both ends, and a remedy; the fence neutralises markup."""
     (root, commits), folder = project, tmp_path_factory.mktemp
     quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
@@ -226,7 +224,7 @@ def test_text(
 
 
 def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """However many regressions and rows there are, and whatever names hold."""
+    """Any number of regressions and any names fit the limit."""
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     write(
         tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}

@@ -1,4 +1,4 @@
-"""The way of a review by values alone: two commits, their pairs, the judgements, and the conclusion."""
+"""The steps of a review on values: two commits, pairs, judgements, conclusion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD, NEW = RunFacts(("1",), "GPU-a", driver="1"), RunFacts(("2",), "GPU-a", driv
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of no suite."""
+    """Return the facts of an empty suite."""
     return ConfigurationFacts("k", code_name="k")
 
 
@@ -70,7 +70,7 @@ ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
 BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: none of its entries counts",))
 OTHER_DRIVER = "another driver: 1 for base, 2 for head; measure both with one: kernelwatch measure bbbbbbbb cccccccc"
 
-#: What base and head measured, what is known beside it; the verdict, the exit code and the notes.
+#: Values of base and head, evidence; verdict, exit code and notes.
 REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
     "slower": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {}, "SLOWER", 1, []),
     "faster": ({"time": time(1.1e-3)}, {"time": time(1e-3)}, {}, "FASTER", 0, []),
@@ -103,13 +103,13 @@ def test_review(
     exit_code: int,
     notes: list[str],
 ) -> None:
-    """Verdict, exit code and notes follow from values, whatever was asked first."""
+    """Verdict, exit code and notes follow from values, in any order of access."""
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 
 
 def test_a_report_leaves_its_review_alone() -> None:
-    """A search is written down twice, and says the same."""
+    """Formatting a review twice gives one text."""
     sides = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
     outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(*sides))
     first = render_json(outcome)
@@ -118,7 +118,7 @@ def test_a_report_leaves_its_review_alone() -> None:
 
 
 def test_another_driver() -> None:
-    """A fact of the two runs that explains a change is a note."""
+    """A difference between the two runs that explains a change is a note."""
     times = {"time": time(1e-3)}
     sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
     assert review(*sides).notes == [OTHER_DRIVER]
@@ -133,14 +133,14 @@ def test_another_driver() -> None:
     ],
 )
 def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:
-    """The recorded reason of the kernel itself comes first, without the names of Python's classes."""
+    """The recorded reason of the kernel comes first, without names of Python classes."""
     head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
     (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
     assert configuration.reason == reason
 
 
 def test_noise_is_measured_by_one_gpu() -> None:
-    """Times of equal machine code that one GPU took in two runs; enough of them narrow the threshold."""
+    """Repeated times of equal code on one GPU narrow the threshold."""
     base, head = make_commit(BASE, OLD, {"time": time(1e-3)}), make_commit(HEAD, NEW, {"time": time(1.0012e-3)})
     for side in (base, head):
         side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
@@ -155,15 +155,15 @@ def test_noise_is_measured_by_one_gpu() -> None:
     assert narrow_thresholds(changes).select(pair) == pytest.approx(0.004), "99 of 100 count, the largest does not"
 
 
-#: Modules of this library that read files, run git or know the project, and of Python that do.
+#: Modules of the library and of Python that read files, run git or know the project.
 OUTSIDE = {"registry", "config", "commit_checkout", "pathlib", "os", "subprocess", "io", "shutil"}
 
-#: Modules of the store that hold values; all others read or write.
+#: Modules of the store that only hold values.
 VALUES = {"measurements", "noise", "points", "source_changes"}
 
 
 def test_the_review_reads_nothing() -> None:
-    """Its modules import values alone, and never call what loads them."""
+    """Modules of the review import values only."""
     against = []
     for path in sorted((ROOT / "kernelwatch" / "src" / "kernelwatch" / "review").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

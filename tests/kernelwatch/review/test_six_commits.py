@@ -1,6 +1,6 @@
-"""Six commits, two of them regressions and one the fix of the second: the review names exactly those.
+"""Reviews of six commits: two regressions, and the fix of the second.
 
-Only counted and compiled metrics are taken, so the numbers are exact and the test is the same on any machine.
+Counted and compiled metrics are exact, so every machine gives the same result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COPY = "gpu_kernels/kernels/offset_copy.cu"
 ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index < size) {
 """
-#: The same elements, but each warp begins one later: the output is right, and every warp reaches into another sector.
+#: Equal elements, shifted by one: same output, but each warp touches one more sector.
 MISALIGNED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (thread < size) {
         const long long index = thread + 1 < size ? thread + 1 : 0;
@@ -28,7 +28,7 @@ BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled"
 
 FIRST = "as it is"
 
-#: What each commit after the first does: the file, the old text and the new text.
+#: Commit after the first -> file, old text, new text.
 CHANGES = {
     "another text": ("README.md", "# coalescing-watch", "# Another title"),
     "no padding": ("gpu_kernels/kernels/transpose.cu", "transpose_through_tile<1>", "transpose_through_tile<0>"),
@@ -37,13 +37,12 @@ CHANGES = {
     "aligned again": (COPY, MISALIGNED, ALIGNED),
 }
 
-#: The repository, and its commits: message -> hash, oldest first.
+#: Repository, and its commits from oldest to newest: message -> hash.
 Built = tuple[Repository, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Return the six commits, measured."""
     folder = tmp_path_factory.mktemp("six_commits")
     repository = Repository(folder, ("offset_copy", "transpose_read_write_coalesced"), SMALL_VALUES)
     commits = {FIRST: repository.commit(FIRST)}
@@ -56,7 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each commit is compared with the one before: what became worse, what better, and the exit code."""
+    """Each commit is compared with its parent: regressions, improvements, exit code."""
     repository, commits = built
     text = ""
     for base, head in itertools.pairwise(commits):
@@ -69,7 +68,7 @@ def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_night_without_new_commits(built: Built) -> None:
-    """It leaves nothing behind."""
+    """A night without commits leaves no files."""
     repository, _ = built
     contents_before = contents(repository.results)
     idle = repository.make("history", BENCHMARKS)

@@ -1,4 +1,4 @@
-"""Deciding numbers, and the verdict on a whole comparison: docs/review.md has the rules."""
+"""Deciding numbers, and the verdict on a comparison: docs/review.md has the rules."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ from tests.stored import BASE, HEAD, pair, write
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 TRADE, NOTED, BROKEN, ACCEPTED = Verdict.TRADE, Verdict.NOTED, Verdict.BROKEN, Verdict.ACKNOWLEDGED
 
-TILE = (
-    "transpose_read_write_coalesced"  # 1024 threads a block: two fit, or one where a thread has more than 32 registers
-)
+TILE = "transpose_read_write_coalesced"  # 1024 threads per block: two blocks fit, or one above 32 registers
 
 
 def find_blocks(row: Row) -> occupancy.LaunchedBlocks:
-    """Return the blocks of the tile's kernel at base and at head; no other is known."""
+    """Return the blocks of the tile's kernel at base and head."""
     return ((1024, 0),) * 2 if row.kernel == TILE else (None, None)
 
 
@@ -57,7 +55,7 @@ READS, FEW_READS = (make_number("constant_requests", count, base=count) for coun
 LOADED, FIRST = make_number("sectors_loaded", 9), make_number("wavefronts", 8704, base=0)
 LARGE = make_number("shared_bytes", 120000, "sm_90", 4096)
 
-#: What a project states: how many times those of base they may be where there are no times.
+#: Ratio to base that a project allows where times are missing.
 LIMITS = {"instructions": 1.25, "registers": 1.25}
 
 #: Rows, and the verdict on the last.
@@ -137,15 +135,15 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
 }  # fmt: skip
 
 
-#: What rises only, in the names of NUMBERS.
+#: Metrics that only rise, by the names of NUMBERS.
 ONE_WAY = ("the first", "beyond")
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_which_numbers_decide(name: str) -> None:
-    """Times decide where there are times; else transactions, spills, and resources only where fewer blocks fit.
+    """Times decide first; else transactions, spills, and resources that cost blocks.
 
-    What decides decides both ways.
+    Improvements and regressions are treated alike.
     """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)
@@ -161,7 +159,7 @@ def test_which_numbers_decide(name: str) -> None:
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
 
-#: Registers of base and head, the blocks of both, and what is said of the number: that more fit is no reason.
+#: Registers of base and head, their blocks, and the reason; more blocks are no reason.
 BLOCKS = [
     (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
     (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
@@ -169,7 +167,7 @@ BLOCKS = [
     (33, 34, (1024, 0), (128, 0), "evidence: 1536, 1024 before"),  # 1 of 1024, 12 of 128
     (30, 32, (1024, 0), (256, 0), "evidence: 2048, 2048 before"),
     (34, 33, (1024, 0), (128, 0), ""),
-    (30, 32, (1024, 0), (1024, 200_000), "evidence: 1024, 2048 before"),  # it is not for registers
+    (30, 32, (1024, 0), (1024, 200_000), "evidence: 1024, 2048 before"),  # not because of registers
 ]
 
 
@@ -177,7 +175,7 @@ BLOCKS = [
 def test_each_commit_has_its_own_block(
     base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
 ) -> None:
-    """Threads that fit are compared, whatever block they come in."""
+    """Occupancy compares threads, whatever the size of a block."""
     (row,) = weigh_rows(
         [make_number("registers", head, "sm_90", base)], "sm_90", find_launched=lambda _: (base_block, head_block)
     )
@@ -192,7 +190,7 @@ def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: s
 
 
 def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
-    """Return the times of a kernel, of which so many are undecided, by up to so much."""
+    """Return times of a kernel, some of them undecided by up to a share."""
     return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * (
         total - undecided
     )
@@ -208,7 +206,7 @@ MANY = times(0, 600, "others")
 def test_stated_limits(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A project states them; what is no ratio is refused in one line."""
+    """A project states limits; an invalid ratio is refused in one line."""
     monkeypatch.setattr(settings, "_load_settings", lambda: {"limits": {"instructions": limit}})
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
@@ -223,26 +221,26 @@ ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
     for change in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
     for row in weigh_rows([make_number(*change)], "sm_90", find_launched=find_blocks)
 )
-#: A float4 version: a third of the sectors, by fewer and wider requests.
+#: A float4 version: a third of the sectors, in fewer and wider requests.
 WIDER = [
     *weigh_rows(
         [make_number("sectors_loaded", 3), make_number("requests", 2), make_number("load_sectors", 16)], "sm_90"
     )
 ]
-#: The input is read again and again: as many sectors a request.
+#: Repeated reads of the input: as many sectors per request.
 AGAIN = [
     *weigh_rows(
         [make_number("sectors_loaded", 40), make_number("requests", 40), make_number("load_sectors", 10)], "sm_90"
     )
 ]
-#: cp.async: more sectors, by fewer and wider requests.
+#: cp.async: more sectors, in fewer and wider requests.
 ASYNC = [
     *weigh_rows(
         [make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26)], "sm_90"
     )
 ]
 
-#: Rows, the verdicts on configurations that fail, the verdict, and the exit code by each setting of TRADES.
+#: Rows, failing configurations, verdict, and exit code by setting of TRADES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
     "nothing in both": ([], (), UNDECIDED, (2, 2, 2)),
     "nothing changed": ([STAYED], (), SAME, (0, 0, 0)),
@@ -296,13 +294,13 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 def test_the_whole(
     rows: list[Row], failing: tuple[Verdict, ...], expected: Verdict, codes: tuple[int, int, int]
 ) -> None:
-    """Slower configurations are never hidden; undecided ones count only if they could change the verdict."""
+    """Slower configurations stay visible; undecided ones count only if they can change the verdict."""
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADES) == codes
     assert any(iter_doubts(rows)) is (expected is UNDECIDED and bool(rows)) or expected is SLOW
 
 
-#: As `MULTIPROCESSORS`, of which the calculator is told all but the blocks: that it knows by itself.
+#: Limits per multiprocessor as NVIDIA's calculator takes them, apart from blocks.
 _PROBE = r"""
 #include <climits>
 #include <cstdio>
@@ -326,7 +324,7 @@ int main() {
 
 
 def test_occupancy_is_nvidias(tmp_path: Path) -> None:
-    """For every architecture of the table, and block sizes, registers and shared memory around each step."""
+    """Occupancy equals that of NVIDIA's calculator around each step of the inputs."""
     header = Path(nvcc.find_nvcc()).resolve().parent.parent / "include" / "cuda_occupancy.h"
     if not header.exists() or shutil.which("g++") is None:
         pytest.skip(f"no g++, or no {header}")
@@ -352,5 +350,4 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
 
 
 def test_every_architecture_of_the_suite_is_known() -> None:
-    """Every architecture of the suite is in the table."""
     assert {*sweeps.ARCHS} <= {*MULTIPROCESSORS}

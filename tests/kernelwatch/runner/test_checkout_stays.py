@@ -1,4 +1,4 @@
-"""A checkout stays usable: a run adds files to `results/` and changes none that git tracks, and a pull works."""
+"""A checkout stays clean: a run only adds files to `results/`, and a pull works."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Make a clone whose `results/` have a commit of this machine, and a commit without results."""
+    """Clone a repository with results of this machine; return it with a commit without results."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
@@ -37,14 +37,14 @@ def _run_successfully(repository: Repository, *words: str) -> str:
 
 
 def _list_untracked(repository: Repository) -> list[Path]:
-    """Return the files that git does not track; check that it reports no other changes."""
+    """Return untracked files; check that git reports no other changes."""
     lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert all(line.startswith("?? results/") for line in lines), lines
     return [repository.path / line.removeprefix("?? ") for line in lines]
 
 
-def test_bench_and_pull(repository: Repository) -> None:
-    """Upstream has measured the same commit, and the one before; all results are read, also by asv's commands."""
+def test_run_and_pull(repository: Repository) -> None:
+    """Upstream measured the same commit and its parent; asv's commands read all results."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
     result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")

@@ -15,7 +15,7 @@ from tests import commits
 
 @pytest.fixture
 def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Record asv's arguments, with the contents of a file of commits; asv fails."""
+    """Record asv's arguments with the contents of a file of commits; asv fails."""
     calls: list[list[str]] = []
 
     def run(*words: str) -> int:
@@ -27,8 +27,8 @@ def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def test_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Two commits in turns; options are asv's, and an option's value is no revision."""
+def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """Two commits are measured in turns; other options go to asv."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "give two git revisions; given: main" in capsys.readouterr().err
@@ -41,11 +41,11 @@ def test_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str])
     [(0, 0, 0, 0), (2, 0, 0, 2), (2, 3, 0, 3), (2, 0, 1, 1)],
     ids=["all is well", "a benchmark failed", "not published", "no results"],
 )
-def test_run(
+def test_commands_of_run(
     measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The summary is told once the pages are there; the exit code is of what failed last."""
+    """The summary follows the pages; the last failure gives the exit code."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
@@ -64,11 +64,11 @@ def test_run(
     ],
 )
 @pytest.mark.parametrize("state", ["clean", "dirty", "detached"])
-def test_what_is_measured_without_a_range(
+def test_default_range_is_head(
     words: list[str], expected: list[str], state: str, asv_calls: list[list[str]],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """HEAD is measured, whatever branch asv is configured for; changed files are named, except imported ones."""
+    """Asv's configured branch is ignored; the report names changed files except imported ones."""
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)

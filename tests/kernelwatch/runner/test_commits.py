@@ -1,4 +1,4 @@
-"""The commits that a run measures and skips: the range that a person typed, read as asv reads it."""
+"""The commits that a run measures or skips: ranges read as asv reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAN, DAY = float("nan"), 86_400
 
 @pytest.fixture(scope="module")
 def asv_repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], Path]:
-    """Make a repository of four commits, the first two with tags, as asv clones it; and results of the second."""
+    """Make a repository of four commits (two with tags), asv's clone, and results of the second."""
     folder = tmp_path_factory.mktemp("commits")
     root = begin(folder / "root")
     commits = []
@@ -40,7 +40,7 @@ def asv_repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[
     return Git(str(root), str(folder / "mirror")), commits, folder / "results" / "results"
 
 
-#: Range and other options -> the commits by number, or an error.
+#: Range and other options -> commits by number, or an error.
 RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     (None, {}, [3]),
     ("HEAD", {}, [3]),
@@ -70,7 +70,7 @@ def test_ranges(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Commits are newest first, as in asv; a line of a file that is no commit is named."""
+    """Commits are newest first; the error names an invalid line of a file."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -92,7 +92,7 @@ def test_ranges(
     assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
 
 
-#: Options of asv -> skipped benchmarks, of a time with a value, one that failed, and a count of another version.
+#: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.
 LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
     ({}, "c", "py", set()),
     ({"skip_existing_commits": True}, "c", "py", None),
@@ -107,10 +107,10 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
 
 
 @pytest.mark.parametrize(("options", "letter", "environment", "expected"), LEFT_OUT)
-def test_left_out(
+def test_skipped_benchmarks(
     options: dict[str, bool], letter: str, environment: str, expected: set[str] | None, tmp_path: Path
 ) -> None:
-    """A commit with results is skipped, or its measured benchmarks; another environment or commit is not."""
+    """Results skip a commit or its benchmarks, only in its environment."""
     stored: dict[str, dict[str, Outcome]] = {
         TIME: {"one": 1.0, "two": NAN},
         f"{TIME}s": {"one": 1.0, "two": None},

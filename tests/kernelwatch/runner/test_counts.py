@@ -1,4 +1,4 @@
-"""Counting and compiling in a commit's process: the selected configurations, and no others."""
+"""Counting and compiling of the selected configurations in a commit's process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelwatch.suite.benchmark_names import control_name, measurement_group
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
 
-#: float32, at offsets 0 and 1, with all flag sets.
+#: float32 at offsets 0 and 1 with all flag sets.
 PLACES = list(range(48, 54))
 
 
@@ -39,7 +39,7 @@ def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
 
 @pytest.fixture
 def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the launches that are executed, here instead of in other processes."""
+    """Record executed launches, and execute them in this process."""
     launched: list[str] = []
 
     def count_here(launches: Any) -> Any:
@@ -53,8 +53,8 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return launched
 
 
-def test_reuse(counted_launches: list[str]) -> None:
-    """A first run executes everything, a second one of six, and all six after a difference or another version."""
+def test_reuse_of_counts(counted_launches: list[str]) -> None:
+    """A second run executes one of six launches, and all after a difference or another version."""
     first, _ = _send_all(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
@@ -74,7 +74,7 @@ def test_reuse(counted_launches: list[str]) -> None:
         )
 
     numbers = [configuration.numbers for configuration in first]
-    reused = len(entries) - 1  # configurations whose PTX is the same share a fingerprint
+    reused = len(entries) - 1  # equal PTX, equal fingerprint
     assert count_again()[1] == 0
     assert 1 <= count_again()[0] <= 6 - reused
     assert count_again()[3] == numbers
@@ -85,8 +85,8 @@ def test_reuse(counted_launches: list[str]) -> None:
     assert count_again()[:2] == (6, 1)
 
 
-def test_compiled() -> None:
-    """Resources and machine code of selected configurations, and reasons for those that suite or compiler lack."""
+def test_compiled_numbers() -> None:
+    """Selected configurations have resources and code hashes, others a reason."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
@@ -110,46 +110,29 @@ def test_compiled() -> None:
 
 @pytest.mark.usefixtures("counted_launches")
 @pytest.mark.parametrize(
-    ("raises", "skipped", "failed"),
+    ("kind", "error", "skipped", "failed"),
     [
-        (CompileError("kernel.cu(3): error: no"), "", r"CompileError: .*offset_copy.cu\(3\): error: no"),
-        (UnknownKernelError("kernel 'k' is not known"), "this commit lacks it: kernel 'k' is not known", ""),
+        ("counted", CompileError("kernel.cu(3): error: no"), "", r"CompileError: .*offset_copy.cu\(3\): error: no"),
+        ("counted", UnknownKernelError("no kernel 'k'"), "this commit lacks it: no kernel 'k'", ""),
+        ("compiled", CompileError("a.cu(3): error: no"), "", r"CompileError: a.cu\(3\): error: no"),
+        ("compiled", NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
     ],
 )
-def test_none(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that does not compile fails, with its own file's name; one that the commit lacks is skipped."""
+def test_compiler_errors_leave_no_number(
+    kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure names the kernel's file; a missing kernel or architecture is a skip."""
 
     def refuse(*_: Any) -> str:
-        raise raises
+        raise error
 
     monkeypatch.setattr(transactions, "compile_ptx", refuse)
-    (configuration,), _ = _send_all(_task(track_counted__OffsetCopy=PLACES[:1]))
+    monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
+    task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
+    (configuration,), _ = _send_all(task)
     assert configuration.skipped == skipped
     assert re.fullmatch(failed, configuration.failed)
-    assert not configuration.numbers
-
-
-@pytest.mark.parametrize(
-    ("raises", "skipped", "failed"),
-    [
-        (CompileError("a.cu(3): error: no"), "", "CompileError: a.cu(3): error: no"),
-        (NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
-    ],
-)
-def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that does not compile, or whose architecture the compiler does not know, has no number."""
-
-    def refuse(*_: Any) -> str:
-        raise raises
-
-    monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
-    (configuration,), _ = _send_all(_task(track_compiled__Compiled=[0]))
-    assert (configuration.skipped, configuration.failed, configuration.numbers, configuration.machine_code) == (
-        skipped,
-        failed,
-        {},
-        (),
-    )
+    assert (configuration.numbers, configuration.machine_code) == ({}, ())
 
 
 @pytest.mark.parametrize(
@@ -163,13 +146,13 @@ def test_not_compiled(raises: Exception, skipped: str, failed: str, monkeypatch:
         ({"a": 1.0}, {}, 1.0),
     ],
 )
-def test_ratio(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
-    """The number that differs most; a number that was zero differs, and a missing one has no ratio."""
+def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
+    """The largest difference counts; zero differs from any number, and missing ones have no ratio."""
     assert measure_counts._worst_ratio(current, stored) == expected
 
 
-def test_what_is_found() -> None:
-    """Every class of a module, in its order, as asv finds them, without imported, hidden or incomplete ones."""
+def test_classes_of_a_module() -> None:
+    """The order is asv's; imported, hidden and incomplete classes are left out."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
     second, first, hidden, foreign = (
@@ -181,8 +164,8 @@ def test_what_is_found() -> None:
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
-def test_names_say_what_is_measured(kind: Any, module: str) -> None:
-    """Names do not depend on the file of a class; records group a time, of whatever module, with its control."""
+def test_benchmark_names(kind: Any, module: str) -> None:
+    """Names do not depend on the file of a class; records join a time with its control."""
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"

@@ -1,4 +1,4 @@
-"""Benchmarks that asv's own discovery finds in `benchmarks/`."""
+"""Discovery of `benchmarks/` by asv."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from kernelwatch.store import commit_checkout
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
-#: Prefix of a name -> the version of its history.
+#: Prefix of a name -> version of its history.
 VERSIONS = {"time_copy.DeviceCopy": "4", "time_": "3", "track_control": "3", "track_": "1"}
 
 
 @pytest.fixture(scope="module")
 def benchmarks() -> dict[str, Any]:
-    """Return benchmarks by name, as asv's runner finds them."""
+    """Return benchmarks by name, as asv's runner discovers them."""
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
-def test_all_and_no_others(benchmarks: dict[str, Any]) -> None:
-    """Asv finds each benchmark of the suite with its axes, and nothing else."""
+def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
     axes = {
         name: dict(zip(benchmark.param_names, benchmark.params, strict=True)) for name, benchmark in benchmarks.items()
     }
@@ -41,10 +40,10 @@ def test_all_and_no_others(benchmarks: dict[str, Any]) -> None:
     }
 
 
-def test_each_says_what_it_is(benchmarks: dict[str, Any]) -> None:
-    """Each has its history's version, a readable name, named axes, a unit, and enough time to compile.
+def test_attributes_of_benchmarks(benchmarks: dict[str, Any]) -> None:
+    """Each has a version, a name, named axes, a unit, and time to compile.
 
-    A time takes one replay a sample, in two processes, and in each as many samples as the reports assume.
+    A time takes one replay a sample in two processes, with as many samples as reports assume.
     """
     for name, benchmark in benchmarks.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
@@ -60,15 +59,15 @@ def test_each_says_what_it_is(benchmarks: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
-def test_old_commits_can_be_imported(path: Path) -> None:
-    """No module imports the commit's package while asv imports it: an old commit may lack its names."""
+def test_benchmarks_import_no_package(path: Path) -> None:
+    """Asv imports the suite at old commits, whose package may lack names."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     assert not [name for name in imported if name.partition(".")[0] == "gpu_kernels"]
 
 
-#: Reports actions of a process that an import must not take: to start another, or to load CUDA.
+#: Report processes and CUDA libraries that an import starts or loads.
 _WATCHED = """
 import sys
 def watch(event, args):
@@ -96,8 +95,8 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "experiments.bias",
     ],
 )
-def test_importing_starts_nothing(module: str) -> None:
-    """An import starts no process and no compiler, and loads no CUDA without a driver."""
+def test_import_starts_nothing(module: str) -> None:
+    """Without a driver no import starts a process, a compiler or CUDA."""
     code = _WATCHED.format(module=module, driver=nvcc_call.can_import_pycuda())
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -116,8 +115,8 @@ class Copy(kw.Watched):
 """
 
 
-def test_the_suite_is_the_checkouts(tmp_path: Path) -> None:
-    """The suite is the checkout's for all commits: a commit's own suite, with other sizes, is not imported."""
+def test_checkout_provides_the_suite(tmp_path: Path) -> None:
+    """The suite of an old commit, with other sizes, is not imported."""
     for folder, size in (("checkout", 512), ("commit", 256)):
         (tmp_path / folder / "benchmarks").mkdir(parents=True)
         (tmp_path / folder / "asv.conf.json").write_text("{}")

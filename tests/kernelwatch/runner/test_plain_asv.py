@@ -1,4 +1,4 @@
-"""asv alone, without the plugin: the same classes, names, axes, versions and numbers, only slower."""
+"""asv without the plugin: the same classes, names, axes, versions and numbers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _read_identities(results: Path) -> dict[str, dict[str, Any]]:
 
 
 def _values(results: Path) -> str:
-    """Return all numbers as a text, in which NaN, for skipped ones, equals NaN."""
+    """Return all numbers as text, in which NaN equals NaN."""
     (path,) = results.glob("*/*-*.json")
     document = json.loads(path.read_text())
     return str(sorted((name, list(map(float, row[0]))) for name, row in document["results"].items()))
 
 
-def test_the_same_of_a_stranger(tmp_path: Path) -> None:
-    """`check`, a quick look with this Python, and a run store the same as the runner."""
+def test_plain_asv_stores_the_same(tmp_path: Path) -> None:
+    """The commands are `check`, a quick look with this Python, and a run."""
     project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
     bench = ("--bench", "Brighten", "--bench", "track_compiled")
     assert project.run("asv", "run", f"{commits[2]}^!", *bench).returncode == 0
@@ -64,8 +64,8 @@ def test_the_same_of_a_stranger(tmp_path: Path) -> None:
     assert _values(plain) == _values(fast)
 
 
-def test_names_are_those_that_are_stored() -> None:
-    """Names of this suite are those of its last results, which they identify for ever. There may be new ones."""
+def test_stored_names_stay() -> None:
+    """Names identify stored results; new ones may be added."""
     from asv_runner.discovery import disc_benchmarks
 
     discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
@@ -74,8 +74,8 @@ def test_names_are_those_that_are_stored() -> None:
     assert {name: {field: getattr(discovered.get(name), field, None) for field in fields} for name in stored} == stored
 
 
-def test_classes_do_without_asv() -> None:
-    """In processes of asv 0.6.1 a module of asv's hides Python's `statistics`, which asv itself imports."""
+def test_classes_import_no_asv() -> None:
+    """Asv 0.6.1 has a module that hides Python's `statistics` in its processes."""
     imported = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
     code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({imported})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -92,23 +92,23 @@ def own_gpu(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 
 
 class SmallRatios(kw.Control):
-    """The control."""
+    """A control."""
 
     timed = Small
 
 
 @pytest.mark.usefixtures("own_gpu")
-def test_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in asv's loop: `setup` before each sample, two readings of the timer, and no more than there are."""
+def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in asv's loop, each sample has one `setup` and two readings of the timer."""
     monkeypatch.setattr(
         stopping_rule, "MIN_SAMPLES", stopping_rule.MIN_SAMPLES + 2
-    )  # the instrument says how many there are
+    )  # the instrument gives their number
     benchmark = Small()
     samples = []
     benchmark.setup("right", 64)
     for _ in range(benchmark.repeat):
         benchmark.setup("right", 64)
-        benchmark.timer()  # a sample that raises has no second reading: it is taken again
+        benchmark.timer()  # a sample that raises has no second reading and is repeated
         benchmark.setup("right", 64)
         begin = benchmark.timer()
         benchmark.time_back_to_back("right", 64)
@@ -127,9 +127,7 @@ def test_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             Small().setup(kernel, 64)
 
 
-def test_no_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A benchmark without a device is skipped, with the reason."""
-
+def test_no_device_skips(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def require() -> None:
         raise NotImplementedError("there is no CUDA driver")
 

@@ -1,4 +1,4 @@
-"""The seam: one function of asv is replaced if asv is compatible; else one line reports the plain way."""
+"""The plugin replaces one function of a compatible asv, or reports why not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.runner import asv_plugin
 
-#: Lists the changes in asv's own modules, and in asv_runner's, by importing and setting up the plugin.
+#: Changes in modules of asv and asv_runner after import and setup of the plugin.
 CHANGED = """
 import importlib, inspect, pkgutil, sys, asv, asv_runner
 for package in (asv, asv_runner):
@@ -43,8 +43,8 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 """
 
 
-def test_one_function() -> None:
-    """Only one function changes, however often asv imports the plugin."""
+def test_one_function_is_replaced() -> None:
+    """Repeated imports of the plugin change no more."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -58,8 +58,10 @@ def test_one_function() -> None:
         ("asv.no_such:Results", "", "there is no asv.no_such:Results"),
     ],
 )
-def test_another_release(where: str, names: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is replaced, and one line names the missing parameter."""
+def test_incompatible_asv_stays_unchanged(
+    where: str, names: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line names the missing parameter."""
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -86,8 +88,8 @@ def test_another_release(where: str, names: str, problem: str, monkeypatch: pyte
         ({"environment_type": "existing"}, "an environment that asv has not made"),
     ],
 )
-def test_what_only_asv_can(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv alone can profile, or use an environment that it has not made, and reports it; the runner does the rest."""
+def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiling and foreign environments fall to asv, with a message; the runner does the rest."""
     from kernelwatch.runner import run
 
     calls: list[dict[str, Any]] = []
@@ -121,7 +123,7 @@ def test_what_only_asv_can(options_of_asv: dict[str, Any], reason: str, monkeypa
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asv shows git's words as an error of its own; the site is not written, for the same reason."""
+    """Asv reports git's text as its own error; the site is not written, for the same reason."""
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert site.main(()) == 2

@@ -1,4 +1,4 @@
-"""Progress messages of a run: its share, the outcomes of each module, and failures."""
+"""Progress of a run: its share, outcomes of modules, and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwatch.error_text import first_error
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import RunConfiguration
 
-#: A race in a file with a long path: both lines are shown.
+#: A race in a file with a long path: both lines stay visible.
 RACE = (
     f"SharedRaceError: {'folder/' * 20}k.cu:3 (PTX line 43): race in shared memory by block (0, 0, 0), thread "
     "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread number 63 of the block since the "
@@ -41,7 +41,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("text", ERRORS)
-def test_first_error(text: str) -> None:
+def test_first_error_line(text: str) -> None:
     """The compiler's first error with file and line, or else the first line."""
     assert first_error(text) == ERRORS[text]
 
@@ -50,8 +50,8 @@ def _configuration(place: int, skipped: str = "", failed: str = "") -> RunConfig
     return RunConfiguration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
 
 
-def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rounds count when they begin, all of a configuration's once it is done; the rest has an estimated time."""
+def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rounds count from their start; all rounds of a finished configuration count."""
     messages: list[str] = []
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

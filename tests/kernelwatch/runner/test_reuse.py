@@ -1,4 +1,4 @@
-"""Reuse of earlier runs' numbers: the numbers that are loaded, reused, and measured all the same."""
+"""Reuse of earlier numbers: loaded, reused, and measured all the same."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from asv.util import write_json
 
 from kernelwatch.runner import commit_run, reuse
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
-from kernelwatch.runner.record import RunRecord
 from kernelwatch.runner.reuse import Check
+from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, noise, record
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import measurement_group
@@ -36,7 +36,7 @@ MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00
 
 
 def _configurations(count: int) -> list[RunConfiguration]:
-    """Make configurations of a class, the last one without a fingerprint."""
+    """Return configurations of a class, the last one without a fingerprint."""
     prints = [*(f"f{place}" for place in range(count - 1)), ""]
     return [
         RunConfiguration(group="time_a.A", place=place, params=str(place), fingerprint=fingerprint)
@@ -51,8 +51,8 @@ def _make_stored_task(places: Sequence[int]) -> Task:
 @pytest.mark.parametrize(
     ("stored_places", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
 )
-def test_share(stored_places: Sequence[int], checks: int) -> None:
-    """A share of the stored numbers is measured, at least one; the others are reused, and no unknown ones."""
+def test_measured_share(stored_places: Sequence[int], checks: int) -> None:
+    """At least one stored number is measured; the others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -74,8 +74,8 @@ def test_share(stored_places: Sequence[int], checks: int) -> None:
     ("ratio", "threshold", "differs"),
     [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
-def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
-    """If one exceeds its threshold, or cannot be measured, nothing is reused; own numbers have no origin."""
+def test_one_difference_stops_reuse(ratio: float | None, threshold: float, differs: bool) -> None:
+    """A failure counts as a difference; own numbers have no origin."""
     configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
@@ -89,13 +89,13 @@ def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) 
 
 
 def test_thresholds_of_times() -> None:
-    """From 20 µs on, 1 %; below, 5 %."""
+    """The threshold is 1 % from 20 µs on, 5 % below."""
     assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
-def test_each_is_measured_again(count: int) -> None:
-    """Each number is measured within fifty runs, none a second time before the others; neighbours go together."""
+def test_every_number_is_measured_within_fifty_runs(count: int) -> None:
+    """All others come first; neighbours go together."""
     run_of = dict.fromkeys(range(count), 0)
     runs = math.ceil(count / math.ceil(reuse.SHARE * count))
     assert runs <= 50
@@ -112,7 +112,7 @@ def test_each_is_measured_again(count: int) -> None:
 
 
 def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
-    """Store two configurations of one class as a run leaves them, with a line of fingerprints."""
+    """Store two configurations of a class as after a run, with a line of fingerprints."""
     write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
     for name, value in ((TIME, 2.0), (RATIO, 0.5)):
@@ -165,7 +165,7 @@ def _fingerprint_of(case: str) -> str:
 
 
 def test_entries(tmp_path: Path, entries: Entries) -> None:
-    """Both configurations have samples, ratios and a threshold; the newest run with a fingerprint counts."""
+    """Both configurations have samples, ratios and a threshold; the newest fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == dict.fromkeys(map(_fingerprint_of, CASES), both_numbers)
@@ -189,14 +189,14 @@ def test_entries(tmp_path: Path, entries: Entries) -> None:
         pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
-def test_what_is_not_told(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
-    """Numbers with unknown conditions, or without a value, are not loaded."""
+def test_unusable_numbers(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
+    """Numbers without conditions or values are not loaded."""
     _store(tmp_path, **changes)
     assert set(entries()) == set(map(_fingerprint_of, expected))
 
 
-def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
-    """A commit that is counted again executes nothing but the share that is checked."""
+def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
+    """A second count executes only the checked share."""
     group, name = "track_counted.OffsetCopy", "track_counted.OffsetCopy.track_load_sectors"
     write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})
@@ -212,8 +212,8 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
 
 
 @pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
-    """Numbers of one commit serve the next commit of the same run, unless the GPU was throttled."""
+def test_entries_of_the_running_run(held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+    """A commit's numbers serve the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -240,14 +240,16 @@ def test_of_the_run_under_way(held_back: list[str], expected: set[str], tmp_path
         ({}, "1", False),
     ],
 )
-def test_may_reuse(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Options for other samples or turns exclude reuse."""
+def test_options_that_exclude_reuse(
+    options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other samples or turns exclude reuse."""
     monkeypatch.setenv(commit_run.MEASURE_ALL, variable)
     assert commit_run.may_reuse(options) is expected
 
 
-def test_record(tmp_path: Path) -> None:
-    """Origins, samples of each round, machine code and reasons are read back as they were recorded."""
+def test_record_round_trip(tmp_path: Path) -> None:
+    """The record has origins, samples of rounds, code hashes and reasons."""
     run_record = RunRecord(NEW, {"slice": "1g"})
     run_record.begin_benchmark(TIME, BEGAN, ["'p1'"])
     cubin = ("a" * 64, "k float32 -O3", "sm_90")
@@ -283,8 +285,8 @@ def test_record(tmp_path: Path) -> None:
     assert {*run} >= {"nvcc", "asv", "asv_runner", "host", "ended"}
 
 
-def test_origins(tmp_path: Path) -> None:
-    """The last line about a configuration counts: one that was measured after all has no origin."""
+def test_last_origin_counts(tmp_path: Path) -> None:
+    """A configuration that was measured after all has no origin."""
     lines = [
         {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
         {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},

@@ -1,4 +1,4 @@
-"""Whole runs of a repository of two kernels, without a GPU: arguments, results, messages and exit codes."""
+"""Runs of a repository of two kernels without a GPU: arguments, results, messages, exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORES = "track_counted.Brighten.track_store_sectors"
 REGISTERS = "track_compiled.Compiled.track_registers"
 TIMES = "time_kernel.Brighten.time_back_to_back"
 
-#: A package that cannot be imported before it was built: its version is written then.
+#: A package that needs a build before its import: the build writes its version.
 BUILT = {
     "setup.py": """\
 from pathlib import Path
@@ -40,7 +40,7 @@ setup(cmdclass={"build_py": Build})
 
 
 def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
-    """Return the stored rows of a commit, by benchmark."""
+    """Return the stored rows of a commit by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
     document = json.loads(path.read_text())
     return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
@@ -58,7 +58,7 @@ def list_measured_commits(project: Project) -> set[str]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """Make four commits, of which the third spoils coalescing, and a fifth whose kernel does not compile."""
+    """Make five commits: the third spoils coalescing, the kernel of the fifth does not compile."""
     project, commits = make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
@@ -73,8 +73,8 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
     return project, template[1]
 
 
-def test_golden(repository: tuple[Project, list[str]]) -> None:
-    """Numbers, skips, machine code and the record of a range; a second run measures nothing but a share."""
+def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
+    """The results are numbers, skips, code hashes and the record; a second run measures a share."""
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -149,8 +149,8 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 
 @pytest.mark.parametrize("case", TYPED)
-def test_typed(case: str, repository: tuple[Project, list[str]]) -> None:
-    """Arguments have asv's meaning; only benchmarks that --bench selects are counted."""
+def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
+    """Arguments mean what they mean to asv; only benchmarks that --bench selects are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 
@@ -173,8 +173,8 @@ def test_typed(case: str, repository: tuple[Project, list[str]]) -> None:
     assert (other_machine / "machine.json").exists() == (case == "another machine")
 
 
-def test_variables_of_an_environment(repository: tuple[Project, list[str]]) -> None:
-    """Variables of asv's matrix reach the compiler: with this one, the last commit's kernel compiles."""
+def test_environment_variables(repository: tuple[Project, list[str]]) -> None:
+    """Variables of asv's matrix reach the compiler: with this one the last commit compiles."""
     project, commits = repository
     conf = json.loads((project.path / "asv.conf.json").read_text())
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
@@ -182,13 +182,13 @@ def test_variables_of_an_environment(repository: tuple[Project, list[str]]) -> N
     assert (done.returncode, read_rows(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
 
 
-def test_head(repository: tuple[Project, list[str]]) -> None:
-    """Without a range `kernelwatch run` measures HEAD, also detached, and reports a dirty tree."""
+def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
+    """HEAD may be detached; the report names a dirty tree."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
     environment = {name: text for name, text in project.environment.items() if name != "HOME"}
-    project.environment = {**environment, "GIT_DIR": "/no/such/repository"}  # as in a hook of another
+    project.environment = {**environment, "GIT_DIR": "/no/such/repository"}  # as in a hook of another repository
     done = project.run("kernelwatch", "run", "--bench", "Brighten.track_store", "--bench", "track_registers")
     assert done.returncode == 0, done.stdout + done.stderr
     assert list_measured_commits(project) == {commits[1][:8]}
@@ -208,10 +208,8 @@ def test_head(repository: tuple[Project, list[str]]) -> None:
         ("imaging/__init__.py", "1 / 0\n", 1, "imaging/__init__.py:1: ZeroDivisionError"),
     ],
 )
-def test_what_cannot_be_imported(
-    file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]
-) -> None:
-    """One line has the file and the line; nothing is stored."""
+def test_import_error(file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]) -> None:
+    """One line has file and line; nothing is stored."""
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)
@@ -226,8 +224,8 @@ def test_what_cannot_be_imported(
     assert not list_measured_commits(project)
 
 
-def test_a_package_that_must_be_built(tmp_path: Path) -> None:
-    """Such a package is installed into asv's environment, and its numbers are those of the commit."""
+def test_package_with_a_build(tmp_path: Path) -> None:
+    """The package is built in asv's environment, with the commit's own numbers."""
     stranger = STRANGERS["a PyCUDA package"]
     files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
     benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
@@ -243,8 +241,8 @@ def test_a_package_that_must_be_built(tmp_path: Path) -> None:
     assert [read_rows(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
 
 
-def test_benchmarks_that_are_no_kernels(repository: tuple[Project, list[str]]) -> None:
-    """Asv runs them in its own environment, and stores them in the same file as those of kernels."""
+def test_benchmarks_without_kernels(repository: tuple[Project, list[str]]) -> None:
+    """Asv runs them in its environment; their results share the file of the kernels."""
     project, _ = repository
     project.write("benchmarks/plain.py", "def track_seven():\n    return 7\n")
     commit = project.commit("a plain one")

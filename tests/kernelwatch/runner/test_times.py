@@ -29,7 +29,7 @@ TIME, RATIO = f"{GROUP}.time_back_to_back", "track_control.Small.track_copy_rati
 COPY = """extern "C" __global__ void NAME(float* out, const float* in, int n)
 { if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] * FACTOR; }"""
 
-#: Kernels by name, with what each multiplies by; the reference multiplies by 4.
+#: Kernels and their factors; the reference multiplies by 4.
 KERNELS = {
     name: Kernel(
         name,
@@ -44,7 +44,7 @@ KERNELS = {
 
 
 class Small(kw.BackToBack):
-    """A few kernels."""
+    """A class of timed kernels."""
 
     module = "time_small"
     param_names = ("kernel", "n")
@@ -52,14 +52,14 @@ class Small(kw.BackToBack):
 
 
 class Counted(kw.Counted):
-    """The same."""
+    """A class of counted kernels."""
 
     param_names = ("kernel", "n", "dtype", "flags")
     params = (*Small.params, ("float32",), ("-Xptxas -O3",))
 
 
 class Compiled(kw.Compiled):
-    """The same."""
+    """A class of compiled kernels."""
 
     param_names = ("kernel", "dtype", "flags", "arch")
     params = (tuple(KERNELS), ("float32",), ("-Xptxas -O3",), ("sm_90",))
@@ -70,7 +70,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """Provide the device, and a suite of these kernels."""
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
     monkeypatch.setattr(registry, "_registered", [small])
-    monkeypatch.setattr(machine, "find_gpu", lambda: None)  # nothing is compiled ahead
+    monkeypatch.setattr(machine, "find_gpu", lambda: None)  # no compilation ahead
     registry.current_suite.cache_clear()
     with on_fake_gpu.fake_gpu(monkeypatch) as fake:
         fake.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
@@ -83,7 +83,7 @@ Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 @pytest.fixture
 def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Return a function that measures with a measuring process in a thread: configurations and other messages."""
+    """Return a function that measures configurations in a thread's process and returns other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(
@@ -108,7 +108,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
 
 
 def test_rounds(measure: Measure) -> None:
-    """Each configuration is measured in each round, and is told of once; a wrong output fails that one alone."""
+    """Each round measures each configuration, reported once; a wrong output fails alone."""
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
@@ -130,16 +130,16 @@ def test_rounds(measure: Measure) -> None:
 
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
-def test_only_what_is_wanted(selected: str, measure: Measure) -> None:
-    """One round of one benchmark of one configuration."""
+def test_selected_configurations(selected: str, measure: Measure) -> None:
+    """The task has one round of one benchmark of one configuration."""
     (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), places=[1])
     assert (set(configuration.numbers), configuration.rounds, configuration.place) == ({selected}, [MIN_SAMPLES], 1)
     assert len(other_messages) == 1
 
 
 @pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
-def test_reuse(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two stored times one is measured all the same, twice if need be; if it differs or fails, none is reused."""
+def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two stored times is measured again; a difference or failure stops the reuse."""
     first, _ = measure(places=[0, 1])
     entries = {
         configuration.fingerprint: StoredNumbers(
@@ -173,8 +173,8 @@ def test_reuse(looks: list[float], reused: int, measure: Measure, monkeypatch: p
 
 
 @pytest.mark.usefixtures("gpu")
-def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples, ratios and reasons of one round after those of another; what cannot be measured is tried once."""
+def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples, ratios and reasons of rounds add up; a configuration that fails is tried once."""
     outcomes: Iterator[Any] = iter(
         [
             JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
@@ -208,8 +208,7 @@ def test_rounds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured_configuration.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
-def test_no_device(gpu: FakeGpu) -> None:
-    """Every time is skipped for one reason."""
+def test_no_device_skips_every_time(gpu: FakeGpu) -> None:
     messages: list[Any] = []
     gpu.contexts = 0
     task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
@@ -226,8 +225,8 @@ def test_no_device(gpu: FakeGpu) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_commits_in_turns_have_the_same_jobs(tmp_path: Path) -> None:
-    """As the commit's process describes them, but for what the commit lacks."""
+def test_jobs_of_commits_in_turns(tmp_path: Path) -> None:
+    """Jobs equal those of the commit's own process, except for missing kernels."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)

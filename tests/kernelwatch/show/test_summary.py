@@ -24,9 +24,9 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 @pytest.mark.history
 def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The summary has the verdict against the nearest measured ancestor, skips, and the page and command for more.
+    """The summary has the verdict against the nearest measured ancestor, skips, page and command.
 
-    Skips are those of the commit. Unsupported configurations are one line.
+    Skips belong to the commit. Unsupported configurations share one line.
     """
     history, never = (
         History("nvidia-h200", ROOT),
@@ -61,8 +61,8 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
 
 
-def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
-    """The first measured commit has no commit to compare with; its failures are listed nevertheless."""
+def test_failures_of_the_first_commit(tmp_path: Path) -> None:
+    """Without a commit to compare with, failures are listed all the same."""
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
@@ -70,7 +70,7 @@ def test_what_fails_where_nothing_is_compared(tmp_path: Path) -> None:
 
 
 def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shallow clone has results of ancestors that git does not know: the summary says how to fetch them."""
+    """The summary says how to fetch ancestors that git does not know."""
     root = begin(tmp_path / "whole")
     first, second = commit(root), commit(root)
     clone = tmp_path / "clone"
@@ -96,10 +96,10 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
-def test_configurations_without_a_value_in_head(
+def test_absent_configurations(
     suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run in part leaves configurations out; only configurations that the suite lost are gone."""
+    """A partial run leaves configurations out; only those that the suite lost are gone."""
     write(
         tmp_path,
         {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
@@ -108,7 +108,7 @@ def test_configurations_without_a_value_in_head(
     assert message in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
 
 
-#: Benchmark, its value before and after in 20 configurations, and the head of the review.
+#: Benchmark, its values before and after in 20 configurations, and the head of the review.
 CHANGES = [
     ("track_instructions", 4.0, 5.0, ["SAME", "20 counted and compiled numbers: 20 rose (none decides)"]),
     ("track_sectors", 4.0, 5.0, ["WORSE", "20 counted and compiled numbers: 20 rose"]),
@@ -118,10 +118,8 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("benchmark", "base", "head", "lines"), CHANGES)
-def test_the_head_of_a_review_without_times(
-    benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
-) -> None:
-    """Changed numbers are counted, deciding or not; without times the verdict is not SLOWER or FASTER."""
+def test_review_without_times(benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path) -> None:
+    """All changed numbers are counted; the verdict is never SLOWER or FASTER."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(
         tmp_path,

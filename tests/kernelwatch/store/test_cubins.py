@@ -1,4 +1,4 @@
-"""The hashes of machine code beside the results."""
+"""Hashes of machine code beside the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of the only machine."""
+    """Provide the folder of the only machine."""
     (tmp_path / "m").mkdir()
     return tmp_path / "m"
 
@@ -28,12 +28,12 @@ def _write(folder: Path, file: str, *lines: Any) -> Path:
 
 
 def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -> dict[str, Any]:
-    """Return a line of the record; a text is the hash of the only kernel."""
+    """Return a line of the record; a string is the hash of the only kernel."""
     return {"commit": commit, "arch": arch, "cubins": {NAME: cubins} if isinstance(cubins, str) else cubins, **fields}
 
 
 def test_later_lines_override_single_names(folder: Path) -> None:
-    """The hashes of a later run of the same commit and architecture count; old names are read."""
+    """Hashes of a later run of the commit and architecture count; old names are read."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -46,7 +46,7 @@ def test_later_lines_override_single_names(folder: Path) -> None:
 
 
 def test_runs(folder: Path) -> None:
-    """A run begins where the hash differs from the commit's before; None where none is stored any more."""
+    """A run begins where the hash changes, and is None where no hash is stored."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
     cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
@@ -60,7 +60,7 @@ def test_runs(folder: Path) -> None:
     [(None, None, "22"), ("13.0.88", None, "22"), ("13.5.37", None, None), ("13.5.37", "13.5.0", "22")],
 )
 def test_another_machine(recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path) -> None:
-    """Missing hashes come from another machine with the same compiler; own hashes count first."""
+    """Own hashes come first, then those of another machine with the same compiler."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     _write(tmp_path / "here", CUBINS_FILE, _line("b", "sm_90", "55"))
@@ -81,7 +81,7 @@ def test_another_machine(recorded: str | None, compiler: str | None, expected: s
     ],
 )
 def test_two_compilers(compiler: str | None, sha256: str | None, code: str | None, archs: Any, folder: Path) -> None:
-    """Each has its own hashes; lines that name no nvcc are of the default's."""
+    """Each compiler has its own hashes; lines without nvcc belong to the default."""
     lines = [
         _line("a", "sm_90", "11"),
         _line("a", "sm_90", "22", nvcc="13.5.37", code={NAME: "ee"}),
@@ -96,7 +96,7 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
 def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> None:
-    """The other names of the line are read."""
+    """Other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
     cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, line))

@@ -1,4 +1,4 @@
-"""The folder of results: what git tracks stays as it is, what runs measured is read as one, and nothing is lost."""
+"""The folder of results: tracked files stay, all runs are read as one, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ENVIRONMENT = "python3.11"
 NAN = float("nan")
 DAY = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
-#: SHA-256 of all values of results until 2026-11-26.
+#: SHA-256 of all stored values until 2026-11-26.
 STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
 def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
-    """Return a file of asv's of one commit, measured on a day."""
+    """Return asv's file of one commit, measured on a day."""
     names = {"time": TIME, "count": COUNT}
     suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
     folder.mkdir(parents=True)
@@ -53,7 +53,7 @@ def _values(folder: Path) -> dict[str, str]:
     return {name: str(row.result) for name, row in document.results.items()}
 
 
-#: What is measured again, a day each -> the new file's benchmarks, and what is read.
+#: Later runs with their days -> benchmarks of the new file, and values read.
 AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, str]]] = {
     "the same": ([{"count": {"one": 1.0, "two": 2.0, "three": NAN}}], set(), {}),
     "another number": ([{"count": {"one": 4.0, "two": 2.0, "three": NAN}}], {COUNT}, {COUNT: "[4.0, 2.0, nan]"}),
@@ -69,7 +69,7 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 
 @pytest.mark.parametrize("benchmark", AGAIN)
 def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
-    """Tracked files stay unchanged; a file beside them, to which later runs add, has new numbers; both are read."""
+    """Tracked files stay unchanged; later runs write a second file, and both are read."""
     measured, new, read = AGAIN[benchmark]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
@@ -90,7 +90,7 @@ def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
 
 
 def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
-    """Another commit whose hash begins so, or another environment, has files of its own."""
+    """Commits with a common prefix and other environments have their own files."""
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
         assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
     document = _measure(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
@@ -108,7 +108,7 @@ def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
 
 
 def test_descriptions(results: Path, tmp_path: Path) -> None:
-    """Written if they say something new, whatever their layout and the classes' text; a machine must be the same."""
+    """Descriptions are written if they differ in content; machines must be equal."""
     came = tmp_path / "came"
     (came / MACHINE).mkdir(parents=True)
     for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
@@ -128,14 +128,14 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
 
 
 def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable names it."""
+    """A variable names another folder."""
     assert folders.results_folder(tmp_path) == tmp_path
     monkeypatch.setenv(folders.RESULTS, "elsewhere")
     assert folders.results_folder(tmp_path) == Path("elsewhere")
 
 
 def test_every_stored_value() -> None:
-    """Of what was stored until 2026-11-26 each value, sample, statistic and line is read as it was."""
+    """Every value, sample, statistic and line until 2026-11-26 is read as it was."""
     digest = hashlib.sha256()
     for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
         for path, _, document in reading.iter_files(folder):

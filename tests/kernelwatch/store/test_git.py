@@ -1,4 +1,4 @@
-"""Git is asked about the repository of a folder, whatever its caller, a hook of another repository say, has set."""
+"""Git calls use the repository of a folder, whatever variables a caller's hook has set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxcount.gate import pins
 from ptxcount.util import git_environment
 from tests.commits import begin, commit
 
-#: Asks as asv does, in a process that has its plugin.
+#: Code that calls git as asv does, with the plugin.
 ASV = """
 import sys
 from asv.plugins.git import Git
@@ -28,7 +28,7 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 
 @pytest.fixture
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
-    """One and its newest commit; and another one, which the caller's variables name."""
+    """Return a repository, its newest commit, and another one, to which the caller's variables point."""
     theirs, own_repository = begin(tmp_path / "theirs"), begin(tmp_path / "own")
     commit(theirs, {"file": "theirs", "ptxcount.lock": '{"nvcc": "", "launches": {"theirs": {}}}'})
     commit(own_repository, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
@@ -48,7 +48,7 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
 
 
 def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Commits and files are the folder's, without colours; what `git -c` gave the caller holds."""
+    """Commits and files are the folder's, without colours; `git -c` of the caller stays."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
@@ -62,7 +62,7 @@ def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> No
     ("words", "is_raised"), [("fatal: detected dubious ownership: safe.directory", True), ("", False)]
 )
 def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is None, but for a folder that git refuses as a whole: git says what to do."""
+    """Unknown revisions are None; the error of a refused folder has git's remedy."""
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -71,13 +71,13 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
 
 
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ptxcount check --changed`."""
+    """`ptxcount check --changed` asks its folder."""
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Its own calls, too, which are not ours."""
+    """Calls within asv ask their folder, too."""
     own_repository, newest, _ = repositories
     process = subprocess.run(
         [sys.executable, "-c", ASV, str(own_repository)], capture_output=True, text=True, check=True, cwd=own_repository
@@ -86,7 +86,7 @@ def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
 
 
 def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process within a process hands on what it got."""
+    """A nested process reuses the environment."""
     once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)

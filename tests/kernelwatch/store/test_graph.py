@@ -1,4 +1,4 @@
-"""Order of commits in a history with a branch, a merge, a rebase and commits of one second."""
+"""Order of commits with a branch, a merge, a rebase and equal dates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
     return root, commits_by_name
 
 
-#: The measured commits, and the nearest measured ancestor of each that has one.
+#: Measured commits, and the nearest measured ancestor of each that has one.
 MEASURED: dict[str, dict[str, str]] = {
     "M1 M2 M3 M4": {"M2": "M1", "M3": "M2", "M4": "M3"},
     "M1 U1 M3 U2": {"U1": "M1", "M3": "M1", "U2": "U1"},
@@ -54,7 +54,7 @@ MEASURED: dict[str, dict[str, str]] = {
 def test_ancestors(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
-    """Never a commit that is merely older; first parents come before what a merge brought. No date decides."""
+    """First parents come before merged commits; dates play no role."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
@@ -65,7 +65,7 @@ def test_ancestors(
 
 
 def test_branches(history: tuple[Path, dict[str, str]]) -> None:
-    """Each commit has the branch that holds it; the published line is first parents' alone."""
+    """Each commit has its branch; the published line follows first parents."""
     root, commits = history
     graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
     names = {commit: name for name, commit in commits.items()}
@@ -83,7 +83,7 @@ def test_branches(history: tuple[Path, dict[str, str]]) -> None:
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    """Without git, each commit follows the one before it by date."""
+    """Without git, commits are ordered by date."""
     graph = CommitGraph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
     assert [commit[0] for commit in graph.line] == ["b", "a", "c"]
     assert [commit[0] for commit in graph.iter_ancestors("c" * 40)] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The commit of a stored number, and its samples, as the record of its run says."""
+"""The commit and the samples of a stored number, from the record of its run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from kernelwatch.store import record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, write
 
-#: Moments of asv's, in milliseconds, and runs of before there were identities, which have seconds.
+#: Start times of asv in milliseconds, and of runs without identities in seconds.
 FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
 OLD = {"commits": [BASE], "started": "2026-01-02T00:00:00+00:00", "ended": "2026-01-02T00:05:00+00:00"}
 
 
 def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
-    """Return a run of a benchmark, of all or of some of its configurations."""
+    """Return a run of all or some configurations of a benchmark."""
     selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
     return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **fields}
 
 
 def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
-    """Return a run whose processes took so many samples of configurations, as its record says."""
+    """Return a run whose record has the number of samples per configuration."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
-#: What is asked -> the records, and those whose numbers are stored if asv began at LATER.
+#: Case -> records, and those whose numbers are stored if asv began at LATER.
 WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "nothing measured it": ([], []),
     "one run": ([_run("a", LATER)], ["a"]),
@@ -53,12 +53,12 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 @pytest.mark.parametrize("case", WROTE)
 def test_wrote(case: str) -> None:
-    """By asv's own moment, to the millisecond; a part does not take the place of the rest."""
+    """Start times of asv match to the millisecond; a partial run replaces no other numbers."""
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.runs_behind_values(runs, BASE, TIME, LATER)] == expected
 
 
-#: When the old run began, in milliseconds, and when it had ended.
+#: Start in milliseconds and end of the old run.
 BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 
 
@@ -74,12 +74,12 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
     ],
 )
 def test_old_records_are_read_by_time(began: int, expected: list[Any]) -> None:
-    """They have whole seconds and no identity; beside new ones they stay whose they were."""
+    """Old records have whole seconds and no identity; new ones beside them change nothing."""
     assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == expected
 
 
 def test_selects() -> None:
-    """The configurations that a run selected, as reports print them; all, if it selected none by name."""
+    """A run without names of configurations selected all."""
     assert [record.has_selected(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [
         1,
         1,
@@ -103,7 +103,7 @@ def test_selects() -> None:
     ],
 )  # fmt: skip
 def test_rounds_are_as_the_record_says(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
-    """Not as the suite samples today; a round has ten where an old record says nothing, halves where asv's own do."""
+    """The record counts, not today's suite; without it a round has ten samples, and asv's own are halved."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     folder = write(tmp_path, suite, began=began) / "results" / "gpu"

@@ -1,4 +1,4 @@
-"""The index of results in the cache: a review reads the files of its commits alone; a stale index misleads nobody."""
+"""The cached index of results: a review reads only its commits; a stale index is rebuilt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Eight commits with a time and a count each, and a cache of their own."""
+    """Provide eight commits with a time and a count each, and a cache."""
     monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path / "cache"))
     suite: Suite = {
         commit: {TIME: {"one": samples(1e-3, seed=place)}, COUNT: {"one": float(place)}}
@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the files of results that are read from now on, by the beginnings of their names."""
+    """Record the files of results that are read, by prefix."""
     read, content = list[str](), reading.read_content
 
     def read_recorded(path: Path) -> bytes:
@@ -47,7 +47,7 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_review_reads_its_own_commits(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once the index is there, whatever else the machine has measured; a new commit is read with its neighbours."""
+    """With an index only the two commits are read; a new commit adds its neighbours."""
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out
@@ -55,7 +55,7 @@ def test_a_review_reads_its_own_commits(
     assert main([base, head], root) == 1
     assert capsys.readouterr().out == first
     assert {name for name in read if name[:2] == name[2:4]} == {base[:8], head[:8]}
-    write(root, {"a" * 40: {TIME: {"one": samples(1e-3)}, COUNT: {"one": 1.0}}})  # behind the first, by date
+    write(root, {"a" * 40: {TIME: {"one": samples(1e-3)}, COUNT: {"one": 1.0}}})  # follows the first by date
     read.clear()
     main([base, head], root)
     neighbours = {COMMITS[0][:8], COMMITS[1][:8]}
@@ -63,14 +63,14 @@ def test_a_review_reads_its_own_commits(
 
 
 def _replace(path: Path) -> None:
-    """Put another commit's file of the same size and time in the place of a file."""
+    """Replace a file by another commit's, of the same size and time."""
     status, other_path = path.stat(), path.with_name("other.json")
     other_path.write_text(path.read_text().replace(COMMITS[0], "d" * 40))
     os.utime(other_path, ns=(status.st_atime_ns, status.st_mtime_ns))
     other_path.replace(path)
 
 
-#: What happens between two readings, to the cache's file or to the file of a commit, and the commits that are there.
+#: Change of the cache or a commit's file between two readings, and the resulting commits.
 BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     "nothing": (lambda _, __: None, COMMITS),
     "the index is gone": (lambda cache, _: cache.unlink(), COMMITS),
@@ -84,7 +84,7 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
 def test_stale_index(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
-    """The commits are those of the files, whatever the cache says."""
+    """The commits are those of the files, whatever the cache holds."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").iterdir()
@@ -104,7 +104,7 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached thresholds of two commits count until one of their files is written."""
+    """Cached thresholds hold until a file of their commits is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]

@@ -1,4 +1,4 @@
-"""Typed reading: what fits is read, what does not is named and left out, and the rest of the history is there."""
+"""Typed reading: invalid parts are named and left out; the rest of the history stays."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
 @pytest.fixture(autouse=True)
 def forget_reports() -> None:
-    """Each test begins with nothing that was said before."""
+    """Forget earlier reports before each test."""
     reading.report_omission.cache_clear()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Results of two commits of one machine, and a record of their run."""
+    """Provide results of two commits of a machine, and a record of their run."""
     suite: Suite = {
         commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
         for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
@@ -44,12 +44,12 @@ def _row(document: Any, column: str, value: Any) -> None:
 
 
 def _expands(document: Any) -> None:
-    """Say with 50 kB that there are two million configurations."""
+    """Return 50 kB that describe two million configurations."""
     axes = [[str(place) for place in range(length)] for length in (46, 46, 47)]
     document["results"] |= {f"{TIME}_{place}": [None, axes, "1"] for place in range(20)}
 
 
-#: What is wrong with a document -> how it comes about, and what is said.
+#: Fault of a document -> how to make it, and the message.
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "no results": (lambda document: document.pop("results"), "missing required field `results`"),
     "results that are a list": (lambda document: document.update(results=[]), "Expected `object`, got `array`"),
@@ -77,7 +77,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
 def test_a_file_that_does_not_fit(
     change: Callable[[Any], object], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named once, with the reason; the other commit is there, and nothing is changed."""
+    """One message has the reason; the other commit is read, and no file changes."""
     change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
     for _ in range(2):
@@ -93,21 +93,20 @@ TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object":
 
 @pytest.mark.parametrize("content", TORN.values(), ids=TORN)
 def test_a_torn_file(content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever was written of it."""
     (folder / RESULT).write_bytes(content)
     assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert capsys.readouterr().err.startswith(f"left out: {folder / RESULT}: ")
 
 
 def test_a_large_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tebibyte that takes no room is not read."""
+    """A sparse file of one tebibyte is not read."""
     os.truncate(folder / RESULT, 1 << 40)
     assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert f"has {1 << 40} bytes, more than {reading.LARGEST}" in capsys.readouterr().err
 
 
 def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of so many bytes it is read, of one more it is not."""
+    """A file of the limit is read, one byte more is not."""
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
@@ -117,7 +116,7 @@ def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
 def test_most_configurations(last: int, fits: bool) -> None:
-    """As many as a commit may have, of all benchmarks together."""
+    """The limit covers all benchmarks of a commit."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
     try:
         assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
@@ -141,14 +140,14 @@ def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.Capt
 
 
 def test_oldest_first(folder: Path) -> None:
-    """Lines of several files, in whichever they lie."""
+    """Lines of several files are sorted by time."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
     (folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}").write_text(json.dumps(older) + "\n")
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
 def test_values(folder: Path) -> None:
-    """As they were stored: a time with its samples, one that failed, a count, and one that was skipped."""
+    """Stored values are a time with samples, a failure, a count, and a skip."""
     history = History(MACHINE, folder.parent)
     results = history.find_commit(HEAD)
     assert results is not None
@@ -159,7 +158,7 @@ def test_values(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", list_machines(ROOT / "results"))
 def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of this repository's history nothing is left out."""
+    """No file of this repository's history is left out."""
     folder = ROOT / "results" / name
     documents = [document for _, _, document in reading.iter_files(folder)]
     assert len(documents) == len(reading.list_paths(folder, "????????-*.json")) > 1

@@ -1,4 +1,4 @@
-"""Rows of asv's results: what one of two did not measure is the other one's, whatever the axes of each were."""
+"""Merged rows of asv's results: each fills the other's gaps, whatever their axes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NAN = math.nan
 
 
 def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> rows.RowColumns:
-    """Return a row with a statistic, which is there where the result is a number."""
+    """Return a row with a statistic for each number."""
     quantiles = [None if value is None or value != value else 10 * value for value in result]
     return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
 
 
-#: A row, another one, the result of both, and whether they say the same.
+#: Two rows, their merged row, and whether they agree.
 BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool]] = {
     "the same at another time": (row("xy", 1, 2), row("xy", 1, 2, moment=5), [1, 2], True),
     "the first one counts": (row("xy", 1, 2), row("xy", 3, 2), [1, 2], False),
@@ -37,7 +37,7 @@ BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool
 
 @pytest.mark.parametrize(("columns", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
 def test_united(columns: rows.RowColumns, fallback: rows.RowColumns, result: list[Any], is_same: bool) -> None:
-    """The other one's result comes with its statistics; neither row is changed, nor is made anew in vain."""
+    """The other row's result keeps its statistics; neither row changes."""
     texts_before = str((columns, fallback))
     filled = rows.fill_missing(columns, fallback)
     assert str(filled) == str(
@@ -49,7 +49,7 @@ def test_united(columns: rows.RowColumns, fallback: rows.RowColumns, result: lis
 
 
 def test_a_file_holds_what_was_read() -> None:
-    """Columns by their names; what follows the last value is left out, as asv does."""
+    """Columns go by name; values after the last are omitted, as in asv."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
     document = {
         "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
@@ -61,7 +61,7 @@ def test_a_file_holds_what_was_read() -> None:
 
 
 def test_each() -> None:
-    """Parameters without quotes, in asv's order; samples that are numbers."""
+    """Parameters are unquoted, in asv's order; samples are numbers."""
     row: rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],

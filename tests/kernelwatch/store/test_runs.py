@@ -1,4 +1,4 @@
-"""The runs behind a commit's numbers: facts of a run never describe numbers that another run measured."""
+"""The runs behind a commit's numbers: a run's facts describe only its own numbers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OTHER_TIME = "time_y.Y.time_back_to_back"
 
 SILENT, FIRST, LATER = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3))
 
-#: A run's day -> its driver, compiler and GPU.
+#: Day of a run -> driver, compiler and GPU.
 RUNS = {SILENT: (None, "x", "GPU-aaaaaaaa-1"), FIRST: ("1", "x", "GPU-aaaaaaaa-1"), LATER: ("2", "y", "GPU-bbbbbbbb-2")}
 
-#: Benchmark -> the run that measured it.
+#: Benchmark -> run that measured it.
 Taken = dict[str, datetime]
 
 
@@ -44,7 +44,7 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
     return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": gpu}
 
 
-#: What to do about it.
+#: Remedy in the note.
 ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
@@ -62,7 +62,7 @@ ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
     ],
 )
 def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another driver is told of where it took times, another compiler wherever it made what was measured."""
+    """A new driver is noted for times, a new compiler for whatever it compiled."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("another ")] == notes
@@ -72,7 +72,7 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
 def test_another_fetch_granularity(
     head: int | None, notes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It halves or doubles what strided reads bring from DRAM."""
+    """Another granularity halves or doubles the DRAM traffic of strided reads."""
     plain_run = _run
     granularities = {FIRST: 64, LATER: head}
 
@@ -97,7 +97,7 @@ def test_another_fetch_granularity(
     ],
 )
 def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The run that took times, whatever counted later; without times, the last."""
+    """The run that took times counts, otherwise the last."""
     history = _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     results = history.find_commit(BASE)
     assert results is not None
@@ -105,13 +105,13 @@ def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
     newest = history.find_newest(COUNT)
     assert newest is not None
     assert newest.commit_hash == HEAD
-    for name in {TIME, COUNT} - runs.keys():  # what was not run has no run, nor a GPU
+    for name in {TIME, COUNT} - runs.keys():  # a benchmark without a run has no GPU
         assert (history.list_runs(results, name), history.list_gpus(results, benchmark=name)) == ([], set())
 
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
 def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
-    """They are none of a commit's; but where all are of another, its results had the default's name once."""
+    """Runs of another compiler are excluded; if all are, the default was named otherwise then."""
     folder = write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu"
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -121,10 +121,10 @@ def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_p
 
 
 def test_facts_on_the_site(tmp_path: Path) -> None:
-    """Those of the times, though another Python, the last by name, has only counted."""
+    """The site shows facts of the times, even if another Python counted later."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}})
     suite = {TIME: FIRST, COUNT: LATER}
-    _store_runs(tmp_path, {HEAD: suite})  # so that both benchmarks are known
+    _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
     history = _store_runs(tmp_path, {BASE: {COUNT: LATER}, HEAD: suite}, environment="python3.12")
     last = history.find_commit(BASE)
     assert last is not None
@@ -140,7 +140,7 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """Of a fleet's records; one that names no configurations tells nothing of them."""
+    """Records of a fleet without configurations say nothing about a series."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]

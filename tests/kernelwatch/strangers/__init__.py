@@ -1,6 +1,6 @@
-"""Repositories that have nothing of this project, made in a folder: four commits, of which the third spoils coalescing.
+"""Repositories unrelated to this project: four commits, of which the third spoils coalescing.
 
-`Project` is such a repository, `STRANGERS` says what is in each, and `make_project` makes one.
+`Project` is a repository, `STRANGERS` lists their contents, `make_project` makes one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _across(kernel: str, file: str, line: int) -> tuple[str, str, str, str, str,
 
 _PACKAGE = {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT}
 
-#: What a person calls a repository -> what is in it.
+#: Repository -> its content.
 STRANGERS = {
     "a PyCUDA package": Stranger(
         texts.benchmarks(brighten='file="imaging/brighten.cu"', darken='text="imaging.kernels:SOURCE"'),
@@ -93,7 +93,7 @@ class Project:
             "XDG_CACHE_HOME": cache,
             "PATH": path,
         }
-        # A run starts dozens of processes, and asv has installed what builds the package.
+        # A run starts dozens of processes; asv has installed the build requirements.
         self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
@@ -108,7 +108,7 @@ class Project:
         )
 
     def environments(self) -> Path:
-        """Make asv's environment, without its package; its folder, to be copied."""
+        """Make asv's environment without its package; return its folder, to be copied."""
         setup = self.run("asv", "setup")
         assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
         return self.path / ".asv" / "env"
@@ -120,14 +120,14 @@ class Project:
         path.write_text(text, encoding="utf-8")
 
     def commit(self, subject: str) -> str:
-        """Commit everything; the commit's hash."""
+        """Commit everything; return the hash."""
         self.run("git", "add", "--all")
         self.run("git", "commit", "--quiet", "--message", subject)
         return self.run("git", "rev-parse", "HEAD").stdout.strip()
 
 
 def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
-    """Make a repository, let `kernelwatch init` begin, and commit four times; the hashes, oldest first."""
+    """Make a repository, run `kernelwatch init`, and commit four times; return the hashes, oldest first."""
     project = Project(folder)
     benchmark_files = {"benchmarks/kernels.py": stranger.benchmarks} if stranger.benchmarks else {}
     for file, text in {**stranger.files, **benchmark_files}.items():

@@ -1,8 +1,8 @@
-"""A kernel that makes an image brighter, as projects write it."""
+"""A kernel that brightens an image, in the forms that projects use."""
 
 from __future__ import annotations
 
-#: One thread an element of a matrix, along its rows, and what makes it go along its columns.
+#: A kernel with one thread per element along rows, and the replacement that walks along columns.
 ALONG = "y * w + x"
 ACROSS = "x * h + y"
 
@@ -101,7 +101,7 @@ globals().update(watch({name}, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 
 
 def benchmarks(*, numba: bool = False, **sources: str) -> str:
-    """Return the file of benchmarks for what says where each kernel comes from."""
+    """Return the file of benchmarks for a source of kernels."""
     shape = "h*w" if numba else "h w"
     text = _IMPORT + "".join(
         _BENCHMARKS.format(name=name, source=source, shape=shape) for name, source in sources.items()

@@ -1,4 +1,4 @@
-"""Source to cubin: nvcc found or not, willing or not."""
+"""Compilation to cubins, with working, failing and missing nvcc."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwatch.counting import transactions
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
 from kernelwatch.suite import registry
-from kernelwatch.toolchain import machine_code, nvcc, nvcc_call, resources
+from kernelwatch.toolchain import code_hash, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -31,7 +31,7 @@ def fake_nvcc(folder: Path, body: str) -> Path:
 
 
 def test_cubin() -> None:
-    """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
+    """A cubin is an ELF image with only its own entry point, plausible resources and a stable digest."""
     first, second = (KERNELS["transpose_read_write_coalesced"].compile_cubin("float32", arch="sm_90") for _ in range(2))
     assert first == second
     assert first.sha256 == second.sha256
@@ -51,15 +51,15 @@ def test_cubin() -> None:
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
     ],
 )
-def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
-    """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
+def test_unknown_names_and_architectures(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
+    """Errors of nvcc keep its text."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
         registry.find_kernel(kernel).compile_cubin(*how, arch=arch)
 
 
-def test_requirement_is_the_pinned_one() -> None:
-    """The error message and `requirements/nvcc.txt` name the same nvcc, which this environment has."""
+def test_pinned_nvcc() -> None:
+    """Error message, `requirements/nvcc.txt` and this environment agree on the version."""
     pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
     assert "NVCC" in os.environ or nvcc.find_release(nvcc.find_nvcc()) == (13, 0)
@@ -77,7 +77,7 @@ def test_requirement_is_the_pinned_one() -> None:
 def test_failing_nvcc(
     pycuda: bool, input_pattern: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
-    """A failure carries the command line and nvcc's own text, and is not cached."""
+    """The error has command line and text of nvcc, and is not cached."""
     monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: pycuda)
     failing_body = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
     body = (
@@ -92,7 +92,7 @@ def test_failing_nvcc(
 
 
 def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """Remarks of nvcc besides its report become a Python warning, from the cache too."""
+    """Other text of nvcc becomes a Python warning, also from the cache."""
     report = """ptxas info    : Compiling entry function 'offset_copy' for 'sm_90'
 ptxas info    : Function properties for offset_copy
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -106,8 +106,8 @@ ptxas info    : Used 12 registers, used 0 barriers"""
             KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
 
 
-def test_report() -> None:
-    """Spill stores and loads add up, of the right entry point. A report in other words is an error that shows it."""
+def test_report_of_spills() -> None:
+    """Spill stores and loads of the entry point add up; an unknown report is shown as an error."""
     with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
@@ -134,7 +134,7 @@ ptxas info    : Function properties for _Z6spillyPKfi
 
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
-    """Building ahead yields what went wrong, in order, and caches what went right."""
+    """Errors come in order; successes are cached."""
     good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
     errors = list(prebuild.compile_cubins([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
@@ -143,9 +143,9 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
     assert len(list(empty_cache.rglob("*.json"))) == 2, "PTX and cubin"
 
 
-def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cubins of the counted kernels that the installed commit has are listed once, in neighbourhoods by flags."""
-    gone = next(reversed(KERNELS))  # the last, so that the others stay in order when it is back
+def test_prebuild_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cubins of the installed commit's counted kernels appear once, grouped by flags."""
+    gone = next(reversed(KERNELS))  # the last one: the others keep their order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
     counted = [sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()]
@@ -157,8 +157,8 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes)
 
 
-def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another content of a header is another PTX, though the kernel's own text is the same."""
+def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's own text stays the same."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     text = (
         '#include "value.h"\n__global__ void fill(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = VALUE; }'
@@ -187,18 +187,18 @@ def _section_offset(cubin: bytes, section: str) -> int:
 
 
 @pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
-def test_what_counts(section: str, cubin: bytes) -> None:
-    """Another byte of instructions or constants is other machine code; one of a note, which names nvcc, is not."""
+def test_code_hash(section: str, cubin: bytes) -> None:
+    """Instructions and constants count; notes, which name nvcc, do not."""
     changed = bytearray(cubin)
     changed[_section_offset(cubin, section)] ^= 1
-    assert (
-        machine_code.hash_machine_code(cubin) != machine_code.hash_machine_code(bytes(changed))
-    ) == section.startswith((".text", ".nv.con"))
+    assert (code_hash.hash_machine_code(cubin) != code_hash.hash_machine_code(bytes(changed))) == section.startswith(
+        (".text", ".nv.con")
+    )
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
-def test_what_is_no_machine_code(written: bytes) -> None:
-    """One line says that nvcc wrote it, and what to do."""
+def test_no_machine_code(written: bytes) -> None:
+    """One line names nvcc and a remedy."""
     message = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
     with pytest.raises(ValueError, match=message):
-        machine_code.hash_machine_code(written)
+        code_hash.hash_machine_code(written)

@@ -1,4 +1,4 @@
-"""PTX first, then a cubin of it, each once: what one call of nvcc makes, whatever befalls the cache."""
+"""PTX and cubins are compiled once each; damage of the cache is repaired."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
         ("transpose_write_coalesced", "float16", "-Xptxas -dlcm=cg", "sm_100"),
     ],
 )
-def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
-    """To the byte; the cubin's report too. PTX names the folder that it was made in."""
+def test_two_steps_equal_one(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
+    """Cubin and report are equal to the byte; PTX names its folder."""
     kernel = KERNELS[name]
     (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 
@@ -52,8 +52,8 @@ def _anywhere(ptx: str) -> str:
     return re.sub(r'\.file\t1 ".*/kernel\.cu"', "", ptx)
 
 
-def test_the_longer_step_is_shared(empty_cache: Path) -> None:
-    """Kernels of a source and flag sets have their PTX in common; another dtype or architecture has another."""
+def test_shared_ptx(empty_cache: Path) -> None:
+    """Kernels and flag sets of ptxas share the PTX of a source; dtypes and architectures do not."""
     for name, flags, dtype, arch in (
         ("transpose_read_coalesced", "-Xptxas -O3", "float32", "sm_90"),
         ("transpose_write_coalesced", "-Xptxas -O0", "float32", "sm_90"),
@@ -64,10 +64,10 @@ def test_the_longer_step_is_shared(empty_cache: Path) -> None:
     assert len([*empty_cache.rglob("*.json")]) == 3 + 4
 
 
-@pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # of the step that makes PTX
+@pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """Options of nvcc from the environment make another entry of the cache, which no run without them finds."""
+    """Options of nvcc from the environment make a separate entry of the cache."""
     kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
     plain = KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
@@ -92,7 +92,7 @@ def _pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-#: What is done to an entry of "code" and "said".
+#: Damage of an entry of "code" and "said".
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
@@ -109,8 +109,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cache: Path) -> None:
-    """A damaged entry counts as missing."""
+def test_damaged_entry_is_compiled_again(damage: Callable[[Path], object], empty_cache: Path) -> None:
     calls: list[int] = []
 
     def make() -> NvccOutput:
@@ -130,12 +129,12 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
 
 
 def test_keys_are_unambiguous() -> None:
-    """Moving a character from one part to the next makes another key."""
+    """A character moved to the next part changes the key."""
     assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
-#: What a front end is given for every kernel in every dtype that it has, moved ones in all, and with every flag set:
-#: text and options, and who shares them.
+#: Text and options of every kernel in every dtype and flag set -> a kernel that has them. Kernels without dtypes have
+#: those of MOVED.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
         kernel.load_source("float32", "sm_90").text,
@@ -148,8 +147,8 @@ GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
 
 @pytest.mark.pycuda
 @pytest.mark.parametrize(("text", "options"), GIVEN, ids=GIVEN.values())
-def test_same_ptx_through_pycuda(text: str, options: tuple[str, ...]) -> None:
-    """Through PyCUDA and directly, nvcc makes the same of a source, and remarks nothing."""
+def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
+    """Through PyCUDA or directly, nvcc compiles equal code and prints nothing."""
     arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
     with_pycuda, with_nvcc = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
     assert with_pycuda.data == with_nvcc.data
@@ -157,8 +156,7 @@ def test_same_ptx_through_pycuda(text: str, options: tuple[str, ...]) -> None:
 
 
 @pytest.mark.pycuda
-def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
-    """PyCUDA compiles all CUDA C++ wherever it can be imported."""
+def test_pycuda_compiles_if_installed(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
     directly = nvcc_call.compile_with_nvcc
 
     def assemble(nvcc: Path, target: str, *how: Any) -> NvccOutput:
@@ -172,7 +170,7 @@ def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache:
 
 @pytest.mark.pycuda
 def test_driver_without_a_device() -> None:
-    """A driver that finds no device is a missing device, not a crash."""
+    """The error is a missing device."""
     import pycuda.driver as cuda
 
     try:

@@ -1,4 +1,4 @@
-"""Releases of CUDA: their names, their wheels, and asv's matrix."""
+"""Releases of CUDA: names, wheels, and asv's matrix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ V130, V135 = "13.0.88", "13.5.37"
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test finds another's compiler."""
+    """Forget compilers of other tests."""
     for name in (releases.VARIABLE, cache_dir.CACHE, "NVCC"):
         monkeypatch.setenv(name, "")
     releases.installed_release.cache_clear()
@@ -36,14 +36,14 @@ def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
     monkeypatch.setattr(nvcc, "version_text", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
 
 
-def test_own() -> None:
-    """A machine that ever used the default has that, however seldom; another the one that measured most."""
+def test_primary_compiler() -> None:
+    """The default if a machine ever used it, else the one that measured most."""
     assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
 
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
-def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
+def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One environment of asv's matrix stays, named after the actual nvcc; it is built once."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cache, "lookup", lambda *_: None)
     folders = set()
@@ -65,8 +65,8 @@ def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monk
     "use", [releases.use_requested_release, lambda: compiler.choose_compiler(None)], ids=["by itself", "a run"]
 )
 @pytest.mark.parametrize("release_text", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_what_is_no_release(use: Callable[[], object], release_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused wherever kernels are compiled, before pip sees it."""
+def test_invalid_release(use: Callable[[], object], release_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every compilation refuses it before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
     with pytest.raises(
@@ -75,8 +75,8 @@ def test_what_is_no_release(use: Callable[[], object], release_text: str, monkey
         use()
 
 
-def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the default where it is installed, nor one that NVCC names."""
+def test_installed_compiler_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the installed default nor the one that NVCC names is fetched."""
     for release, version in (("13.0.2", V130), ("13.5.0", V135)):
         _is_found(monkeypatch, version)
         monkeypatch.setenv(releases.VARIABLE, release)
@@ -86,7 +86,7 @@ def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _wheel(folder: Path, cicc: str) -> None:
-    """Write a wheel of a release that holds an nvcc and a cicc."""
+    """Write a wheel of a release with nvcc and cicc."""
     with zipfile.ZipFile(folder / "cuda_toolkit-1.2.0-py3-none-any.whl", "w") as wheel:
         for name in ("bin/nvcc", cicc, "nvvm/libdevice/libdevice.10.bc"):
             wheel.writestr(f"nvidia/cu13/{name}", "")
@@ -100,7 +100,7 @@ def _wheel(folder: Path, cicc: str) -> None:
 
 @pytest.mark.parametrize("cicc", ["bin/cicc", "nvvm/bin/cicc", ""], ids=["13.0.0", "13.1", "not there"])
 def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Into a folder of their own; of a release that pip cannot install nothing is left, and the message says so."""
+    """Each release has a folder; a failed installation leaves no file and a message."""
     if cicc:
         _wheel(tmp_path, cicc)
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path)), ("PIP_CONFIG_FILE", os.devnull)):

@@ -1,1 +1,1 @@
-"""Random small kernels, and two other ways to run them: as host C++, and on a GPU."""
+"""Random small kernels, run in the executor, as host C++, and on a GPU."""

@@ -1,9 +1,9 @@
-"""Random small CUDA kernels from a grammar; the same seed gives the same kernel.
+"""Random small CUDA kernels from a grammar; a seed determines the kernel.
 
-The kernels read tables, compute with 32- and 64-bit integers, floats and doubles, diverge in branches and loops,
-exchange values through shared memory and shuffles, and add to bins atomically. None of them does anything undefined,
-so that every way to run one must give the same bits: shifts and divisors are bounded, floats become integers only
-within range, and a result that is NaN or a signed zero is stored as +0.
+Kernels read tables and compute with 32- and 64-bit integers, floats and doubles. They diverge in branches and loops,
+use shared memory and shuffles, and add to bins atomically. No kernel has undefined behaviour, so every run must give
+the same bits. Shifts and divisors are bounded, and floats become integers only within range. NaN and signed zeros are
+stored as +0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-#: Threads of a block, elements of each input table (both powers of two), bins, and blocks of a launch.
+#: Threads of a block, elements of an input table (both powers of two), bins, and blocks of a launch.
 BLOCK, TABLE, BINS, BLOCKS = 64, 256, 32, 3
 
 SIGNATURE = (
@@ -61,7 +61,7 @@ _TYPES = {"u": "unsigned", "w": "unsigned long long", "f": "float", "d": "double
 
 
 class _Writer:
-    """Writes one kernel."""
+    """The writer of one kernel."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -103,7 +103,7 @@ class _Writer:
         return choose(variables * 3 + constants[kind])
 
     def _start(self, kind: str) -> str:
-        """Return a first value that differs from thread to thread."""
+        """Return an initial value that differs between threads."""
         place = f"(i * {2 * self._random.randrange(TABLE) + 1}u) % {TABLE}u"
         word = f"table[{place}]"
         values = {"u": word, "w": f"({word} * 0x9e3779b97f4a7c15ull)", "f": f"reals[{place}]", "d": f"doubles[{place}]"}
@@ -167,7 +167,7 @@ class _Writer:
         self._write(depth, "}")
 
     def _atomic(self, depth: int) -> None:
-        # Additions only: they commute. Not atomicSub, whose header negates a signed integer, which may overflow.
+        # Only additions, which commute. The header of atomicSub negates a signed integer, which may overflow.
         place, value = self._expression("u", 1), self._expression("u", 1)
         self._write(depth, f"atomicAdd(&bins[{place} % {BINS}u], {self._random.choice(['', '0u - '])}{value});")
 

@@ -1,4 +1,4 @@
-"""Ways to run the random kernels: in the executor, as host C++, and on a GPU."""
+"""Three ways to run the random kernels: executor, host C++, and GPU."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.ptxcount.fuzz import grammar
 from tests.ptxcount.sources import compile_to_ptx
 
 Array = npt.NDArray[Any]
-#: Contraction of a * b + c is the compiler's free choice, and not every compiler's is the same.
+#: Compilers differ in contraction of a * b + c, so it is off.
 FLAGS = "-w -fmad=false"
 _THREADS = grammar.BLOCK * grammar.BLOCKS
-#: Threads that store: the last ones only compute.
+#: Threads that store; the last ones only compute.
 STORES = _THREADS - 5
 
 
@@ -43,7 +43,7 @@ class Memory:
     doubles: Array
 
     def arrays(self) -> list[Array]:
-        """All arrays in order."""
+        """Return all arrays in order."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
@@ -142,7 +142,7 @@ def differences(first: Memory, second: Memory) -> list[str]:
 
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks, many chunks."""
+    """Disable every shortcut: no sums, no shared blocks, no divergence of blocks, many chunks."""
     for module in (symbolic_values, transactions):
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_MAX_PARTINGS", 0)

@@ -43,8 +43,10 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
     )
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
-    parser.add_argument("good", metavar="GOOD", help="any git revision: before the change")
-    parser.add_argument("bad", metavar="BAD", nargs="?", default="HEAD", help="after it (default: HEAD)")
+    parser.add_argument("good", metavar="GOOD", help="git revision before the change")
+    parser.add_argument(
+        "bad", metavar="BAD", nargs="?", default="HEAD", help="git revision after the change (default: HEAD)"
+    )
     parser.add_argument("--machine", help=_WHOSE)
     options = parser.parse_args(words)
     try:
@@ -81,7 +83,7 @@ exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 st
     try:
         configuration, *further = match_configurations(options.metric)
         if further:
-            raise CannotCompareError(f"METRIC means {1 + len(further)} configurations; give the whole name of one")
+            raise CannotCompareError(f"METRIC matches {1 + len(further)} configurations; give the whole name of one")
         commit = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
         with open_numbers([configuration], options.machine, root) as commit_numbers:
             value = commit_numbers.find_value(commit, configuration)

@@ -49,11 +49,11 @@ def format_missing(missing: object) -> str:
 
 @contextmanager
 def skip_unknown_archs() -> Iterator[None]:
-    """Turn an architecture that the compiler is too old or too new for into asv's skip, with nvcc's text in it."""
+    """Skip a benchmark whose architecture the compiler does not support; the reason has nvcc's text."""
     try:
         yield
     except CompileError as error:
         match = _UNSUPPORTED.search(str(error))
         if match is None:
             raise
-        raise NotImplementedError(f"this compiler lacks it: {match[0]}") from None
+        raise NotImplementedError(f"this compiler does not support the architecture: {match[0]}") from None

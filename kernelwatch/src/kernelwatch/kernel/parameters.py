@@ -67,7 +67,7 @@ class ArrayParameter:
     def __post_init__(self) -> None:
         if isinstance(self.values, str) and self.values not in ("", *VALUE_KINDS):
             raise ArgumentError(
-                f"{self.name}: values are {', '.join(VALUE_KINDS)} or a function; given: {self.values!r}"
+                f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; given: {self.values!r}"
             )
 
     def extent_names(self) -> list[str]:

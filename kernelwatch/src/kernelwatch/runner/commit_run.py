@@ -25,7 +25,7 @@ from kernelwatch.runner import reuse
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
-from kernelwatch.runner.record import RunRecord
+from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import rows
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 

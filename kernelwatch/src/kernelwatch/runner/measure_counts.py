@@ -19,7 +19,7 @@ from kernelwatch.runner.protocol import RunConfiguration, Sender, SourceLine, Ta
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
-from kernelwatch.toolchain import machine_code
+from kernelwatch.toolchain import code_hash
 from kernelwatch.toolchain.build import Cubin
 
 
@@ -131,7 +131,7 @@ def compile_cubins(task: Task, send: Sender) -> None:
                 compiled.sha256,
                 launch.code_name,
                 arch,
-                machine_code.hash_machine_code(compiled.data),
+                code_hash.hash_machine_code(compiled.data),
             )
             configuration.block = registry.find_kernel(launch.kernel).find_fixed_block(launch.dtype)
             configuration.numbers = {

@@ -29,7 +29,7 @@ from kernelwatch.runner import commit_process, compiler, revision_range
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Discovery
-from kernelwatch.runner.record import RunRecord
+from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
 from kernelwatch.toolchain import cache

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
 from kernelwatch.kernel import sources
-from kernelwatch.scaffold.inclusions import Inclusions
+from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.store import git
 from ptxcount.ptx.parser import parse_cached
 from ptxcount.source.compile_advice import advise

@@ -54,7 +54,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     ``name=float32[64]=random(seed,low,high)``    from low to below high; without these from 0 to 1, or of
                                                   integers to the number of elements, so that they are indices
     ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
-    ``name=@file.npy``                            what NumPy stored, in a file beside ``folder``
+    ``name=@file.npy``                            an array that NumPy stored, in a file below ``folder``
     ``name=float32:0.5``                          a scalar
     ``name=bytes:00ff10``                         the bytes of anything
     ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
@@ -66,8 +66,8 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
     ============================================  =====================================================
 
-    Names may be left out of what is no array. Raises `LaunchError` for any other word, and `MemoryError` if it and the
-    bytes that are there already, ``beside``, are more than this machine's memory.
+    Only arrays need a name. Raise `LaunchError` for an invalid description, and `MemoryError` if the array and the
+    ``used_bytes`` of earlier ones exceed the memory of this machine.
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word

@@ -194,8 +194,8 @@ class Amounts:
     ----------
     accesses : list of Access
         One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
-        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together`` and ``addresses`` are the sums of theirs;
-        ``sectors_per_request`` and so on what a request has of them, 0 where there is none.
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together`` and ``addresses`` are sums of the accesses.
+        ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
     """
 
     accesses: list[Access]
@@ -205,7 +205,7 @@ class Amounts:
             requests = self.requests
             return getattr(self, name.removesuffix("_per_request")) / requests if requests else 0.0
         if name not in AMOUNTS:
-            raise AttributeError(f"{name!r}: one of {', '.join(AMOUNTS)} is there, and each with _per_request")
+            raise AttributeError(f"unknown amount {name!r}; known are {', '.join(AMOUNTS)}, also with _per_request")
         return sum(getattr(access, name) for access in self.accesses)
 
 

@@ -13,7 +13,7 @@ from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
 from ..machine.chunk import Chunk, Context, split_index
-from ..machine.progress import Estimate
+from ..machine.launch_progress import Estimate
 from ..machine.special_registers import GRID_WORKSPACE
 from ..util.errors import Index3
 from ..util.findings import RACES, UNWRITTEN

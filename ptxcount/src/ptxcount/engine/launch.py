@@ -17,7 +17,7 @@ from ..source.sources import is_ptx, read_source
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .execute import STEP_LIMIT, execute_kernel
-from .launchable import require_launchable
+from .launch_limits import require_launchable
 
 
 def count(  # noqa: PLR0913 -- options of a launch, by keyword

@@ -24,7 +24,7 @@ from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, M
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, lay_out_variables
-from .launchable import require_static_shared
+from .launch_limits import require_static_shared
 
 #: Bytes of a thread's stack, if the kernel asks for any.
 STACK_BYTES = 16 << 10

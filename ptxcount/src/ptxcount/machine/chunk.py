@@ -27,8 +27,8 @@ from ..util.findings import Finding
 from .block_memory import LocalMemory, SharedMemory, make_ranked
 from .global_memory import ArrayMemory
 from .global_races import AccessEvent, WarpOrder
+from .launch_progress import STALL_LIMIT, LaunchProgress
 from .polls import Poll
-from .progress import STALL_LIMIT, Progress
 from .special_registers import SPECIALS
 from .tensor_memory import TensorMemory
 from .warp_clocks import Clock, WarpClocks
@@ -106,7 +106,7 @@ class Context:
     #: Time by which all must have ended, by `time.monotonic`.
     deadline: float = float("inf")
     #: Progress of the launch.
-    progress: Progress = field(default_factory=lambda: Progress(STALL_LIMIT))
+    progress: LaunchProgress = field(default_factory=lambda: LaunchProgress(STALL_LIMIT))
     #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     heap: int = 0
     heap_used: int = 0

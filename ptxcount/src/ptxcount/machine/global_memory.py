@@ -89,7 +89,7 @@ class Region:
         return int(np.count_nonzero(fetched))
 
 
-class Part(NamedTuple):
+class ArrayPart(NamedTuple):
     """Part of an array that an access reaches: the first unit of each thread, or of those at places of a shape.
 
     ``chosen`` says which of the active threads they are.
@@ -196,7 +196,7 @@ class ArrayMemory:
         return any(region.watched or region.compared[0] for region in self._regions)
 
     def _check_race(
-        self, part: Part, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
+        self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
         """Look whether an access races, if somebody asks, and it orders nothing."""
         watched = part.region.watched
@@ -237,7 +237,7 @@ class ArrayMemory:
 
     @staticmethod
     def _check_lost_stores(
-        part: Part, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
+        part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
         """Report a store of which one thread overwrote another one's value."""
         region = part.region
@@ -268,13 +268,13 @@ class ArrayMemory:
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
         written: bool = False, fetch: int = 2,
-    ) -> tuple[tuple[int, ...], list[Part]]:  # fmt: skip
+    ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
         low, high, width = *_find_bounds(address), size * count
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
-            parts = [Part(region, unit_index(address, region.base, size), None, np.s_[:])]
+            parts = [ArrayPart(region, unit_index(address, region.base, size), None, np.s_[:])]
         else:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
@@ -284,7 +284,7 @@ class ArrayMemory:
             def report_at(error: Any, place: int, text: str) -> None:
                 report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
 
-            parts = [Part(region, unit_index(active_addresses[chosen], region.base, size), places[chosen], chosen)
+            parts = [ArrayPart(region, unit_index(active_addresses[chosen], region.base, size), places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
         for region, index, places_of_part, _ in parts:
             first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])

@@ -16,7 +16,7 @@ _REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) by
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
-class Resources(NamedTuple):
+class KernelResources(NamedTuple):
     """Resources of a kernel and of the functions that it may call."""
 
     #: 32-bit registers a thread.
@@ -29,7 +29,7 @@ class Resources(NamedTuple):
     spill_loads: int
 
 
-def parse_report(messages: str) -> dict[str, Resources]:
+def parse_report(messages: str) -> dict[str, KernelResources]:
     """Read the resources of each kernel off a report.
 
     ptxas lists the functions that a kernel may call behind it, up to the next kernel. Their registers are in the
@@ -41,12 +41,12 @@ def parse_report(messages: str) -> dict[str, Resources]:
         if registers and frames:
             sums = (sum(map(int, column)) for column in zip(*frames, strict=True))
             name = section.partition("'")[0]
-            kernels[name] = Resources(int(registers[1]), int(shared[1]) if shared else 0, *sums)
+            kernels[name] = KernelResources(int(registers[1]), int(shared[1]) if shared else 0, *sums)
     return kernels
 
 
 @lru_cache(maxsize=64)
-def assemble(ptx: str, flags: str, arch: str) -> dict[str, Resources]:
+def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
     """Return the resources of each kernel of some PTX; none where there is no ptxas, or it refuses.
 
     ``flags`` are nvcc's, such as ``--maxrregcount=64``.

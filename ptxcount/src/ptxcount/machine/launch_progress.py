@@ -16,7 +16,7 @@ _UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
 _log = logging.getLogger("ptxcount")
 
 
-class Progress:
+class LaunchProgress:
     """Time when a block of a launch last made progress.
 
     A block does where threads leave or pass a barrier of the block, or where an instruction accesses another place.
