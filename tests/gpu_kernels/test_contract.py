@@ -234,17 +234,6 @@ def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> N
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 
 
-def test_numba_arguments() -> None:
-    """An array is two Python addresses, elements, item size, address, lengths, and strides."""
-    kernel = Kernel(
-        "k", numba_arguments(outputs("out", "rows columns"), "rows", "columns"), 32, over=("rows",), file="k.cu"
-    )
-    bound_values = [
-        getattr(argument, "value", argument.name) for argument in kernel.bind_arguments("float64", rows=3, columns=5)
-    ]
-    assert bound_values == [0, 0, 15, 8, "out", 3, 5, 40, 8, 3, 5]
-
-
 @pytest.mark.parametrize(
     ("block", "shared", "fixed"),
     [

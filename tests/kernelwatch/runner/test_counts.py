@@ -110,50 +110,29 @@ def test_compiled_numbers() -> None:
 
 @pytest.mark.usefixtures("counted_launches")
 @pytest.mark.parametrize(
-    ("raises", "skipped", "failed"),
+    ("kind", "error", "skipped", "failed"),
     [
-        (CompileError("kernel.cu(3): error: no"), "", r"CompileError: .*offset_copy.cu\(3\): error: no"),
-        (UnknownKernelError("kernel 'k' is not known"), "this commit lacks it: kernel 'k' is not known", ""),
-    ],
-)
-def test_uncompilable_kernel_fails(
-    raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The failure names the kernel's file; a missing kernel is skipped."""
-
-    def refuse(*_: Any) -> str:
-        raise raises
-
-    monkeypatch.setattr(transactions, "compile_ptx", refuse)
-    (configuration,), _ = _send_all(_task(track_counted__OffsetCopy=PLACES[:1]))
-    assert configuration.skipped == skipped
-    assert re.fullmatch(failed, configuration.failed)
-    assert not configuration.numbers
-
-
-@pytest.mark.parametrize(
-    ("raises", "skipped", "failed"),
-    [
-        (CompileError("a.cu(3): error: no"), "", "CompileError: a.cu(3): error: no"),
-        (NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
+        ("counted", CompileError("kernel.cu(3): error: no"), "", r"CompileError: .*offset_copy.cu\(3\): error: no"),
+        ("counted", UnknownKernelError("no kernel 'k'"), "this commit lacks it: no kernel 'k'", ""),
+        ("compiled", CompileError("a.cu(3): error: no"), "", r"CompileError: a.cu\(3\): error: no"),
+        ("compiled", NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
     ],
 )
 def test_compiler_errors_leave_no_number(
-    raises: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Causes are a kernel's error and an unknown architecture."""
+    """A failure names the kernel's file; a missing kernel or architecture is a skip."""
 
     def refuse(*_: Any) -> str:
-        raise raises
+        raise error
 
+    monkeypatch.setattr(transactions, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
-    (configuration,), _ = _send_all(_task(track_compiled__Compiled=[0]))
-    assert (configuration.skipped, configuration.failed, configuration.numbers, configuration.machine_code) == (
-        skipped,
-        failed,
-        {},
-        (),
-    )
+    task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
+    (configuration,), _ = _send_all(task)
+    assert configuration.skipped == skipped
+    assert re.fullmatch(failed, configuration.failed)
+    assert (configuration.numbers, configuration.machine_code) == ({}, ())
 
 
 @pytest.mark.parametrize(
