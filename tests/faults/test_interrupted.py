@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from kernelwatch.cli import init
 from tests import commits
-from tests.ptxcount.test_ending import NVCC
+from tests.ptxcount.test_ending import NVCC, end_process
 
 #: Arguments of `python -m` -> name of the command.
 COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HEAD^!": "asv"}
@@ -40,17 +37,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_signals(command: str, number: signal.Signals, repository: Path) -> None:
     """Ctrl-C prints one line, SIGTERM none."""
     folder = repository.parent
-    own_paths = {"NVCC": "nvcc", "FOLDER": "", "TMPDIR": "temporary", "KERNELWATCH_CACHE": "cache"}
-    environment = os.environ | {name: str(folder / value) for name, value in own_paths.items()}
-    with subprocess.Popen(
-        [sys.executable, "-m", *command.split()], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    ) as process:  # fmt: skip
-        end = time.monotonic() + 60
-        while not (folder / "begun").exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
+    cache = str(folder / "cache")
+    code, _, errors = end_process(command.split(), number, folder, repository, KERNELWATCH_CACHE=cache)
+    assert code in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
     assert errors == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
     assert not list((folder / "temporary").iterdir())

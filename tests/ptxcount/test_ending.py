@@ -52,13 +52,20 @@ def _end_command(
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)
     (folder / "temporary").mkdir()
-    variables = {"NVCC": str(folder / "nvcc"), "FOLDER": str(folder), "TMPDIR": str(folder / "temporary")}
+    return end_process(["ptxcount", *words], number, folder, folder)
+
+
+def end_process(
+    words: list[str], number: signal.Signals, begun: Path, folder: Path, **variables: str
+) -> tuple[int, str, str]:
+    """Send a signal to a module once `begun` has the file of that name; return exit code and outputs."""
+    variables |= {"NVCC": str(begun / "nvcc"), "FOLDER": str(begun), "TMPDIR": str(begun / "temporary")}
     with subprocess.Popen(
-        [sys.executable, "-m", "ptxcount", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
+        [sys.executable, "-m", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        end = time.monotonic() + 30
-        while not (folder / "begun").exists() and time.monotonic() < end:
+        end = time.monotonic() + 60
+        while not (begun / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(number)
         outputs = process.communicate(timeout=30)
