@@ -50,8 +50,8 @@ def _refuse_mkdir(mkdir: object) -> object:
     return refuse
 
 
-#: Places of the cache: a file, a read-only file system, an invalid name, and home folders that do not exist, as under
-#: `docker run --user 54321` or in an image. The last place is new and writable.
+#: Places of the cache: a file, a read-only file system, an invalid name, missing home folders (`docker run --user
+#: 54321`, an image). The last place is new and writable.
 FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link", "HOME=", "HOME=/nonexistent/home", "HOME=/proc"]
 
 

@@ -158,7 +158,7 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits(is_killed: bool, folder: Path) -> None:
-    """It prints one message, then both have values; a killed first run releases it at once."""
+    """The second run prints one message, then both have values; a killed first run releases it at once."""
     first = start(_hold_lock, folder, 1, False)
     _until(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)

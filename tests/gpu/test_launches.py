@@ -10,8 +10,8 @@ from tests.gpu.launches import LAUNCHES, DeviceLaunch, list_arrays
 
 pytestmark = pytest.mark.gpu
 
-#: Share of values that may differ. Causes are the order of atomics, normalized coordinates with an extent that is no
-#: power of two, and weights of eight neighbours (docs/evidence/counter.md).
+#: Share of values that may differ (docs/evidence/counter.md). Causes are the order of atomics, extents that are no
+#: power of two, and weights of eight neighbours.
 DIFFER = {
     "compacted": 1.0,
     **{launch.name: 0.002 for launch in LAUNCHES if "linear" in launch.name and "19" in launch.name},

@@ -89,7 +89,7 @@ def test_counters(report_share: Callable[[str, int, int], None]) -> None:
 
 
 def test_isolated_times(report_share: Callable[[str, int, int], None]) -> None:
-    """They lie within 5 % or 0.5 µs of Nsight Compute's, apart from explained kernels."""
+    """Times lie within 5 % or 0.5 µs of Nsight Compute's, apart from explained kernels."""
     biases = list(bias.measure_biases(list_all_launches(LARGE)[::2], ["isolated"]))
     print(bias.format_report(biases))
     report_share(

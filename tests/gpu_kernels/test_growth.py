@@ -108,7 +108,7 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
 
 
 def test_kernel_on_all_pages(repository: Repository) -> None:
-    """It has registers, sectors, data of each page, and source lines."""
+    """The kernel has registers, sectors, data of each page, and source lines."""
     newest = _read_stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
     sectors = _values(newest, "track_counted.Subtract.track_load_sectors")

@@ -121,7 +121,7 @@ def test_launch_of_a_configuration(
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
 def test_value_outside_an_axis(value: str) -> None:
-    """It launches nothing, without an error: results may be another suite's."""
+    """The value launches nothing, without an error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
 

@@ -241,7 +241,7 @@ def test_error_of_git(command: str, repository: Path) -> None:
 
 
 def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """It imports this library and system packages; a local build backend works offline."""
+    """The environment imports this library and system packages; a local build backend works offline."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):

@@ -83,8 +83,8 @@ def evaluate(
     return arrays[0].astype(bool) if result.kind == "b" else arrays[0]
 
 
-#: Registers: %rd1 points to the thread's element of the argument, %r1 to its place in shared memory, %r2 to that of the
-#: neighbour in its warp, %r3 to that of the thread in the next warp.
+#: Registers: %rd1 points to the thread's element of the argument, %r1 to its place in shared memory. %r2 points to that
+#: of the neighbour in its warp, %r3 to that of the thread in the next warp.
 PLACES = """
 ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
 mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;

@@ -20,8 +20,8 @@ PLACES = {
     "stride 8": "shl.b32 %r1, %r0, 3;",
     "four places": "and.b32 %r1, %r0, 3;",
 }
-#: Atomics, their width, and at each place the sectors in global memory, then the wavefronts in shared memory (H200,
-#: driver 580.159.04, nvcc 13.0.88, 2026-11-23); None where not measured.
+#: Atomics, their width, and counts by place; None where not measured. Each place has sectors in global memory, then
+#: wavefronts in shared memory (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
 READ = [
     ("add.u32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
     ("add.u32 _, [A], 1", 4, [32, 4, 4, 32, 8], [1, 1, 1, 8, 1]),

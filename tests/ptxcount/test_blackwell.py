@@ -215,7 +215,7 @@ def test_required_releases(version: str, form: ReleasedForm) -> None:
 
 
 def test_null_pointers() -> None:
-    """None is an argument, alone and in a struct; Triton's scratch memory is one."""
+    """A null pointer is an argument, alone and in a struct; Triton's scratch memory is one."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
     for null in (None, {"scratch": None}):
         result = np.ones(1, np.uint64)

@@ -125,7 +125,7 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
     ),
 ])  # fmt: skip
 def test_invalid_launch(place: int, value: Any, text: str) -> None:
-    """It is refused before any thread runs."""
+    """The launch is refused before any thread runs."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):

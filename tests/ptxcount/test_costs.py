@@ -238,7 +238,7 @@ def test_local_memory(
     place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """It leads if ptxas reports a stack frame; the table lists it in any case."""
+    """Local memory leads if ptxas reports a stack frame; the table lists it in any case."""
     if not has_nvcc:
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"

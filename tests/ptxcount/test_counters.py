@@ -191,8 +191,8 @@ def test_source_lines() -> None:
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
 
 
-#: Shared loads of 16 bytes per lane from %r1 (each number a load there, or from the register before it, of the type
-#: before it), with requests and wavefronts of the merged machine code for sm_90 (nvcc 13.0.88); None if ptxas merges
+#: Shared loads of 16 bytes per lane from %r1, with requests and wavefronts after ptxas merges (sm_90, nvcc 13.0.88).
+#: Each number is a load there, or from the register before it, of the type before it. None means that ptxas merges
 #: nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 8 12": (1, 4),

@@ -188,7 +188,7 @@ def test_kernel_of_another_numba() -> None:
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
 def test_compiled_kernel_of_numba(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has an architecture, argument types or a signature, and source lines."""
+    """A compiled kernel has an architecture, argument types or a signature, and source lines."""
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

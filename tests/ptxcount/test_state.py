@@ -42,7 +42,7 @@ def test_loaded_generic_address(space: str) -> None:
 
 @pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned(step: int, first: int, thread: int) -> None:
-    """All threads, or every other one, in several blocks."""
+    """All threads are misaligned, or every other one, in several blocks."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;

@@ -16,8 +16,8 @@ from ptxcount.util.errors import (
 from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
 
 NOTHING = np.zeros(128, np.uint8)
-#: Shape -> lanes, registers for .x1, and CuTe's layout of (threads, registers) over (columns of .x1, lanes) in words,
-#: from ``copy_traits_sm100.hpp``: a column has stride 1, a lane that of .x1's columns.
+#: Shape -> lanes, registers for .x1, and CuTe's layout of (threads, registers) over (columns of .x1, lanes). The layout
+#: is in words, from ``copy_traits_sm100.hpp``: a column has stride 1, a lane that of .x1's columns.
 SHAPES = {
     "32x32b": (32, 1, 1, Layout((32,), (1,)), Layout((1,), (0,))),
     "16x64b": (16, 1, 2, Layout((2, 2, 8), (16, 1, 2)), Layout((1,), (0,))),

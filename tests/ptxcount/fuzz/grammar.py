@@ -2,7 +2,7 @@
 
 Kernels read tables and compute with 32- and 64-bit integers, floats and doubles. They diverge in branches and loops,
 use shared memory and shuffles, and add to bins atomically. No kernel has undefined behaviour, so every run must give
-the same bits. Shifts and divisors are bounded, floats become integers only within range, and NaN or a signed zero is
+the same bits. Shifts and divisors are bounded, and floats become integers only within range. NaN and signed zeros are
 stored as +0.
 """
 

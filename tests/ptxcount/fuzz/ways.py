@@ -43,7 +43,7 @@ class Memory:
     doubles: Array
 
     def arrays(self) -> list[Array]:
-        """All arrays in order."""
+        """Return all arrays in order."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
