@@ -1,8 +1,8 @@
 // A CUDA driver that finds no device: enough to import PyCUDA and to compile through it where there is no driver.
 //
-// PyCUDA's extension wants every function of the driver API that it may ever call to be there when it is imported.
-// Here each answers CUDA_ERROR_NO_DEVICE, but for the two below. The list is what `nm -D --undefined-only` says of
-// PyCUDA's _driver module; where it is too short for another version, importing that names the missing symbol.
+// PyCUDA's extension needs every function of the driver API at its import.
+// Each returns CUDA_ERROR_NO_DEVICE, except the two below. The list comes from `nm -D --undefined-only` on
+// PyCUDA's _driver module; an import with a newer version names the missing symbol.
 //
 // cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o libcuda.so.1 stub_libcuda.c
 

@@ -1,9 +1,9 @@
-// Kernels of kinds that were stopped, hung or counted wrongly once: what each must give stands in test_cases.py.
+// Kernels that once stopped, hung or miscounted: test_cases.py has their outputs.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define KERNEL extern "C" __global__ void
 
-// Blocks that wait for one another.
+// Blocks that wait for each other.
 KERNEL wait_for_next(volatile int* flag, int* y)
 {
     if (blockIdx.x == 0) {
@@ -107,7 +107,7 @@ KERNEL leaves_early(int* x, int n)
 }
 KERNEL __launch_bounds__(128) bounded(int* x) { x[threadIdx.x] = 1; }
 
-// A value that is read before it was written, and never used.
+// An unwritten value that is read, and never used.
 KERNEL pipelined_sum(const float* x, float* y, int n)
 {
     __shared__ float stage[2][32];

@@ -1,4 +1,4 @@
-// Barriers in shared memory, copies by the chip, and clusters, without headers of CUDA.
+// Barriers in shared memory, bulk copies, and clusters, without headers of CUDA.
 
 #include "cluster.cuh"
 
@@ -25,7 +25,7 @@ __device__ void wait(u64* bar, u32 parity)
         ::"r"(shared_address(bar)), "r"(parity) : "memory");
 }
 
-// Half of the threads fill a ring of two places, the others add up what lies there: "full" and "empty" for each place.
+// Half of the threads fill a ring of two places, the others add them up; a place has a "full" and an "empty" barrier.
 extern "C" __global__ void ring(int* out, const int* in, int rounds)
 {
     __shared__ int place[2][32];
@@ -50,7 +50,7 @@ extern "C" __global__ void ring(int* out, const int* in, int rounds)
     }
 }
 
-// A row of 1024 floats comes and goes without a load or store.
+// A row of 1024 floats moves in and out without a load or store.
 extern "C" __global__ void rows(float* out, const float* in)
 {
     __shared__ alignas(128) float row[1024];
@@ -71,7 +71,7 @@ extern "C" __global__ void rows(float* out, const float* in)
                      "cp.async.bulk.wait_group 0;" ::"l"(out + blockIdx.x * 1024), "r"(shared_address(row)), "r"(4096) : "memory");
 }
 
-// A box of 32 x 32 floats, seen as it lies in shared memory, goes on to another tensor, and is added to a third.
+// A box of 32 x 32 floats is stored to another tensor as it lies in shared memory, and added to a third.
 extern "C" __global__ void boxes(const __grid_constant__ Map from, const __grid_constant__ Map to,
                                  const __grid_constant__ Map sum, float* seen, int x, int y)
 {
@@ -109,7 +109,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) neighbours(int* out, int* c
     if (rank() == 0 && i == 0) counts[blockIdx.x / 4] = count;
 }
 
-// A number for the next block comes with its own news: no barrier of the cluster in between.
+// A number for the next block arrives at a barrier of its own, without a barrier of the cluster.
 extern "C" __global__ void __cluster_dims__(2, 2, 1) sent(int* out)
 {
     __shared__ alignas(8) u64 bar;

@@ -1,4 +1,4 @@
-// Kernels as people write them; tests/ptxcount/test_everyday.py says what each must compute.
+// Common kernels; tests/ptxcount/test_everyday.py has their outputs.
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,4 +1,4 @@
-// Kernels that each use one feature of the language; tests/ptxcount/test_features.py says what they must compute.
+// Kernels with one feature of the language each; tests/ptxcount/test_features.py has their outputs.
 
 extern "C" __global__ void collatz(int* steps, const int* start, int n)
 {

@@ -1,4 +1,4 @@
-// Functions by their addresses, virtual ones, memory from a heap, tables of addresses.
+// Function pointers, virtual functions, a heap, tables of addresses.
 
 struct Shape {
     float side;
@@ -14,7 +14,7 @@ struct Disc : Shape {
     __device__ explicit Disc(float s) : Shape(s) {}
     __device__ float area() const override { return 3 * side; }
 };
-// A shape made of two others: it asks them, and they may be made of others.
+// A shape of two others, which may be composed themselves.
 struct Pair : Shape {
     const Shape *one, *two;
     __device__ Pair(const Shape* a, const Shape* b) : Shape(0), one(a), two(b) {}
@@ -70,7 +70,7 @@ extern "C" __global__ void stopped(int* out)
     out[threadIdx.x] = 1;
 }
 
-// A jump by a number, as no version of nvcc here makes one.
+// An indexed jump, which no version of nvcc here emits.
 extern "C" __global__ void jumps(int* out)
 {
     int x = 0;
@@ -81,7 +81,7 @@ extern "C" __global__ void jumps(int* out)
     out[threadIdx.x] = x;
 }
 
-// Atomics of 16 bits, two lanes a place: ptxas makes loops of them.
+// Atomics of 16 bits, two lanes per place: ptxas makes loops of them.
 #include <cuda_fp16.h>
 
 extern "C" __global__ void halves(__half* global, __half* out, unsigned short* swapped)

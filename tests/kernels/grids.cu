@@ -1,4 +1,4 @@
-// Cooperative groups: a grid, of which every block sees what every other wrote before its barrier; tiles of four warps.
+// Cooperative groups: a grid whose blocks see all earlier writes behind its barrier; tiles of four warps.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

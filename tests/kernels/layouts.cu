@@ -1,4 +1,4 @@
-// Copies and transposes whose accesses coalesce well or badly. ELEMENT is the type of an element.
+// Copies and transposes, coalesced and uncoalesced. ELEMENT is the type of an element.
 extern "C" __global__ void offset_copy(ELEMENT* out, const ELEMENT* in, long long size, long long offset)
 {
     const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x + offset;

@@ -1,5 +1,5 @@
-// Atomics on halves of words, which machine code does by loops of compare-and-swap, and constant memory by an index:
-// one warp each. tests/ptxcount/narrow.py has the launches, tests/data/narrow-h200.csv what an H200 counts.
+// Atomics on halves of words, which are loops of compare-and-swap in machine code; and indexed constant memory:
+// one warp each. tests/ptxcount/narrow.py has the launches, tests/data/narrow-h200.csv the counters of an H200.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define G extern "C" __global__ void

@@ -1,4 +1,4 @@
-// Sums of rows as a beginner writes them: each thread walks along a row, so that neighbours are a row apart.
+// Sums of rows in the naive form: each thread walks along a row, so neighbouring lanes are a row apart.
 extern "C" __global__ void row_sums(float* sums, const float* matrix, int rows, int columns)
 {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// Textures and surfaces of every geometry: each thread fetches once, at coordinates that it is given.
+// Textures and surfaces of every geometry: each thread fetches once, at given coordinates.
 
 #define EACH const int i = blockIdx.x * blockDim.x + threadIdx.x
 
@@ -48,7 +48,7 @@ extern "C" __global__ void gather(float4* out, cudaTextureObject_t t, const floa
     out[i] = tex2Dgather<float4>(t, x[i], y[i], 0);
 }
 
-// A tile of the surface is turned, an element a thread, in blocks of 32 x 8.
+// A transposed tile of the surface, with a thread per element, in blocks of 32 x 8.
 extern "C" __global__ void turn(cudaSurfaceObject_t to, cudaSurfaceObject_t from)
 {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -22,8 +22,8 @@ __device__ void wait(u64* bar)
 
 __device__ void finish() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory"); }
 
-// A load, a reduction or a copy within shared memory is done for each lane, a store for each different set of operands.
-// Lanes below `lanes` ask for copies of `bytes`, from `places` places of `in` 1,024 bytes apart.
+// A load, a reduction or a copy within shared memory counts per lane, a store per distinct set of operands.
+// Lanes below `lanes` copy `bytes` each, from `places` places of `in` 1,024 bytes apart.
 extern "C" __global__ void bulk_load(const char* in, int from, int to, int bytes, int lanes, int places)
 {
     __shared__ alignas(1024) char tile[4096];
@@ -65,7 +65,7 @@ extern "C" __global__ void bulk_reduce(char* out, int to, int from, int bytes, i
     finish();
 }
 
-// Lanes that copy within shared memory, which needs clusters; the global array is left alone.
+// Copies within shared memory, which needs clusters; the global array stays as it is.
 extern "C" __global__ void __cluster_dims__(1, 1, 1) shared_copy(char*, int to, int from, int bytes, int lanes, int)
 {
     __shared__ alignas(1024) int source[1024], target[1024];
@@ -110,7 +110,7 @@ extern "C" __global__ void tile_load(const __grid_constant__ Map map, int x, int
 TO_TILE(tile_store, "cp.async.bulk.tensor.2d.global.shared::cta")
 TO_TILE(tile_reduce, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add")
 
-// Block 0 of a cluster copies to each block of a mask, and each of these waits for its bytes.
+// Block 0 of a cluster copies to each block of a mask, which waits for the bytes.
 extern "C" __global__ void __cluster_dims__(4, 1, 1) multicast_load(const char* in, int from, int to, int bytes, int mask)
 {
     __shared__ alignas(1024) char tile[4096];
@@ -139,7 +139,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) multicast_tile(const __grid
     meet();
 }
 
-// Block 0 of a cluster reaches into block 1, by a place for each lane.
+// Block 0 of a cluster accesses block 1, at a place for each lane.
 #define REMOTE(NAME, WORDS, CODE)                                                                 \
     extern "C" __global__ void __cluster_dims__(2, 1, 1) NAME(int* out, const int* index)         \
     {                                                                                             \
@@ -163,7 +163,7 @@ REMOTE(remote_store_pair, 2, asm volatile("st.shared::cluster.v2.u32 [%0], {%1, 
 REMOTE(remote_atom, 1, asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(v) : "r"(place), "r"(at) : "memory"))
 REMOTE(remote_red, 1, asm volatile("red.shared::cluster.add.u32 [%0], %1;" ::"r"(place), "r"(at) : "memory"))
 
-// As above by asynchronous stores, for which block 1 waits.
+// As above with asynchronous stores, for which block 1 waits.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) remote_async(int* out, const int* index)
 {
     __shared__ alignas(1024) int words[8192];

@@ -4,7 +4,7 @@ using u64 = unsigned long long;
 
 __device__ unsigned int shared_address(const void* p) { return static_cast<unsigned int>(__cvta_generic_to_shared(p)); }
 
-// d (64 x 32, float) = a (64 x 16) times b (32 x 16, by rows: transposed): halves, in rows of 32 bytes, swizzled so.
+// d (64 x 32, float) = a (64 x 16) times b (32 x 16, by rows: transposed): halves, in swizzled rows of 32 bytes.
 extern "C" __global__ void warpgroup(float* d, const unsigned short* a, const unsigned short* b, int swizzled)
 {
     __shared__ alignas(1024) unsigned char left[2048], right[1024];
@@ -30,7 +30,7 @@ extern "C" __global__ void warpgroup(float* d, const unsigned short* a, const un
     for (int i = 0; i < 16; i++) d[(top + i / 2 % 2 * 8) * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2] = r[i];
 }
 
-// The same with a turned in memory (16 x 64) and b, too (16 x 32), both in patterns of 64 bytes.
+// The same with a (16 x 64) and b (16 x 32) transposed in memory, in patterns of 64 bytes.
 extern "C" __global__ void warpgroup_turned(float* d, const unsigned short* a, const unsigned short* b)
 {
     __shared__ alignas(1024) unsigned char left[2048], right[1024];

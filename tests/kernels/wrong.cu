@@ -1,4 +1,4 @@
-// Wrong kernels, each with one mistake on the line marked MISTAKE; tests/ptxcount/test_checks.py proves that it is found.
+// Wrong kernels, each with one mistake on the line marked MISTAKE, which tests/ptxcount/test_checks.py expects.
 
 constexpr int TILE = 32;
 

@@ -1,13 +1,13 @@
-// Kernels that end their context, or do not end: whoever measures them must go on with the next.
+// Kernels that end their context, or hang: the next measurement must succeed.
 
-// Writes where no memory is.
+// Writes outside all memory.
 extern "C" __global__ void offset_copy_illegal_address(
     ELEMENT* output, const ELEMENT* input, long long size, long long offset)
 {
     output[size << 30] = input[offset];
 }
 
-// Waits for a value that nobody writes.
+// Waits for a value that no thread writes.
 extern "C" __global__ void offset_copy_endless(
     ELEMENT* output, const ELEMENT* input, long long size, long long offset)
 {

@@ -1,8 +1,8 @@
-// Kernels that are wrong on purpose: the verification must reject each of them. One fault an entry point.
+// Wrong kernels that the verification must reject, with one fault per entry point.
 
 constexpr int TILE = 32;
 
-// Copies the element before the one it should.
+// Copies the previous element.
 extern "C" __global__ void offset_copy_off_by_one(
     ELEMENT* output, const ELEMENT* input, long long size, long long offset)
 {
@@ -12,7 +12,7 @@ extern "C" __global__ void offset_copy_off_by_one(
     }
 }
 
-// Leaves out the tiles that the matrix fills only in part.
+// Leaves out partial tiles.
 extern "C" __global__ void transpose_skipped_last_tile(
     ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
 {
@@ -23,7 +23,7 @@ extern "C" __global__ void transpose_skipped_last_tile(
     }
 }
 
-// Writes columns that the matrix does not have, behind the end of the output.
+// Writes columns outside the matrix, behind the end of the output.
 extern "C" __global__ void transpose_missing_bounds_check(
     ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
 {
@@ -34,7 +34,7 @@ extern "C" __global__ void transpose_missing_bounds_check(
     }
 }
 
-// Trusts that every other row of the output still holds what an earlier launch left there.
+// Relies on every other row of the output from an earlier launch.
 extern "C" __global__ void transpose_stale_output(
     ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
 {
@@ -45,7 +45,7 @@ extern "C" __global__ void transpose_stale_output(
     }
 }
 
-// Leaves out the elements that do not fill a warp.
+// Leaves out elements behind the last full warp.
 extern "C" __global__ void add_skipped_tail(ELEMENT* output, const ELEMENT* a, const ELEMENT* b, long long size)
 {
     const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;
@@ -54,14 +54,14 @@ extern "C" __global__ void add_skipped_tail(ELEMENT* output, const ELEMENT* a, c
     }
 }
 
-// Adds what lies behind the vectors as well, and writes it behind the output.
+// Adds elements behind the vectors, and writes behind the output.
 extern "C" __global__ void add_missing_bounds_check(ELEMENT* output, const ELEMENT* a, const ELEMENT* b, long long size)
 {
     const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;
     output[index] = a[index] + b[index];
 }
 
-// Leaves out the products that do not fill a tile.
+// Leaves out the products behind the last full tile.
 extern "C" __global__ void matmul_skipped_last_step(
     ELEMENT* P, const ELEMENT* M, const ELEMENT* N, long long rows, long long inner, long long columns)
 {
@@ -91,7 +91,7 @@ extern "C" __global__ void matmul_exchanged_operands(
     }
 }
 
-// Takes the second matrix as if it were stored by rows.
+// Reads the second matrix as if by rows.
 extern "C" __global__ void matmul_forgotten_turn(
     ELEMENT* P, const ELEMENT* M, const ELEMENT* N, long long rows, long long inner, long long columns)
 {
@@ -106,7 +106,7 @@ extern "C" __global__ void matmul_forgotten_turn(
     }
 }
 
-// Has a second output, the difference, in the place of an input.
+// Writes a second output, the difference, to an input.
 extern "C" __global__ void add_with_second_output(ELEMENT* output, const ELEMENT* a, ELEMENT* b, long long size)
 {
     const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;

@@ -1,4 +1,4 @@
-// Enough of CUDA to compile the random kernels as host C++: a thread a CUDA thread, blocks one after the other.
+// Enough of CUDA to compile the random kernels as host C++: a host thread per CUDA thread, block after block.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
