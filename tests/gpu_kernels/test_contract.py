@@ -1,9 +1,8 @@
-"""The contract of a kernel: stable names, geometry, traffic, dtypes, and errors."""
+"""The contract with packages of kernels: stable names, skips, geometry and traffic of the catalog."""
 
 from __future__ import annotations
 
 import importlib
-import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +13,10 @@ import pytest
 import kernelwatch
 from benchmarks import installed
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
 from kernelwatch.counting import transactions
-from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skip_reasons
-from kernelwatch.kernel import Array, Operation, Row, geometry
-from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments, to_dtype
+from kernelwatch.kernel import Operation, Row
 from kernelwatch.kernel.geometry import Extent, Geometry
-from kernelwatch.kernel.launch import split_flags
 from kernelwatch.suite import registry
 
 #: Names that packages of older commits import; they stay.
@@ -98,54 +93,6 @@ def test_unsupported_packages_are_skipped(package: Any, monkeypatch: pytest.Monk
         registry.find_kernel("offset_copy")
 
 
-def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
-    """Make a kernel with sums of `count` squares each."""
-    body = (
-        "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
-    )
-    return Kernel(
-        "sums",
-        [outputs("out", "size", ulp=ulp), inputs("in", "size*count"), scalar("size", least=1), scalar("count")],
-        128,
-        over=("size",),
-        text=f"""extern "C" __global__ void sums(ELEMENT* out, const ELEMENT* in, long long size, long long count) {{
-            const long long i = blockIdx.x * 128 + threadIdx.x; if (i < size) {{ {body} }} }}""",
-        options=["-DELEMENT={T}"],
-        dtypes=dtypes,
-        reference=reference,
-    )
-
-
-@pytest.mark.parametrize(
-    ("dtype", "arch"),
-    [
-        ("float16", "sm_80"),
-        ("float32", "sm_90"),
-        ("float64", "sm_100"),
-        ("bfloat16", "sm_80"),
-        ("bfloat16", "sm_100"),
-        ("complex128", "sm_90"),
-        ("int32", "sm_90"),
-    ],
-)
-def test_dtypes_of_cuda_headers(dtype: str, arch: str) -> None:
-    """Types that C++ lacks come from CUDA's headers, with machine code of their own."""
-    assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
-
-
-def test_bound_of_halves() -> None:
-    """Rounded sums are compared with float64, within the stated bound only."""
-
-    def sums(size: int, count: int, **arrays: Array) -> Array:
-        assert arrays["in"].dtype == np.float64
-        return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
-
-    for bound, message in ((64, None), (0.01, "of out is")):
-        kernel = _sums(ulp={"float16": bound}, reference=sums)
-        problem = transactions.count_launch(kernel, "float16", size=64, count=400).problem
-        assert problem is None if message is None else message in str(problem)
-
-
 #: Kernel, dtype, arguments -> grid and block, x first; useful bytes and operations.
 LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
     ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
@@ -205,210 +152,3 @@ def test_grids_cover_all_elements(
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)
-
-
-SIDES = {"rows": 1000, "columns": 130}
-MATRIX: list[Any] = [outputs("output", "rows columns"), "rows", "columns"]
-TILED: dict[str, Any] = {"block": (32, 8, 1), "tile": (32, 32)}
-BY_ITEMSIZE: dict[str, Any] = {
-    "block": {4: (256, 1, 1), 8: (512, 1, 1)},
-    "tile": {4: (64, 64), 8: (64, 32)},
-    "dynamic_shared": {4: 16384, 8: 100000},
-}
-
-
-@pytest.mark.parametrize(
-    ("shape", "itemsize", "expected"),
-    [
-        (TILED, 4, Geometry((5, 32, 1), (32, 8, 1))),
-        ({**TILED, "grid": geometry.persistent(1)}, 4, Geometry((132, 1, 1), (32, 8, 1))),
-        ({**TILED, "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
-        ({"block": (1, 1, 1), "grid": geometry.one_block}, 4, Geometry((1, 1, 1), (1, 1, 1))),
-        ({"block": (256, 1, 1), "over": ("rows",)}, 4, Geometry((4, 1, 1), (256, 1, 1))),
-        (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),
-    ],
-)
-def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
-    """Tiles differ from threads; item sizes give one block, a thread per row, or resident blocks."""
-    kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
-    assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
-
-
-@pytest.mark.parametrize(
-    ("block", "shared", "fixed"),
-    [
-        ((32, 8), 16, (256, 16)),
-        ({4: 64, 8: 32}, {4: 8, 8: 16}, (64, 8)),
-        ("rows", 0, None),
-        (lambda rows: rows, 0, None),
-        (32, "4*rows", None),
-        (32, lambda rows: rows, None),
-    ],
-)
-def test_constant_blocks(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
-    """Threads and dynamic shared memory of a block may depend on no length."""
-    kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
-    assert kernel.find_fixed_block("float32") == fixed
-
-
-#: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
-    ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
-    ("stride_copy", {"size": 5, "stride": 1.5}, "stride must be an integer of at least 1; given: 1.5"),
-    ("stride_copy", {"size": True, "stride": 1}, "size must be an integer of at least 1; given: True"),
-    ("stride_copy", {"size": np.True_, "stride": 1}, "size must be an integer of at least 1; given: "),
-    ("stride_copy", {"size": 5, "offset": 1}, "takes stride, size; given: offset, size"),
-    ("offset_copy", {"size": 5, "offset": 2**63 - 1}, "signed 64-bit addressing allows 9223372036854775807"),
-    ("offset_copy", {"size": 5, "offset": 2**63}, "offset must fit a signed 64-bit integer, at most 92"),
-    ("stride_copy", {"size": 1, "stride": 2**70}, "stride must fit a signed 64-bit integer, at most 92"),
-    ("stride_copy", {"size": 2, "stride": 2**60}, "16 bytes an element"),
-    ("transpose_read_coalesced", {"rows": np.int64(2**33), "columns": np.int64(2**33)}, "64-bit addressing allows"),
-    ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
-    ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),
-    ("transpose_read_coalesced", {"rows": 2**38, "columns": 1}, "rows may be at most 137434759200"),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
-def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
-    """An array that fits in int8 to the last byte exceeds 64-bit addresses in complex128."""
-    KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
-    KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
-    dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
-    with pytest.raises(ArgumentError, match=message):
-        KERNELS[name].bind_arguments(dtype, **arguments), KERNELS[name].compute_geometry(dtype, **arguments)
-
-
-def _make_kernel_of_length(shape: Any) -> Kernel:
-    return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
-
-
-def test_repeated_lengths() -> None:
-    """A square product uses its side three times; two arguments of one name are refused."""
-    square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
-    assert square.parameters == ("n",)
-    assert [getattr(argument, "value", argument.name) for argument in square.bind_arguments("float32", n=4)] == [
-        "c",
-        "a",
-        4,
-        4,
-        4,
-    ]
-    for twice in ([inputs("c", "n")], [scalar("n", "int32"), "n"], ["c"]):
-        with pytest.raises(ArgumentError, match="two arguments have the same name; given: "):
-            Kernel("k", [outputs("c", "n"), *twice], 32, over=("n",), file="k.cu")
-
-
-def _without_memory() -> Any:
-    raise MemoryError("no room")
-
-
-@pytest.mark.parametrize(
-    ("reference", "error", "message"),
-    [
-        (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
-        (_without_memory, MemoryError, "no room"),
-        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
-        (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
-    ],
-)
-def test_failing_reference(reference: Any, error: type[Exception], message: str) -> None:
-    """The error has its cause; a MemoryError stays one."""
-    vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
-    add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
-    with pytest.raises(error, match=message):
-        add.compute_expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: registry.find_kernel("nope"),
-            UnknownKernelError,
-            "kernel 'nope' is not known; allowed are offset_copy",
-        ),
-        (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
-        (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
-        (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
-        (
-            lambda: _make_kernel_of_length("n-5").bind_arguments("int8", n=5),
-            ArgumentError,
-            r"is \(0,\) here; lengths are positive integers",
-        ),
-        (
-            lambda: _make_kernel_of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
-            ArgumentError,
-            r"is \(2.5,\) here; lengths are",
-        ),
-        (
-            lambda: outputs("x", "n", values="nothing"),
-            ArgumentError,
-            "must be one of bits, exact, random, zeros, or a f",
-        ),
-        (
-            lambda: _sums(("int8", "int16")).check_dtype("int32"),
-            UnknownDtypeError,
-            "sums has no int32; it has int8, int16",
-        ),
-        (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
-        (
-            lambda: KERNELS["offset_copy"].nvcc_options("S3"),
-            UnknownDtypeError,
-            "of 3 bytes have no C\\+\\+ type",
-        ),
-    ],
-)
-def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
-    """The error lists the existing names."""
-    with pytest.raises(error, match=message):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("value", "type_text", "expected"),
-    [
-        (5, "u4", np.uint32(5)),
-        (-1, "u4", np.int32(-1)),
-        (-(2**31), "u4", np.int32(-(2**31))),
-        (-(2**31) - 1, "u4", None),
-        (2**32 - 1, "u4", np.uint32(2**32 - 1)),
-        (2**32, "u4", None),
-        (1.5, "i4", None),
-        (1.5, "u4", None),
-        (0.5, "f4", np.float32(0.5)),
-    ],
-)
-def test_types_of_numbers(value: float, type_text: str, expected: np.generic | None) -> None:
-    """A number has the entry point's type; PTX does not distinguish signed types."""
-    argument = ScalarArgument("n", value)
-    if expected is None:
-        with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
-            argument.to_numpy(np.dtype(type_text))
-    else:
-        typed = argument.to_numpy(np.dtype(type_text))
-        assert (typed, typed.dtype) == (expected, expected.dtype)
-
-
-def test_array_for_numba() -> None:
-    """Numba takes two Python addresses, elements, item size, address, lengths and strides in bytes."""
-    arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
-    bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bind_arguments("int8", h=3, w=5)
-    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
-    assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
-
-
-def test_layout_of_arguments() -> None:
-    """Each is aligned as the entry point requires; errors name misfits."""
-    array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
-    kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
-    layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
-    bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
-    packed, places = pack_arguments(bound, layout)
-    assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
-    assert places == (8,)
-    with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
-        pack_arguments(bound, layout[:3])
-    with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
-        pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])

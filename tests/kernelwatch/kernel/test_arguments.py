@@ -1,0 +1,106 @@
+"""Arguments of kernels: allowed values, types, layouts, and Numba."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_kernels import KERNELS
+from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
+
+#: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
+    ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
+    ("stride_copy", {"size": 5, "stride": 1.5}, "stride must be an integer of at least 1; given: 1.5"),
+    ("stride_copy", {"size": True, "stride": 1}, "size must be an integer of at least 1; given: True"),
+    ("stride_copy", {"size": np.True_, "stride": 1}, "size must be an integer of at least 1; given: "),
+    ("stride_copy", {"size": 5, "offset": 1}, "takes stride, size; given: offset, size"),
+    ("offset_copy", {"size": 5, "offset": 2**63 - 1}, "signed 64-bit addressing allows 9223372036854775807"),
+    ("offset_copy", {"size": 5, "offset": 2**63}, "offset must fit a signed 64-bit integer, at most 92"),
+    ("stride_copy", {"size": 1, "stride": 2**70}, "stride must fit a signed 64-bit integer, at most 92"),
+    ("stride_copy", {"size": 2, "stride": 2**60}, "16 bytes an element"),
+    ("transpose_read_coalesced", {"rows": np.int64(2**33), "columns": np.int64(2**33)}, "64-bit addressing allows"),
+    ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
+    ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),
+    ("transpose_read_coalesced", {"rows": 2**38, "columns": 1}, "rows may be at most 137434759200"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
+def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
+    """An array that fits in int8 to the last byte exceeds 64-bit addresses in complex128."""
+    KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
+    KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
+    dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
+    with pytest.raises(ArgumentError, match=message):
+        KERNELS[name].bind_arguments(dtype, **arguments), KERNELS[name].compute_geometry(dtype, **arguments)
+
+
+def test_repeated_lengths() -> None:
+    """A square product uses its side three times; two arguments of one name are refused."""
+    square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
+    assert square.parameters == ("n",)
+    assert [getattr(argument, "value", argument.name) for argument in square.bind_arguments("float32", n=4)] == [
+        "c",
+        "a",
+        4,
+        4,
+        4,
+    ]
+    for twice in ([inputs("c", "n")], [scalar("n", "int32"), "n"], ["c"]):
+        with pytest.raises(ArgumentError, match="two arguments have the same name; given: "):
+            Kernel("k", [outputs("c", "n"), *twice], 32, over=("n",), file="k.cu")
+
+
+@pytest.mark.parametrize(
+    ("value", "type_text", "expected"),
+    [
+        (5, "u4", np.uint32(5)),
+        (-1, "u4", np.int32(-1)),
+        (-(2**31), "u4", np.int32(-(2**31))),
+        (-(2**31) - 1, "u4", None),
+        (2**32 - 1, "u4", np.uint32(2**32 - 1)),
+        (2**32, "u4", None),
+        (1.5, "i4", None),
+        (1.5, "u4", None),
+        (0.5, "f4", np.float32(0.5)),
+    ],
+)
+def test_types_of_numbers(value: float, type_text: str, expected: np.generic | None) -> None:
+    """A number has the entry point's type; PTX does not distinguish signed types."""
+    argument = ScalarArgument("n", value)
+    if expected is None:
+        with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
+            argument.to_numpy(np.dtype(type_text))
+    else:
+        typed = argument.to_numpy(np.dtype(type_text))
+        assert (typed, typed.dtype) == (expected, expected.dtype)
+
+
+def test_array_for_numba() -> None:
+    """Numba takes two Python addresses, elements, item size, address, lengths and strides in bytes."""
+    arguments = numba_arguments(outputs("x", "h w 2", "float64"), "w")
+    bound = Kernel("k", arguments, 32, over=("w",), file="k.cu").bind_arguments("int8", h=3, w=5)
+    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
+    assert values == [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5]
+
+
+def test_layout_of_arguments() -> None:
+    """Each is aligned as the entry point requires; errors name misfits."""
+    array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
+    kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
+    layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
+    bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
+    packed, places = pack_arguments(bound, layout)
+    assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
+    assert places == (8,)
+    with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
+        pack_arguments(bound, layout[:3])
+    with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
+        pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])

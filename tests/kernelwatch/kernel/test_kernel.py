@@ -1,0 +1,183 @@
+"""Declared kernels: dtypes, bounds, geometry, references, and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_kernels import KERNELS
+from kernelwatch import Kernel, inputs, outputs, scalar
+from kernelwatch.counting import transactions
+from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch.kernel import Array, geometry
+from kernelwatch.kernel.arguments import to_dtype
+from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.launch import split_flags
+from kernelwatch.suite import registry
+
+
+def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
+    """Make a kernel with sums of `count` squares each."""
+    body = (
+        "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
+    )
+    return Kernel(
+        "sums",
+        [outputs("out", "size", ulp=ulp), inputs("in", "size*count"), scalar("size", least=1), scalar("count")],
+        128,
+        over=("size",),
+        text=f"""extern "C" __global__ void sums(ELEMENT* out, const ELEMENT* in, long long size, long long count) {{
+            const long long i = blockIdx.x * 128 + threadIdx.x; if (i < size) {{ {body} }} }}""",
+        options=["-DELEMENT={T}"],
+        dtypes=dtypes,
+        reference=reference,
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [
+        ("float16", "sm_80"),
+        ("float32", "sm_90"),
+        ("float64", "sm_100"),
+        ("bfloat16", "sm_80"),
+        ("bfloat16", "sm_100"),
+        ("complex128", "sm_90"),
+        ("int32", "sm_90"),
+    ],
+)
+def test_dtypes_of_cuda_headers(dtype: str, arch: str) -> None:
+    """Types that C++ lacks come from CUDA's headers, with machine code of their own."""
+    assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
+
+
+def test_bound_of_halves() -> None:
+    """Rounded sums are compared with float64, within the stated bound only."""
+
+    def sums(size: int, count: int, **arrays: Array) -> Array:
+        assert arrays["in"].dtype == np.float64
+        return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
+
+    for bound, message in ((64, None), (0.01, "of out is")):
+        kernel = _sums(ulp={"float16": bound}, reference=sums)
+        problem = transactions.count_launch(kernel, "float16", size=64, count=400).problem
+        assert problem is None if message is None else message in str(problem)
+
+
+SIDES = {"rows": 1000, "columns": 130}
+
+MATRIX: list[Any] = [outputs("output", "rows columns"), "rows", "columns"]
+
+TILED: dict[str, Any] = {"block": (32, 8, 1), "tile": (32, 32)}
+
+BY_ITEMSIZE: dict[str, Any] = {
+    "block": {4: (256, 1, 1), 8: (512, 1, 1)},
+    "tile": {4: (64, 64), 8: (64, 32)},
+    "dynamic_shared": {4: 16384, 8: 100000},
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "itemsize", "expected"),
+    [
+        (TILED, 4, Geometry((5, 32, 1), (32, 8, 1))),
+        ({**TILED, "grid": geometry.persistent(1)}, 4, Geometry((132, 1, 1), (32, 8, 1))),
+        ({**TILED, "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
+        ({"block": (1, 1, 1), "grid": geometry.one_block}, 4, Geometry((1, 1, 1), (1, 1, 1))),
+        ({"block": (256, 1, 1), "over": ("rows",)}, 4, Geometry((4, 1, 1), (256, 1, 1))),
+        (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),
+    ],
+)
+def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
+    """Tiles differ from threads; item sizes give one block, a thread per row, or resident blocks."""
+    kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
+    assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
+
+
+@pytest.mark.parametrize(
+    ("block", "shared", "fixed"),
+    [
+        ((32, 8), 16, (256, 16)),
+        ({4: 64, 8: 32}, {4: 8, 8: 16}, (64, 8)),
+        ("rows", 0, None),
+        (lambda rows: rows, 0, None),
+        (32, "4*rows", None),
+        (32, lambda rows: rows, None),
+    ],
+)
+def test_constant_blocks(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
+    """Threads and dynamic shared memory of a block may depend on no length."""
+    kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
+    assert kernel.find_fixed_block("float32") == fixed
+
+
+def _without_memory() -> Any:
+    raise MemoryError("no room")
+
+
+@pytest.mark.parametrize(
+    ("reference", "error", "message"),
+    [
+        (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
+        (_without_memory, MemoryError, "no room"),
+        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
+    ],
+)
+def test_failing_reference(reference: Any, error: type[Exception], message: str) -> None:
+    """The error has its cause; a MemoryError stays one."""
+    vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
+    add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
+    with pytest.raises(error, match=message):
+        add.compute_expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
+
+
+def _make_kernel_of_length(shape: Any) -> Kernel:
+    return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: registry.find_kernel("nope"),
+            UnknownKernelError,
+            "kernel 'nope' is not known; allowed are offset_copy",
+        ),
+        (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
+        (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
+        (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
+        (
+            lambda: _make_kernel_of_length("n-5").bind_arguments("int8", n=5),
+            ArgumentError,
+            r"is \(0,\) here; lengths are positive integers",
+        ),
+        (
+            lambda: _make_kernel_of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
+            ArgumentError,
+            r"is \(2.5,\) here; lengths are",
+        ),
+        (
+            lambda: outputs("x", "n", values="nothing"),
+            ArgumentError,
+            "must be one of bits, exact, random, zeros, or a f",
+        ),
+        (
+            lambda: _sums(("int8", "int16")).check_dtype("int32"),
+            UnknownDtypeError,
+            "sums has no int32; it has int8, int16",
+        ),
+        (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
+        (
+            lambda: KERNELS["offset_copy"].nvcc_options("S3"),
+            UnknownDtypeError,
+            "of 3 bytes have no C\\+\\+ type",
+        ),
+    ],
+)
+def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
+    """The error lists the existing names."""
+    with pytest.raises(error, match=message):
+        call()
