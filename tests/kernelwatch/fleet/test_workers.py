@@ -1,0 +1,181 @@
+"""Workers of a fleet: devices, calls of asv, clones, addresses, and documented commands."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from kernelwatch.cli import fleet as command
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.fleet import task
+from kernelwatch.instrument import machine, parent_death
+from kernelwatch.store import folders, git
+from tests import commits
+from tests.kernelwatch.fleet.test_fleet import OPENSSL
+
+pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warnings of Dask itself
+
+
+@pytest.mark.parametrize(
+    ("visible", "visible_devices"),
+    [
+        (None, ["GPU-a", "GPU-b"]),
+        ("1", ["GPU-b"]),
+        ("GPU-b,0", ["GPU-b", "GPU-a"]),
+        ("MIG-x,MIG-y", ["MIG-x", "MIG-y"]),
+        ("", []),
+    ],
+)
+def test_device_shares(
+    visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each visible GPU or MIG slice gets a worker and an equal share of the cores."""
+    from kernelwatch.fleet import workers
+
+    monkeypatch.setattr(machine, "nvml_handle", object)
+    monkeypatch.setattr(machine, "find_gpu", lambda: SimpleNamespace(name="GPU X") if visible_devices else None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 2)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda place: "ab"[place])
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda handle: f"GPU-{handle}")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4, 5, 6, 7})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert workers.list_devices() == visible_devices
+    options = {
+        name: specification["options"] for name, specification in workers.specify_workers(tmp_path, ["host-0"]).items()
+    }
+    assert list(options) == (visible_devices or ["host-0"])
+    assert {worker_options["env"]["CUDA_VISIBLE_DEVICES"] for worker_options in options.values()} == set(
+        visible_devices or [""]
+    )
+    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(options)]
+    assert [worker_options["env"][task.CORES] for worker_options in options.values()] == cores
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("[ $(cat) = abc ] || exit 1", ""),
+        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
+        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # see mortal.py: the process ends with its worker
+        ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
+        ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
+    ],
+)
+def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure or timeout of asv is an error; exit code 2 reports failed configurations."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
+    monkeypatch.setenv(folders.RESULTS, "of-the-driver")
+    if problem:
+        with pytest.raises(RuntimeError, match=problem):
+            task.run_asv("abc", tmp_path, "")
+    else:
+        task.run_asv("abc", tmp_path, "")
+
+
+@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
+def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
+    """The clone has the commit and a branch main for asv, also after a worker was killed."""
+    folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
+    commits.commit(folder, {"file": "one", "results/old.json": ""})
+    git.text(folder, "branch", "other")
+    if checkout != "the repository":
+        origin, folder = folder, tmp_path / "checkout"
+        git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
+        commits.set_identity(folder)
+        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
+    if checkout == "a clone of one commit":
+        git.text(folder, "checkout", "--quiet", "--detach")
+    bundle = task.bundle_repository(folder)
+    assert task.clone_bundle(bundle, clone) == clone
+    assert (clone / "file").read_text() == "one"
+    assert set(git.text(clone, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
+    for name in (".asv", "results/new.json"):
+        (clone / name).mkdir()
+    (clone / "results" / "mine.json").touch()
+    (clone / ".git" / "index.lock").touch()
+    task.clone_bundle(bundle, clone)
+    assert (clone / "results" / "mine.json").exists(), "of this fleet"
+    commits.commit(folder, {"file": "two"})
+    task.clone_bundle(task.bundle_repository(folder), clone)
+    assert (clone / "file").read_text() == "two"
+    assert (clone / ".asv").exists()
+    assert [path.name for path in (clone / "results").iterdir() if path.is_file()] == ["old.json"]
+
+
+@pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
+        (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
+        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: say --tls FOLDER"),
+        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
+    ],
+)
+def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
+    from kernelwatch.fleet.workers import FleetError
+
+    name, *arguments = words
+    with pytest.raises(FleetError, match=message):
+        (command.measure_commits if name == "fleet" else command.run_workers)([*arguments, *options])
+
+
+@pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
+def test_documented_commands(tmp_path: Path) -> None:
+    """Workers wait for a scheduler and end with it."""
+    from kernelwatch.fleet import workers
+
+    with closing(socket.socket()) as listening:
+        listening.bind(("", 0))
+        port = int(listening.getsockname()[1])
+    address, folder = f"tls://127.0.0.1:{port}", tmp_path / "tls"
+    folder.mkdir()
+    subprocess.run(OPENSSL.split(), cwd=folder, check=True, capture_output=True)
+    assert OPENSSL.split() == [
+        word for word in (ROOT / "docs" / "fleet.md").read_text("utf-8").replace("\\\n", " ").split()
+        if word in OPENSSL.split()
+    ][: len(OPENSSL.split())]  # fmt: skip
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    scheduler = ["distributed.cli.dask_scheduler", "--host=127.0.0.1", f"--port={port}", "--no-dashboard"]
+    scheduler += ["--dashboard-address=127.0.0.1:0", "--protocol=tls", f"--tls-ca-file={certificate}"]
+    scheduler += [f"--tls-cert={certificate}", f"--tls-key={key}"]
+    with ExitStack() as stack:
+        ended = []
+        for name in ("job-7", "host"):
+            options = ["--tls", str(folder), "--work", str(tmp_path / "work"), "--name", name]
+            ended.append(_start_process(stack, "kernelwatch", "fleet-workers", address, *options))
+        process = _start_process(stack, *scheduler)
+        with workers.connect(address, folder) as client:
+            client.wait_for_workers(2, timeout=60)
+            connected_workers = client.scheduler_info()["workers"].values()
+            assert {worker["name"] for worker in connected_workers} == {"job-7-0", "host-0"}
+            kind = {machine.default_name(None): 1}
+            assert all((worker["resources"], worker["nthreads"]) == (kind, 1) for worker in connected_workers)
+            assert client.gather(client.map(abs, [-1, -2], resources=kind)) == [1, 2]
+        process.kill()
+        for ended_process in ended:
+            ended_process.wait(60)
+
+
+def _start_process(stack: ExitStack, module: str, *words: str) -> Any:
+    """Run a module until the end of the test."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    return process

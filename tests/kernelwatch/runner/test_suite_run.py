@@ -1,0 +1,262 @@
+"""A run of commits: discovery, machine, turns, Python, and failing processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv.console import log
+from asv.repo import NoSuchNameError
+from asv.results import Results
+from asv.util import ProcessError, UserError
+
+from kernelwatch.instrument import machine
+from kernelwatch.runner import (
+    commit_process,
+    commit_worker,
+    compiler,
+    measure_counts,
+    measure_times,
+    revision_range,
+    run,
+)
+from kernelwatch.runner.commit_process import PackageError
+from kernelwatch.runner.protocol import Task
+from kernelwatch.store import folders
+from tests.kernelwatch.runner.test_commit import CONF, FakeProcess
+
+
+class Repo:
+    """A repository with one branch."""
+
+    def get_hash_from_name(self, name: str) -> str:
+        """Return the tip."""
+        if name != "main":
+            raise NoSuchNameError(name)
+        return "tip"
+
+    def pull(self) -> None:
+        """Do nothing."""
+
+
+def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> run.SuiteRun:
+    conf: Any = SimpleNamespace(branches=branches, launch_method="spawn")
+    asv_machine: Any = SimpleNamespace(machine="m")
+    return run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
+
+
+#: Unimportable commits -> commit of the benchmarks, and commits with a process.
+BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
+
+
+@pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
+def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first importable commit, or a branch's tip, is discovered; its process measures it."""
+    begun: list[str] = []
+
+    @contextmanager
+    def begin(*arguments: Any) -> Any:
+        begun.append(arguments[3])
+        if arguments[3] in broken.split():
+            raise PackageError(f"no {arguments[3]}")
+        yield FakeProcess()
+
+    monkeypatch.setattr(commit_process, "start_process", begin)
+    suite_run, environment = _run(), SimpleNamespace(name="e")
+    if broken not in BROKEN:
+        with pytest.raises(UserError) as raised:
+            suite_run._discover_benchmarks(["c", "b"], environment)
+        assert str(raised.value) == "no c (at c)\nno tip (at tip)\nno b (at b)"
+        return
+    commit, expected = BROKEN[broken]
+    discovery = suite_run._discover_benchmarks(["c", "b"], environment)
+    assert " ".join(begun) == expected
+    for is_first in (True, False):
+        with suite_run._enter_process(environment, commit) as child:
+            assert (child.discovery is discovery) is is_first
+
+
+@pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
+def test_discovery_process_is_reused(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its own environment and commit reuse the process."""
+    monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
+    suite_run = _run()
+    suite_run.discovered = ("e", "c", FakeProcess())  # type: ignore[assignment]
+    with suite_run._enter_process(SimpleNamespace(name=name), commit) as child:
+        assert child == "another"  # type: ignore[comparison-overlap]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv runs benchmarks without kernels; a failed installation fails the run."""
+
+    def install(*_: Any) -> None:
+        if fails:
+            raise ProcessError(["pip"], 1, "", "")
+
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(log, "error", lambda _: None)
+    monkeypatch.setattr(run, "run_benchmarks", lambda *_, **options: calls.append(options))
+    suite_run = _run({"quick": True, "show_stderr": True, "attribute": {"a": 1}})
+    environment = SimpleNamespace(create=lambda: None, install_project=install)
+    suite_run._run_plain(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
+    assert suite_run.has_failed is fails
+    expected = {"quick": True, "show_stderr": True, "record_samples": False, "append_samples": False}
+    asv_options = {"extra_params": {"a": 1}, "launch_method": "spawn"}
+    assert [{name: options[name] for name in options if name != "results"} for options in calls] == [
+        expected | asv_options
+    ] * (not fails)
+
+
+@pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
+def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
+    """The named machine, or one named after its GPU; facts that asv stored take precedence."""
+    file = tmp_path / "machine.json"
+    file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
+    loaded = vars(run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
+    name = machine_name or machine.default_name(None)
+    assert (loaded["machine"], loaded["ram"]) == (name, facts.get("ram", machine.stable_facts(name, None)["ram"]))
+
+
+#: GPU, options of asv, number of commits -> whether they are measured in turns.
+IN_TURNS = [(True, {"interleave_rounds": None}, 2, True), (True, {"interleave_rounds": True}, 3, True)]
+
+IN_TURNS += [(True, {}, 2, False), (True, {"interleave_rounds": True}, 1, False)]
+
+IN_TURNS += [(False, {"interleave_rounds": True}, 2, False), (True, {"interleave_rounds": False}, 2, False)]
+
+
+@pytest.mark.parametrize(("has_gpu", "options", "count", "in_turns"), IN_TURNS)
+def test_commits_in_turns(
+    has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several commits on a GPU take turns; without a GPU CUDA sees none."""
+    described: list[tuple[str, int]] = []
+    device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
+
+    def describe(commit: str, place: int) -> None:
+        if commit == "c2":
+            raise PackageError("it has no package")
+        described.append((commit, place))
+
+    @contextmanager
+    def begin(*arguments: Any) -> Any:
+        yield SimpleNamespace(write_jobs=lambda place: describe(arguments[3], place))
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
+    monkeypatch.setattr(machine, "find_gpu", lambda: device)
+    monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
+    monkeypatch.setattr(run, "get_repo", lambda _: Repo())
+    monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{place}" for place in range(count)])
+    monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
+    monkeypatch.setattr(run, "_start_measuring", lambda _: nullcontext({}))
+    monkeypatch.setattr(commit_process, "start_process", begin)
+    monkeypatch.setattr(run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
+    conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
+    with (
+        pytest.raises(UserError, match="c2 cannot be measured in turns: it has no package")
+        if count > 2
+        else nullcontext()
+    ):
+        assert run.run_suite(conf, options) == in_turns
+    assert described == [(f"c{place}", place) for place in range(min(count, 2))] * in_turns
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
+
+
+@pytest.mark.parametrize(
+    ("requirements", "is_missing", "can_be_built", "python"),
+    [
+        ({}, False, True, [sys.executable]),
+        ({"pip+asv_runner": "0.3.2"}, False, True, [sys.executable]),
+        ({"numpy": ""}, False, True, ["theirs"]),
+        ({}, True, True, [sys.executable, "theirs", "theirs"]),
+        ({}, True, False, [sys.executable, sys.executable]),
+    ],
+)
+def test_choice_of_python(
+    requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The run's own Python serves, unless the environment has requirements or a build."""
+    begun: list[tuple[str, dict[str, str]]] = []
+
+    @contextmanager
+    def begin(python: str, _: Path, variables: dict[str, str], *__: Any) -> Any:
+        begun.append((python, variables))
+        if is_missing and python == sys.executable:
+            raise commit_process._MissingError("no module _built")
+        yield FakeProcess()
+
+    if can_be_built:
+        (tmp_path / "setup.py").touch()
+    monkeypatch.setattr(commit_process, "_installed_environments", set())
+    monkeypatch.setattr(commit_process, "ROOT", tmp_path)
+    monkeypatch.setattr(commit_process, "_open_process", begin)
+    monkeypatch.setattr("kernelwatch.store.commit_checkout.unpack_commit", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
+    environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}
+    environment.install_project, environment.find_executable = lambda *_: None, lambda _: "theirs"
+    for _ in range(1 + is_missing):
+        is_refused = is_missing and not can_be_built
+        with (
+            pytest.raises(PackageError) if is_refused else nullcontext(),
+            commit_process.start_process(CONF, environment, None, "c", tmp_path),
+        ):
+            pass
+    assert [executable for executable, _ in begun] == python
+    for executable, variables in begun:
+        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "what asv's matrix sets"
+        assert ("PYTHONPATH" in variables) == (executable == sys.executable)
+
+
+def test_killed_counting_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failure is reported after the times are measured."""
+    monkeypatch.setattr(measure_times, "send_all", lambda task, send, address, begin: begin())
+    monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
+    with pytest.raises(RuntimeError, match="the process that counts and compiles ended with -9"):
+        commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
+
+
+#: Action of a process -> error at its start, or else at its end.
+ENDS: dict[str, tuple[str, str, str]] = {
+    "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
+    "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
+    "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
+    "all is well": ("begin()", "", ""),
+    "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with 3: b"),
+    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with -9: "),
+}
+
+#: Prologue of each action.
+BEGINS = """import os, sys
+from kernelwatch.runner.protocol import Discovery, Refusal, Sender
+tell = Sender(1)
+def begin():
+    tell(Discovery([], {}))
+    assert '"turn":5' in sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
+def test_failing_processes(does: str, error: str, ending: str, tmp_path: Path) -> None:
+    """The error has the last line of the process's output."""
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", BEGINS + does], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+        ) as begun,
+        pytest.raises(PackageError, match=f"^{error}$") if error else nullcontext(),
+    ):
+        child = commit_process.CommitProcess(begun, tmp_path / "log")
+        with pytest.raises(PackageError, match=f"^the commit's process {ending}$") if ending else nullcontext():
+            child.write_jobs(5)
+        assert child.problem == (ending and f"the commit's process {ending}")
