@@ -1,0 +1,109 @@
+"""Objects of a fake GPU: memory, kernels, nodes of graphs, and streams."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import ptxcount
+from kernelwatch.kernel.sources import PtxModule
+from ptxcount.util.architectures import MAX_SHARED
+
+if TYPE_CHECKING:
+    from tests.fake_cuda import FakeGpu
+
+
+#: Bytes behind an allocation that a kernel reaches without a fault, as on a GPU with large pages.
+_PAGE = 64 << 10
+
+
+class Memory:
+    """An allocation with the interface of PyCUDA."""
+
+    def __init__(self, gpu: FakeGpu, size: int) -> None:
+        self._gpu = gpu
+        self.address = gpu.next_address
+        gpu.next_address += -(-size // 512) * 512 + (1 << 20)
+        self.size = size
+        self.held = np.zeros(size + _PAGE, np.uint8)
+        gpu.allocations[self.address] = self
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        """Free the memory; a second time is an error."""
+        self._gpu.note(f"free {self.size} bytes")
+        del self._gpu.allocations[self.address]
+
+
+class Node(NamedTuple):
+    """A launch in a graph: function if loaded, name, blocks, addresses, and executor."""
+
+    function: Callable[[], Any]
+    name: str
+    blocks: int
+    addresses: tuple[int, ...]
+    execute: Callable[[], None]
+
+
+class Function:
+    """A kernel of a module of PTX."""
+
+    def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
+        self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
+        #: Contents of the module's variables.
+        self.variables: dict[str, Memory] = {}
+
+    def prepare(self, codes: str) -> None:
+        """Record the sizes of the arguments."""
+        self._length = int(codes.removesuffix("s"))
+
+    def set_attribute(self, _: int, shared: int) -> None:
+        """Record the dynamic shared memory of a block."""
+        self._shared = shared
+
+    def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
+        """Record a launch."""
+        assert len(parameters) == self._length
+        assert shared_size <= self._shared, "a driver refuses it"
+        unpacked: list[Any] = []
+        offset = 0
+        for size, alignment, dtype in self._module.parameter_layout():
+            offset = -(-offset // alignment) * alignment
+            raw = np.frombuffer(parameters[offset : offset + size], dtype or f"V{size}")[0]
+            is_address = dtype == np.uint64 and self._gpu.holds(int(raw))
+            unpacked.append(int(raw) if is_address else raw)
+            offset += size
+        assert offset == len(parameters)
+        addresses = tuple(value for value in unpacked if isinstance(value, int))
+        self._gpu.launched.append((self.name, addresses))
+        assert stream is not None, "launched outside a graph"
+        assert stream.captured is not None, "launched outside a graph"
+        call = partial(self._execute, grid, block, unpacked, shared_size)
+        stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
+
+    def _execute(self, grid: Any, block: Any, parameters: list[Any], shared_size: int) -> None:
+        arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in parameters]
+        contents = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
+        ptxcount.count(
+            self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=contents
+        )
+
+
+class Stream:
+    """A stream that records captured work."""
+
+    handle: Any
+
+    def __init__(self) -> None:
+        self.handle = self
+        self.captured: list[Any] | None = None
+
+    def synchronize(self) -> None:
+        """Return at once: no work is pending."""
