@@ -61,7 +61,7 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_random_accesses(parted: bool) -> None:
-    """Random programs race in shared memory, also of blocks that diverged before."""
+    """The first race and the first unwritten read are found, also in blocks that diverged before."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):

@@ -91,7 +91,7 @@ BY_ITEMSIZE: dict[str, Any] = {
     ],
 )
 def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
-    """Tiles differ from threads; item sizes give one block, a thread per row, or resident blocks."""
+    """Grids cover tiles, are one block, a thread per row, or resident blocks; item sizes may select the shape."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 

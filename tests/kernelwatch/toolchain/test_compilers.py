@@ -53,7 +53,7 @@ def _anywhere(ptx: str) -> str:
 
 
 def test_shared_ptx(empty_cache: Path) -> None:
-    """Kernels of a source and flag set share PTX, but not with other dtypes or architectures."""
+    """Kernels and flag sets of ptxas share the PTX of a source; dtypes and architectures do not."""
     for name, flags, dtype, arch in (
         ("transpose_read_coalesced", "-Xptxas -O3", "float32", "sm_90"),
         ("transpose_write_coalesced", "-Xptxas -O0", "float32", "sm_90"),
@@ -133,8 +133,8 @@ def test_keys_are_unambiguous() -> None:
     assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
-#: Inputs of the front end: every kernel in every dtype and flag set, with offsets: text, options, and kernels that
-#: share them.
+#: Text and options of every kernel in every dtype and flag set -> a kernel that has them. Kernels without dtypes of their
+#: own have those of MOVED.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
         kernel.load_source("float32", "sm_90").text,
