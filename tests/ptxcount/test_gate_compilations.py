@@ -207,7 +207,7 @@ def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with an nvcc of its own, on the path."""
+    """Return the folder of a copied nvcc, which NVCC names."""
     toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
     (own / "bin").mkdir(parents=True)
     for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:

@@ -34,7 +34,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The review shows count, reason and row; regressions without an entry count."""
+    """The review shows count, reason and row; regressions without an entry still count."""
     base = git.text(root, "rev-parse", "HEAD")
     head, other_benchmark = _commit(root, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):

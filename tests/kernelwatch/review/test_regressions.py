@@ -199,7 +199,7 @@ def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
     ids=["by another GPU", "without samples", "within the threshold"],
 )
 def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
-    """Times that return to within noise of the earlier ones."""
+    """A regression ends with a time within the threshold that has samples of the same GPU."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
     assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand

@@ -133,8 +133,8 @@ def test_keys_are_unambiguous() -> None:
     assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
-#: Text and options of every kernel in every dtype and flag set -> a kernel that has them. Kernels without dtypes of their
-#: own have those of MOVED.
+#: Text and options of every kernel in every dtype and flag set -> a kernel that has them. Kernels without dtypes have
+#: those of MOVED.
 GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
     (
         kernel.load_source("float32", "sm_90").text,
