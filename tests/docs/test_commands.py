@@ -95,7 +95,6 @@ def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> Non
 
 
 def test_every_command_is_run_somewhere() -> None:
-    """Every command is run somewhere, and every named place exists."""
     ran = {command for command, _ in RUN}
     lost = [command for command, _ in commands() if command not in ran and not command.startswith(tuple(ELSEWHERE))]
     assert lost == []

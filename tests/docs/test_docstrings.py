@@ -14,7 +14,6 @@ FOLDERS = ("ptxcount/src", "kernelwatch/src", "benchmarks", "gpu_kernels", "expe
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_docstring_begins_with_a_clause(folder: str) -> None:
-    """A docstring begins with an imperative or a noun."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     clauses = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
@@ -28,7 +27,6 @@ def test_no_docstring_begins_with_a_clause(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS[:-1])
 def test_no_comment_begins_with_a_clause(folder: str) -> None:
-    """A comment on an attribute begins with a noun."""
     clauses = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in sorted((ROOT / folder).rglob("*.py"))

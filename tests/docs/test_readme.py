@@ -37,7 +37,6 @@ def test_picture_is_current(history: History) -> None:
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
 def test_missing_markers(text: str) -> None:
-    """A page without its markers is refused."""
     with pytest.raises(LookupError, match="lacks the markers"):
         tables.replace_between_markers(text, ["new"])
 

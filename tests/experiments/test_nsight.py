@@ -16,7 +16,7 @@ from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from ptxcount.source.names import source_name
-from tests import fake_cuda
+from tests import fake_objects
 from tests.gpu.cases import LARGE, SMALL, list_launches
 from tests.on_fake_gpu import fake_gpu
 
@@ -43,7 +43,7 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
     """Launches are verified, then profiled on the same buffers, under Nsight's names."""
     launch = list_launches(kernel, SMALL)[0]
     with fake_gpu(monkeypatch) as gpu:
-        streams: list[fake_cuda.Stream] = []
+        streams: list[fake_objects.Stream] = []
         profiled: list[tuple[str, tuple[int, ...]]] = []
 
         def start() -> None:
@@ -51,8 +51,8 @@ def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) 
             for stream in streams:
                 stream.captured = []
 
-        def stream() -> fake_cuda.Stream:
-            streams.append(fake_cuda.Stream())
+        def stream() -> fake_objects.Stream:
+            streams.append(fake_objects.Stream())
             return streams[-1]
 
         gpu.cuda.Stream = stream

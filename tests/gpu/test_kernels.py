@@ -54,7 +54,6 @@ def test_awkward_shapes(name: str, flags: str) -> None:
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
 def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
-    """More than 65535 x 32 rows or columns are exact."""
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=2_097_120 + 33, columns=3)
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 

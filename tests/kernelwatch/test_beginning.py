@@ -145,7 +145,6 @@ def test_watched_kernel(repository: Path) -> None:
 def test_errors_of_watch(
     axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errors list the allowed values."""
     monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=message):

@@ -95,7 +95,6 @@ def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Committed counts do not affect the command or the action."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

@@ -83,7 +83,6 @@ def test_faults(
     thread: Index3,
     text: str,
 ) -> None:
-    """Each check has a kernel that fails it."""
     with pytest.raises(error) as caught:
         execute_kernel(
             sources.ptx("wrong"), entry, grid, block, args, step_limit=5000, races="error", unwritten="error"

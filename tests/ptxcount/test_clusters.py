@@ -165,7 +165,6 @@ WRONG: list[tuple[tuple[int, ...], int, str]] = [
 
 @pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
 def test_invalid_tensor_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
-    """Tensor maps that a driver would refuse are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
 

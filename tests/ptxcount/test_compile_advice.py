@@ -86,7 +86,6 @@ def test_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch
 
 
 def test_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Extensions of Python include it."""
     folder = sysconfig.get_path("include")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     if Path(folder, "Python.h").is_file():

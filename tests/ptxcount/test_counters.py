@@ -159,7 +159,6 @@ WAYS: list[Case] = [
 
 @pytest.mark.parametrize("case", WAYS)
 def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs and counters of each instruction are equal with and without shortcuts."""
     fast = _launch(*case)
     ways.without_shortcuts(monkeypatch)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)

@@ -282,7 +282,6 @@ def test_conversion(instruction: str, source: str, target: str, values: list[flo
 
 @pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
 def test_kinds_of_numbers(name: str) -> None:
-    """``testp`` classifies numbers."""
     values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
     oracle: dict[str, Callable[[float], bool]] = {
         "finite": math.isfinite,

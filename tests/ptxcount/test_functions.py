@@ -42,7 +42,6 @@ CASES: list[tuple[str, list[Any], Any]] = [
 
 @pytest.mark.parametrize(("entry", "arguments", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_divergent_calls(entry: str, arguments: list[Any], expected: Any) -> None:
-    """Threads of a warp call different functions."""
     copies = [argument.copy() for argument in arguments]
     counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), copies)
     np.testing.assert_array_equal(copies[0], expected)
@@ -106,7 +105,6 @@ def test_child_kernels() -> None:
 
 
 def test_graph_conditions() -> None:
-    """A kernel of a CUDA graph sets a condition."""
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
     body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
     header, _, kernel = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")

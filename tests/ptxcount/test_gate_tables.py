@@ -59,7 +59,6 @@ def test_values_at_keys(repository: Repository) -> None:
     ],
 )  # fmt: skip
 def test_odd_files(file: str, content: str, message: str, repository: Repository) -> None:
-    """Files have invalid text, or no end."""
     np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
     repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
     path = repository.folder / file
@@ -83,7 +82,6 @@ def test_odd_arguments(argument: str, repository: Repository) -> None:
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
 def test_damaged_cache(content: str, repository: Repository) -> None:
-    """A damaged cache is ignored."""
     for path in cache_folder().glob("*.json"):
         path.write_text(content)
     assert repository.run("check") == (0, [])

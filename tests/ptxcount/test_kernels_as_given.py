@@ -156,7 +156,6 @@ def test_kernel_of_triton() -> None:
 
 
 def test_unknown_object() -> None:
-    """The error lists supported kernels."""
     with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, a CuPy RawKernel, .* not int"):
         ptxcount.count(7, None, 1, 32, [])
 

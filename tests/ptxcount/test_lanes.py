@@ -30,7 +30,6 @@ def test_results_of_an_h200(operation: str, group: str) -> None:
     ("group", "leaders"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))]
 )
 def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lowest active lane is elected."""
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_kernel(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])

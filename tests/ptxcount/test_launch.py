@@ -92,7 +92,6 @@ def test_parameter_types() -> None:
 
 
 def test_exact_name() -> None:
-    """An exact name wins over similar names."""
     ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
     assert find_entry(ptx, "scale") == "scale"
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"

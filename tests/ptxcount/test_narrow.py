@@ -15,7 +15,6 @@ def test_counters_of_an_h200() -> None:
 
 
 def test_note_on_retries() -> None:
-    """The note says that retries due to other warps are not counted."""
     caveats = {launch.kernel: launch.execute().caveats() for launch in LAUNCHES}
     loop = f"{NARROW}; retries among warps are not counted"
     assert caveats["red_bf16"] == {"global atomic": loop}

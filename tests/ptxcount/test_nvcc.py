@@ -62,7 +62,6 @@ def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_variable_without_a_compiler(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other nvcc is used then."""
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
         nvcc.compile_source("")

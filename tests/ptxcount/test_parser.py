@@ -199,7 +199,6 @@ def _mutate(text: str, rng: random.Random) -> str:
 
 
 def test_mutated_text() -> None:
-    """Mutated text loads or raises the documented error."""
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
     texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
     for _ in range(250):

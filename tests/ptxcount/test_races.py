@@ -246,7 +246,6 @@ def test_lines_of_a_global_race(did: str) -> None:
 
 
 def test_unknown_policies() -> None:
-    """The error lists the allowed policies."""
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):

@@ -137,7 +137,6 @@ def test_unencrypted_addresses_are_refused(words: list[str], options: list[str],
 
 @pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
 def test_documented_commands(tmp_path: Path) -> None:
-    """Workers wait for a scheduler and end with it."""
     from kernelwatch.fleet import workers
 
     with closing(socket.socket()) as listening:

@@ -101,7 +101,6 @@ def test_invalid_job_is_rejected(tmp_path: Path) -> None:
 
 
 def test_recent_mappings_stay() -> None:
-    """The mappings of the last writers stay open."""
     writing_end, reading_end = map(Channel, multiprocessing.Pipe())
     memories = [ReferenceMemory() for _ in range(client._MAX_MAPPED + 1)]
     mapped_memory: dict[int, Bytes] = {}

@@ -178,6 +178,5 @@ def _make_kernel_of_length(shape: Any) -> Kernel:
     ],
 )
 def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
-    """The error lists the existing names."""
     with pytest.raises(error, match=message):
         call()

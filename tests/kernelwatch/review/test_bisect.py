@@ -106,7 +106,6 @@ def test_judge(
 
 
 def test_a_time_is_measured_beside_its_copy() -> None:
-    """The selection contains the time and its copy."""
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     chosen = set()
     for number in list_configurations():

@@ -181,7 +181,6 @@ def test_noise_changes_nothing() -> None:
 
 
 def test_one_slowdown_among_a_thousand() -> None:
-    """A 2 % slowdown of one in a thousand configurations is found, and nothing else."""
     base, head = points(5), points(6)
     slow = tuple(1.02 * sample for sample in head[500].samples)
     head[500] = Point(head[500].params, float(np.median(slow)), slow)

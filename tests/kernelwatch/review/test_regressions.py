@@ -136,7 +136,6 @@ def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | No
 
 
 def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry between the ends acknowledges a drift."""
     entry = Acknowledgement(TIME, "time", "accepted")
 
     def changes(_: Path, base: str, head: str) -> SourceChanges:
@@ -224,7 +223,6 @@ def test_text(
 
 
 def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any number of regressions and any names fit the limit."""
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     write(
         tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}

@@ -68,7 +68,6 @@ def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_night_without_new_commits(built: Built) -> None:
-    """A night without commits leaves no files."""
     repository, _ = built
     contents_before = contents(repository.results)
     idle = repository.make("history", BENCHMARKS)

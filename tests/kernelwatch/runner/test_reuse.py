@@ -243,13 +243,11 @@ def test_entries_of_the_running_run(held_back: list[str], expected: set[str], tm
 def test_options_that_exclude_reuse(
     options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other samples or turns exclude reuse."""
     monkeypatch.setenv(commit_run.MEASURE_ALL, variable)
     assert commit_run.may_reuse(options) is expected
 
 
 def test_record_round_trip(tmp_path: Path) -> None:
-    """The record has origins, samples of rounds, code hashes and reasons."""
     run_record = RunRecord(NEW, {"slice": "1g"})
     run_record.begin_benchmark(TIME, BEGAN, ["'p1'"])
     cubin = ("a" * 64, "k float32 -O3", "sm_90")

@@ -131,7 +131,6 @@ def test_rounds(measure: Measure) -> None:
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
 def test_selected_configurations(selected: str, measure: Measure) -> None:
-    """The task has one round of one benchmark of one configuration."""
     (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), places=[1])
     assert (set(configuration.numbers), configuration.rounds, configuration.place) == ({selected}, [MIN_SAMPLES], 1)
     assert len(other_messages) == 1

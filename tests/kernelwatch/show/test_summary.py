@@ -62,7 +62,6 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
 
 def test_failures_of_the_first_commit(tmp_path: Path) -> None:
-    """Without a commit to compare with, failures are listed all the same."""
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (
         f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"

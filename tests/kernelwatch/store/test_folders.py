@@ -128,7 +128,6 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
 
 
 def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable names another folder."""
     assert folders.results_folder(tmp_path) == tmp_path
     monkeypatch.setenv(folders.RESULTS, "elsewhere")
     assert folders.results_folder(tmp_path) == Path("elsewhere")

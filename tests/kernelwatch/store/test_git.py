@@ -71,13 +71,11 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
 
 
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ptxcount check --changed` asks its folder."""
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Calls within asv ask their folder, too."""
     own_repository, newest, _ = repositories
     process = subprocess.run(
         [sys.executable, "-c", ASV, str(own_repository)], capture_output=True, text=True, check=True, cwd=own_repository
@@ -86,7 +84,6 @@ def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
 
 
 def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A nested process reuses the environment."""
     once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)

@@ -94,7 +94,6 @@ def test_stale_index(change: Callable[[Path, Path], object], expected: list[str]
 
 
 def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a cache folder every file is read."""
     monkeypatch.setenv("KERNELWATCH_CACHE", os.devnull)
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
 

@@ -131,7 +131,6 @@ DEEP = json.dumps(RUN).encode()[:-1] + b', "host": {"x": ' + b"[" * 100_000
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b"\xff", DEEP, json.dumps(RUN | {"nvcc": []}).encode()])
 def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The lines around it are read."""
     path = folder / MACHINE / record.RUNS_FILE
     contents = path.read_bytes()
     path.write_bytes(contents + line + b"\n\n" + contents)

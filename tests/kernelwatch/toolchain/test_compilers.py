@@ -67,7 +67,6 @@ def test_shared_ptx(empty_cache: Path) -> None:
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """Options of nvcc from the environment make a separate entry of the cache."""
     kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
     plain = KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
@@ -170,7 +169,6 @@ def test_pycuda_compiles_if_installed(monkeypatch: pytest.MonkeyPatch, empty_cac
 
 @pytest.mark.pycuda
 def test_driver_without_a_device() -> None:
-    """The error is a missing device."""
     import pycuda.driver as cuda
 
     try:
