@@ -137,6 +137,23 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
     return f"{'; '.join(phrases)}."
 
 
+def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
+    """Say how many commits share the worst change of a commit; empty if the commit made it alone."""
+    shown = list(changes)
+    for group in select_worst_groups(shown)[:1]:
+        (change,) = (change for change in shown if change["machine"] == group["machine"])
+        between = change["between"][group["base"]]
+        if span := format_span(between["count"], group["base"]):
+            touching = len(between["touching"])
+            return f"Made {span}, {touching or 'none'} of which touch{'es' * (touching == 1)} kernels."
+    return ""
+
+
+def format_span(count: int, base: str) -> str:
+    """Return the commits that share a change; empty if only one does."""
+    return f"in one of {count} commits since {shorten_hash(base)}" if count > 1 else ""
+
+
 def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
     """Summarize the changes of a kernel on a machine by its worst group, and by its groups for other flags."""
     kernel, word = group["kernel"], group["verdict"]
