@@ -30,8 +30,8 @@ _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
 #: Fields on times of a group without times.
 _NO_TIMES = {
-    "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "at": "",
-    "ratio": None, "kernel_times": 0,
+    "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "most": "",
+    "at": "", "ratio": None, "kernel_times": 0,
 }  # fmt: skip
 
 
@@ -141,6 +141,7 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
         "evidence": evidence,
         "base": bases[largest.name],
         "largest": f"{largest.place}: {base_value} → {head_value}",
+        "most": f"{largest.metric} {base_value} → {head_value}",
         "at": " ".join(filter(None, [largest.place, text.shorten_flags(largest.flags)])),
         "ratio": largest.judgement.ratio if timed else None,
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
