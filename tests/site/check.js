@@ -65,10 +65,10 @@ async function go(page, address) {
 const drawn = (page, turn = 0) => page.waitForFunction(
     (least) => document.getElementById('content') === null || Number(document.documentElement.dataset.drawn) > least, turn);
 
-/* No violation of WCAG 2 (A, AA) in a page of the project; a chart is one picture. */
+/* No violation of WCAG 2 (A, AA) in a page of the project. axe compares values on bars with the paper: test_pages.py has the bars. */
 async function accessible(page) {
     await page.evaluate(AXE);
-    const violations = await page.evaluate(async () => (await window.axe.run({include: [['body']], exclude: [['.plot']]},
+    const violations = await page.evaluate(async () => (await window.axe.run({include: [['body']], exclude: [['.plot .value']]},
         {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})).violations);
     assert.deepEqual(violations.map((one) => [one.id, one.nodes.map((node) => node.html)]), []);
 }
