@@ -28,7 +28,8 @@ def test_ruff_accepts_the_page(file: str, block: str) -> None:
     """Check and format each extended file by the project's settings."""
     text, end = (ROOT / file).read_text(encoding="utf-8"), FILES[file]
     place = text.index(end) if end else len(text)
-    extended = text[:place] + (indent(block, " " * 8) if end else f"\n\n{block}") + text[place:]
+    inserted = f"{indent(block.rstrip(), ' ' * 8)},\n" if end else f"\n\n{block}"
+    extended = text[:place] + inserted + text[place:]
     for words in (["check"], ["format", "--diff"]):
         ruff = [sys.executable, "-m", "ruff", *words, "--quiet", "--stdin-filename", file, "-"]
         done = subprocess.run(ruff, cwd=ROOT, input=extended, capture_output=True, text=True)
