@@ -10,6 +10,9 @@ const { known, here, visit, go, drawn, accessible, fits, seen } = require('./che
 const [first, second, , , , narrow] = known.commits;
 const HOSTILE = encodeURIComponent(known.hostile);
 
+/* What no text of a page holds, in any view. */
+const UNREADABLE = /n\/a|NaN|undefined|None|null/;
+
 /* Every page, and what is there once it is drawn; of each kind of commit page one is enough. */
 const PAGES = {
     'index.html': '.overview table',
@@ -34,14 +37,14 @@ for (const [address, expected] of Object.entries(PAGES)) {
             await accessible(page);
             const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
             assert.equal(paper, colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
-            assert.doesNotMatch(await page.locator('main').innerText(), /n\/a|NaN|undefined|None|null/);
+            assert.doesNotMatch(await page.locator('main').innerText(), UNREADABLE);
         }
     }));
 }
 
 /* Pages of charts whose texts and marks are compared with golden ones. */
-const [TIME, COPIES, LOADED, SPILLED] = ['time_kernel.Blur.time_back_to_back', 'track_control.Blur.track_copy_ratio',
-    'track_counted.Blur.track_sectors_loaded', 'track_compiled.Compiled.track_spill_bytes'];
+const [TIME, TURNED, COPIES, LOADED, SPILLED] = ['time_kernel.Blur.time_back_to_back', 'time_kernel.Matrices.time_back_to_back',
+    'track_control.Blur.track_copy_ratio', 'track_counted.Blur.track_sectors_loaded', 'track_compiled.Compiled.track_spill_bytes'];
 const ALL = encodeURIComponent('all, a line each');
 const CHARTS = [
     'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
@@ -51,6 +54,7 @@ const CHARTS = [
     `history.html#benchmark=${TIME}&p-w=${ALL}&unit=%25%20of%20theoretical%20peak`,
     `history.html#machine=every%20machine&benchmark=${LOADED}`,
     `history.html#benchmark=${COPIES}&axis=logarithmic`,
+    `history.html#machine=nvidia-h200&benchmark=${TURNED}&p-kernel=flip`,
     `history.html#machine=no-gpu-x86_64&benchmark=${SPILLED}&p-arch=sm_80&p-kernel=${ALL}&axis=logarithmic`,
 ];
 test('charts have their golden texts', visit(async function (page) {
@@ -58,6 +62,7 @@ test('charts have their golden texts', visit(async function (page) {
     for (const address of CHARTS) {
         await go(page, address);
         found[decodeURIComponent(address)] = await seen(page);
+        assert.doesNotMatch(found[decodeURIComponent(address)], UNREADABLE, address);
     }
     fs.writeFileSync(process.env.CHARTS, JSON.stringify(found));
 }));

@@ -165,9 +165,9 @@ def _make_repository(root: Path) -> dict[str, str]:
         hostile |= on_gpu if place < 2 else {}
         dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks part of its machine code
         code = "a" if subject == ASIDE else str(min(place, 1))
-        codes.append(
-            {"commit": commit_hash, "arch": "sm_90", "cubins": {f"blur {dtype} {FLAGS}": code * 64 for dtype in dtypes}}
-        )
+        cubins = {f"blur {dtype} {FLAGS}": code * 64 for dtype in dtypes}
+        cubins[f"flip float32 {FLAGS}"] = str(int(subject == LAST)) * 64  # between its two commits lie others
+        codes.append({"commit": commit_hash, "arch": "sm_90", "cubins": cubins})
     for machine, stored_commits in stored.items():
         results = {commit_hash: outcomes for commit_hash, outcomes in stored_commits.items() if outcomes}
         write(root, results, machine, axes=AXES)

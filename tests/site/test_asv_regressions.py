@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
+from asv.benchmarks import Benchmarks
 from asv.config import Config
+from asv.graph import GraphSet
+from asv.plugins.regressions import Regressions
+from asv.repo import get_repo
+from asv.results import Results
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.store import git, reading
+from kernelwatch.store.folders import list_machines
 
 TIME = "time_transpose.Transpose.time_back_to_back"
 CONF = Config.load(str(ROOT / "asv.conf.json"))
@@ -49,3 +58,40 @@ def test_listed_configurations(name: str, *, is_listed: bool) -> None:
     """Repeated entries are omitted: ratios, other flags, dtypes and architectures."""
     assert f"{name}@main" in NAMES
     assert is_listed != any(re.match(pattern, f"{name}@main") for pattern in CONF.regressions_first_commits)
+
+
+#: Maximum number of rows of the page: one for each step of an entry.
+MAX_ROWS = 60
+
+
+@pytest.mark.history
+def test_page_is_short(tmp_path: Path) -> None:
+    """Publish asv's page and feed of the stored history: few rows, each a step up, and none twice."""
+    conf, folder = copy.copy(CONF), ROOT / "results"
+    conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
+    repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()
+    line = set(git.text(ROOT, "rev-list", "--first-parent", "HEAD").split())
+    paths = [path for name in list_machines(folder) for path in reading.list_paths(folder / name, "????????-*.json")]
+    documents = (Results.load(str(path), machine_name=path.parent.name) for path in paths)
+    stored = [document for document in documents if document.commit_hash in line]
+    revisions = repo.get_revisions({results.commit_hash for results in stored})
+    left_out = [pattern for pattern, commit in conf.regressions_first_commits.items() if commit is None]
+    for results in stored:
+        for name in results.get_result_keys(benchmarks):
+            axes = benchmarks[name]["params"]
+            labels = (f"{name}({', '.join(params)})@main" for params in itertools.product(*axes))
+            # asv detects the steps of all configurations, and takes a minute; those that are left out have none here.
+            values = [
+                None if any(re.match(pattern, label) for pattern in left_out) else value
+                for label, value in zip(labels, results.get_result_value(name, axes), strict=True)
+            ]
+            params = {**results.params, **results.env_vars, "branch": "main"}
+            graph = graphs.get_graph(name, params)
+            graph.add_data_point(revisions[results.commit_hash], values, [None] * len(values))
+    Regressions.publish(conf, repo, benchmarks, graphs, revisions)
+    entries = json.loads((tmp_path / "regressions.json").read_text(encoding="utf-8"))["regressions"]
+    rows = [(entry[2]["machine"], entry[0], step) for entry in entries for step in entry[6]]
+    assert 0 < len(rows) <= MAX_ROWS
+    assert (tmp_path / "regressions.xml").read_text(encoding="utf-8").count("<entry>") == len(rows)
+    assert all(0 < before < after for *_, (*_, before, after) in rows)
+    assert len({(machine, name, tuple(step)) for machine, name, step in rows}) == len(rows)

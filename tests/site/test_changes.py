@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from asv.repo import get_repo
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import COUNTS, load_changes, select_configurations, summarize_counts
+from kernelwatch.show.site.changes import COUNTS, load_changes, rank_row, select_configurations, summarize_counts
 from kernelwatch.store import git
 from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN
 from kernelwatch.store.results import History
@@ -41,6 +42,35 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
         for kernel in {group["kernel"] for group in change["groups"]}:
             counts = [group[verdict.value.lower()] for group in change["groups"] if group["kernel"] == kernel]
             assert sum(counts) == expected[kernel]
+
+
+@pytest.mark.history
+def test_pictures_show_the_worst() -> None:
+    """A group with a change to the worse that decides has a picture of it, not of a larger one that decides nothing."""
+    groups = [group for change in _load_changes() for group in change["groups"] if group["picture"]["rows"]]
+    assert {row["verdict"] for group in groups for row in group["picture"]["rows"]} <= words.SIGNS.keys()
+    worse = [group for group in groups if group["slower" if group["timed"] else "rose"]]
+    hidden = [group for group in worse if not {row["verdict"] for row in group["picture"]["rows"]} & {"slower", "rose"}]
+    assert worse
+    assert hidden == []
+
+
+#: Verdicts and sizes of a group's rows, the shown one first.
+SHOWN = [
+    [(Verdict.SLOWER, 1.0), (Verdict.NOTED, 9.0), (Verdict.FASTER, 9.0)],
+    [(Verdict.TRADE, 2.0), (Verdict.SLOWER, 1.0), (Verdict.NOTED, 9.0)],
+    [(Verdict.NOTED, 1.0), (Verdict.FASTER, 9.0)],
+    [(Verdict.FASTER, 2.0), (Verdict.FASTER, 1.0)],
+]
+
+
+@pytest.mark.parametrize("rows", SHOWN)
+def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
+    """A row that decides outranks larger ones that do not."""
+    ranked: list[Any] = [
+        SimpleNamespace(judgement=SimpleNamespace(verdict=verdict), size=size) for verdict, size in rows[::-1]
+    ]
+    assert max(ranked, key=rank_row) is ranked[-1]
 
 
 @cache
@@ -79,7 +109,8 @@ def _group(**facts: Any) -> dict[str, Any]:
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
         "evidence": ["registers +3.0 %"], "mean": "", "size": 1.0, "times": 4, "configurations": "2 rose",
-        "of": {"benchmark": COUNT}, "machine": "gpu", "at": "64x64 -O3", "ratio": 1.044, "kernel_times": 4, **facts,
+        "of": {"benchmark": COUNT}, "machine": "gpu", "at": "64x64 -O3", "ratio": 1.044, "kernel_times": 4,
+        "most": "registers 32 → 33", **facts,
     }  # fmt: skip
     return {**group, "verdict": summarize_counts(group)["verdict"]}
 
@@ -110,7 +141,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "a number": (
         [{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
-        "k: registers +3.0 % with -O3; no other kernel changed.",
+        "k: registers +3.0 % with -O3, at most registers 32 → 33 at 64x64 -O3; no other kernel changed.",
     ),
     "what fails comes first": (
         [SLOWER, {"kernel": "l", "broken": 1}],
@@ -123,6 +154,13 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "times, which its own numbers explain": (
         [{"rose": 2, "size": 2.0}, {**SLOWER, "slower": 0, "faster": 4}, {"kernel": "l", "rose": 1}],
         "l: registers +3.0 % with -O3; k is 4.4 % faster in the mean of 4 times; no other kernel changed.",
+    ),
+    "counted numbers before compiled ones": (
+        [
+            {"rose": 1, "fell": 1, "of": {"benchmark": "track_compiled.C.track_spill_bytes"}},
+            {"rose": 1, "evidence": ["sectors +9 %"]},
+        ],
+        "k: sectors +9 % with -O3; no other kernel changed.",
     ),
     "what is compiled for others": ([{"rose": 2, "elsewhere": True}], "Nothing changed."),
     "the worst of a kernel": (

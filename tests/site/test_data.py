@@ -32,7 +32,9 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         root = write(tmp_path, stored, environment=f"python{version}")
     history = History("gpu", root)
     data.write_data(
-        tmp_path / "data", {COUNT: {"id": 0}}, {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [])}
+        tmp_path / "data",
+        {COUNT: {"id": 0}},
+        {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [], {})},
     )
     piece = read_script(tmp_path / "data" / "values" / "0" / "0.js")
     assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])

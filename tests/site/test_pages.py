@@ -129,6 +129,25 @@ def test_the_policy_knows_the_style_of_charts() -> None:
     assert f"sha256-{base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()}" == pages.PLOT_STYLE
 
 
+def test_values_on_bars_can_be_read() -> None:
+    """A bar's value has the paper's colour: in both themes its contrast is at least 4.5 (WCAG 2, AA)."""
+    css = (Path(pages.__file__).parent / "static" / "project.css").read_text(encoding="utf-8")
+    for theme in re.findall(r":root \{(.*?)\}", css, flags=re.DOTALL):
+        colours = {name: _compute_luminance(digits) for name, digits in re.findall(r"--([\w-]+): #(\w+)", theme)}
+        series = {name: luminance for name, luminance in colours.items() if name.startswith("series-")}
+        assert len(series) == 8
+        for name, luminance in series.items():
+            low, high = sorted((luminance, colours["paper"]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
+def _compute_luminance(digits: str) -> float:
+    """Return the relative luminance of a colour of three or six hexadecimal digits, as WCAG 2 defines it."""
+    parts = [int(part * (3 - len(part)), 16) / 255 for part in re.findall("." * (len(digits) // 3), digits)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def test_nothing_of_this_suite_is_in_the_pages() -> None:
     words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
     folder = Path(pages.__file__).parent

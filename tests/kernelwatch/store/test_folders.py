@@ -12,9 +12,10 @@ import pytest
 from asv.results import iter_results_for_machine_and_hash
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.store import folders, reading, record
+from kernelwatch.store import folders, index, reading, record
 from kernelwatch.store.folders import CommitFiles
-from tests.stored import BASE, COUNT, MACHINE, RUN, TIME, Outcome, contents, write
+from kernelwatch.toolchain.releases import VARIABLE
+from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Outcome, contents, write
 
 ENVIRONMENT = "python3.11"
 NAN = float("nan")
@@ -107,6 +108,39 @@ def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
     }
 
 
+#: Compilers that a machine has results by, the compiler of a run, and the folder and ending of the run's file.
+COMPILERS = [
+    ([], "", (".", ".json")),
+    ([""], "", (".", ".json")),
+    ([""], "13.5.0", ("compilers", ".jsonl")),
+    ([], "13.5.0", (".", ".json")),
+    (["13.5.0"], "13.5.0", (".", ".json")),
+    (["13.5.0"], "13.1.0", ("compilers", ".jsonl")),
+    (["13.5.0"], "", (".", ".json")),
+]
+
+
+@pytest.mark.parametrize(("earlier", "compiler", "place"), COMPILERS)
+def test_other_compilers_are_out_of_the_way(
+    earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
+) -> None:
+    """Write other compilers' results where asv reads none; reviews read them, and a second run adds to its file."""
+    for name in earlier:
+        write(tmp_path, {HEAD: {COUNT: {"one": 1.0}}}, compiler=name)
+    machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
+    for day in (1, 2):
+        document = {**_measure(tmp_path / str(day), day, count={"one": day}), "env_vars": variables}
+        CommitFiles(machine, BASE, ENVIRONMENT).save(document, {})
+        ((path, _, stored),) = reading.iter_files(machine, BASE)
+        assert (str(path.parent.relative_to(machine)), path.suffix) == place
+        assert (stored.env_vars, stored.results[COUNT].result) == (variables, [day])
+    assert [entry.commit for entry in index.list_results(machine).values()].count(BASE) == 1
+    (machine / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
+    assert len(list(iter_results_for_machine_and_hash(str(tmp_path / "results"), MACHINE, BASE[:8]))) == (
+        place[1] == ".json"
+    )
+
+
 def test_descriptions(results: Path, tmp_path: Path) -> None:
     """Descriptions are written if they differ in content; machines must be equal."""
     came = tmp_path / "came"
@@ -140,7 +174,7 @@ def test_every_stored_value() -> None:
         for path, _, document in reading.iter_files(folder):
             if not path.stem.endswith("Z"):
                 rows = [(name, document.get_row(name)) for name in sorted(document.results)]
-                digest.update(json.dumps([path.name, document.commit_hash, document.date, rows]).encode())
+                digest.update(json.dumps([f"{path.stem}.json", document.commit_hash, document.date, rows]).encode())
         for file, model in record.RECORDS.items():
             for line, _ in reading.iter_lines(folder / file, model):
                 digest.update(line)

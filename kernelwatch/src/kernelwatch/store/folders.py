@@ -1,7 +1,8 @@
 """The folder of results: a run adds files, and changes none that git tracks, but asv's list of benchmarks.
 
 Each commit has files of its own: asv's JSON, and records beside it. Their names begin as asv's do and end in the time
-of the run. Several files of a commit and environment are read as one.
+of the run. Several files of a commit and environment are read as one. Results of other compilers than the machine's
+primary one lie in a folder of their own, which asv's pages leave out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from filelock import Timeout
 
 from kernelwatch.config import cache_dir
 from kernelwatch.store import git, index, reading, rows
+from kernelwatch.toolchain import releases as compilers
 from ptxcount.util import atomic_write
 
 #: The environment variable that names another folder of results than the project's.
@@ -90,11 +92,12 @@ class CommitFiles:
             for path, content, document in reading.iter_files(folder, commit)
             if (document.commit_hash, document.env_name) == (commit, environment)
         }
-        untracked = [path for path in contents if path.name not in tracked.split("\0")]
+        untracked = [path for path in contents if str(path.relative_to(folder)) not in tracked.split("\0")]
         self._untracked_contents = [contents.pop(path) for path in untracked]
         self._tracked_contents = list(contents.values())
         plain = Path(get_filename(folder.name, commit, environment)).stem
-        #: The beginning of the files' names. Those of an earlier run go on, unless git tracks them.
+        #: The file of an earlier run, which goes on, unless git tracks it; and the beginning of all names.
+        self._earlier_file = untracked[-1] if untracked else None
         self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read_merged(self) -> dict[str, Any] | None:
@@ -114,10 +117,20 @@ class CommitFiles:
         }
         self._folder.mkdir(parents=True, exist_ok=True)
         if changed:
-            atomic_write.write(self._folder / f"{self._stem}.json", json.dumps({**merged, "results": changed}))
+            path = self._earlier_file or self._name_file(compilers.compiler_of_results(merged.get("env_vars", {})))
+            path.parent.mkdir(exist_ok=True)
+            atomic_write.write(path, json.dumps({**merged, "results": changed}))
         for file, lines in records.items():
             append_lines(self._folder / f"{self._stem}.{file}", *lines)
         index.list_results(self._folder)  # so that the next review reads the files of its commits alone
+
+    def _name_file(self, compiler: str | None) -> Path:
+        """Return the path of a new file of results by a compiler."""
+        entries = index.list_results(self._folder).values()
+        used_compilers = [compilers.compiler_of_results(entry.variables) for entry in entries]
+        if compiler == compilers.primary_compiler([*used_compilers, compiler]):
+            return self._folder / f"{self._stem}.json"
+        return self._folder / reading.COMPILERS_FOLDER / f"{self._stem}.jsonl"
 
 
 def append_lines(path: Path, *entries: Mapping[str, Any]) -> None:

@@ -47,11 +47,12 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
     entries: dict[str, IndexEntry] = {}
     for path in reading.result_paths(folder):
-        entry, stamp = cached.get(path.name), stamp_file(path)
+        name, stamp = str(path.relative_to(folder)), stamp_file(path)
+        entry = cached.get(name)
         if entry is None or entry.stamp != stamp or stamp[0] > reading.LARGEST:
             entry = next(_read_entry(path, stamp), None)
         if entry is not None:
-            entries[path.name] = entry
+            entries[name] = entry
     if entries != cached:
         save_cached(cache_file, entries)
         _remove_old()
@@ -85,9 +86,10 @@ class CommitStamps:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self._files: dict[str, list[Path]] = {}
-        for path in (path for machine in folder.parent.iterdir() if machine.is_dir() for path in machine.iterdir()):
+        for path in filter(Path.is_file, folder.parent.glob("*/**/*")):
             is_of_commit = path.name[8:9] == "-"
-            if path.name.endswith(CUBINS_FILE) or (path.parent == folder and (is_of_commit or path.suffix == ".jsonl")):
+            is_own = folder in path.parents and (is_of_commit or path.suffix == ".jsonl")
+            if path.name.endswith(CUBINS_FILE) or is_own:
                 self._files.setdefault(path.name[:8] if is_of_commit else "", []).append(path)
         self._shared = (
             f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {self._list_stamps('')}"

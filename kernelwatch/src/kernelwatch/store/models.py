@@ -185,5 +185,5 @@ class CostsLine(Record):
     accesses: list[AccessCost] = []
 
 
-#: `<beginning of the hash>-<environment>.json`.
-RESULT_NAME = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")
+#: `<beginning of the hash>-<environment>.json`, or `.jsonl` by another compiler.
+RESULT_NAME = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.jsonl?")

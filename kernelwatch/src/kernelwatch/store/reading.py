@@ -20,6 +20,10 @@ M = TypeVar("M")
 #: asv's list of benchmarks.
 BENCHMARKS_FILE = "benchmarks.json"
 
+#: A machine's folder of results by other compilers than its primary one. A line is JSON as asv writes it: asv reads no
+#: `.jsonl`, so its pages show one compiler.
+COMPILERS_FOLDER = "compilers"
+
 #: Bytes of a file. The largest stored so far take two megabytes.
 LARGEST = 64 << 20
 
@@ -63,9 +67,11 @@ def list_paths(folder: Path, pattern: str) -> list[Path]:
 
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
-    """Return the paths of asv's files of a machine, or of those of a commit."""
-    paths = list_paths(folder, f"{commit[:8] or '????????'}-*.json")
-    return [path for path in paths if models.RESULT_NAME.fullmatch(path.name)]
+    """Return the paths of asv's files of a machine, or of those of a commit; also of other compilers."""
+    stem = f"{commit[:8] or '????????'}-*"
+    paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder, f"{COMPILERS_FOLDER}/{stem}.jsonl")]
+    names = (path for path in paths if models.RESULT_NAME.fullmatch(path.name))
+    return sorted(names, key=lambda path: path.name)
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:

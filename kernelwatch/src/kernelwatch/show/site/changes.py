@@ -28,10 +28,13 @@ COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "note
 #: Maximum rows of a picture, and maximum size of a change in the order of groups, as a logarithm.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
+#: Verdicts on a configuration that became worse, and decides.
+_WORSE = (Verdict.SLOWER, Verdict.TRADE)
+
 #: Fields on times of a group without times.
 _NO_TIMES = {
-    "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "at": "",
-    "ratio": None, "kernel_times": 0,
+    "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "most": "",
+    "at": "", "ratio": None, "kernel_times": 0,
 }  # fmt: skip
 
 
@@ -120,7 +123,7 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
         row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
     ]
     changed = changed or [*group.numbers] or [*group.times]
-    largest = max(changed, key=lambda row: (row.judgement.verdict in RISES, row.size))
+    largest = max(changed, key=rank_row)
     timed, rows = largest.kind == TIMED, (*group.times, *group.numbers)
     counts = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     accepted = [row for row in group.times or group.numbers if row.judgement.verdict is Verdict.ACKNOWLEDGED]
@@ -141,11 +144,18 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
         "evidence": evidence,
         "base": bases[largest.name],
         "largest": f"{largest.place}: {base_value} → {head_value}",
+        "most": f"{largest.metric} {base_value} → {head_value}",
         "at": " ".join(filter(None, [largest.place, text.shorten_flags(largest.flags)])),
         "ratio": largest.judgement.ratio if timed else None,
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
         "picture": _describe_picture(largest, group.times if timed else group.numbers),
     }
+
+
+def rank_row(row: Row) -> tuple[bool, bool, float]:
+    """Return the sort key of a group's rows: a change to the worse that decides, one that is noted, the size."""
+    verdict = row.judgement.verdict
+    return verdict in _WORSE, verdict in RISES, row.size
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
@@ -158,7 +168,9 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     picture_rows = []
     for row in sorted(shown, key=lambda row: (_count_elements(row.params.get(axis, "")), row.name)):
         base, head = (rate / 1e9 for rate in row.rates) if has_rates and row.rates else (row.base, row.head)
-        verdict = text.name_verdict(row.judgement.verdict, row.kind).lower()
+        # A number that rose beside faster times is a TRADE; its group counts it among those that rose.
+        outcome = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
+        verdict = text.name_verdict(outcome, row.kind).lower()
         picture_rows.append({"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": verdict})
     fixed = ", ".join(value for name, value in largest.params.items() if name not in (axis, "kernel") and value)
     unit = "GB/s" if has_rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"

@@ -172,6 +172,7 @@ def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int])
         "commit": commit,
         "date": last.date,
         "branch": history.graph.branches[commit],
+        "position": machine.positions.get(commit),
         "driver": run.get("after", {}).get("driver"),
         **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
         "has": [ids[name] for name in measured],

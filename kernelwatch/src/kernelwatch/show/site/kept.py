@@ -48,7 +48,7 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     Acknowledgements of the checked out commit count as they are in the folder. All others are in git's history.
     """
     files: dict[str, list[str]] = {}
-    for path in sorted(filter(Path.is_file, history.folder.iterdir())):
+    for path in sorted(filter(Path.is_file, history.folder.rglob("*"))):
         is_of_commit = path.name[8:9] == "-"
         files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
     shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]

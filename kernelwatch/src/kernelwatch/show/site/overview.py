@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from kernelwatch.show.site import configurations
+from kernelwatch.show.site import configurations, words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.points import Point
@@ -31,11 +31,15 @@ Series = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class ShownMachine:
-    """A machine of the site: its history, its values, and its changes, oldest first."""
+    """A machine of the site: its history, its values, and its changes, oldest first.
+
+    `positions` numbers the published commits along their branch, those between that were not measured included.
+    """
 
     history: History
     values: ValuesByCommit
     changes: Sequence[dict[str, Any]]
+    positions: Mapping[str, int]
 
     @cached_property
     def cubins(self) -> CubinHashes:
@@ -63,19 +67,30 @@ class ShownMachine:
         return sum(len(row) for rows in self.values.values() for name, row in rows.items() if name in timed)
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Add the benchmarks' values at a configuration, for each published commit that has all of them."""
+        """Add the benchmarks' values at a configuration, for each published commit that has them.
+
+        A benchmark that is 0 wherever it has a value may lack others: later versions of a suite add metrics.
+        """
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
         configuration = tuple(params.get(axis, "") for axis in axes)
         if configuration not in combinations:
             return []
-        position, series = combinations.index(configuration), []
-        for commit in self.history.graph.line:
-            rows = [self.values[commit].get(benchmark) for benchmark in benchmarks]
-            numbers = [row[position] for row in rows if row]
-            if len(numbers) == len(benchmarks) and None not in numbers:
-                series.append((commit, float(sum(number for number in numbers if number is not None))))
-        return series
+        position, line = combinations.index(configuration), self.history.graph.line
+        columns = [
+            {
+                commit: row[position]
+                for commit in line
+                if (row := self.values[commit].get(benchmark)) and row[position] is not None
+            }
+            for benchmark in benchmarks
+        ]
+        required = [column for column in columns if any(column.values())]
+        return [
+            (commit, float(sum(column.get(commit) or 0 for column in columns)))
+            for commit in line
+            if all(commit in column for column in required) and any(commit in column for column in columns)
+        ]
 
 
 class _SummaryConfiguration(NamedTuple):
@@ -165,18 +180,24 @@ def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | N
 def _describe_state(
     machine: ShownMachine, kernel: str, cell: Mapping[str, Any], moved: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return the newest commit's verdict, and the commits at which machine code or sectors changed."""
+    """Return the newest commit's verdict, and the commits at which machine code or sectors changed.
+
+    A mark has the commit `since` which it changed: itself, unless commits between were not measured.
+    """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
     all_groups = change["groups"] if change else []
     groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
     tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
     is_judged = commits[-1] == newest and kernel in machine.compared_kernels
-    marks: dict[str, list[str]] = defaultdict(list)
+    marks: dict[str, dict[str, Any]] = {}
     sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
     for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, cell["of"], commits))):
-        for commit in _iter_changes(series):
-            marks[commit].append(f"{subject} changed")
+        for previous, commit in _iter_changes(series):
+            mark = marks.setdefault(commit, {"since": commit, "texts": []})
+            span = words.format_span(machine.positions[commit] - machine.positions[previous], previous)
+            mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
+            mark["since"] = min(mark["since"], previous if span else commit, key=machine.positions.__getitem__)
     return {
         "verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None,
         "newest": commits[-1],
@@ -195,8 +216,8 @@ def _list_code_hashes(
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]
 
 
-def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Yield the commits whose value differs from the previous one."""
-    for (_, previous), (commit, value) in itertools.pairwise(series):
-        if previous != value:
-            yield commit
+def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
+    """Yield the commits whose value differs from the previous one, each behind the previous commit."""
+    for (previous, previous_value), (commit, value) in itertools.pairwise(series):
+        if previous_value != value:
+            yield previous, commit

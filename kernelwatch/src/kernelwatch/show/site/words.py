@@ -103,8 +103,10 @@ def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
-#: Verdicts that a sentence mentions, the worst first.
-_WORDS = ("broken", "failed", "slower", "mixed", "rose", "faster", "fell", "repaired")
+#: Verdicts that a sentence mentions, the worst first, with their ranks: failures, changes to the worse, to the better.
+_WORDS = {
+    "broken": 0, "failed": 0, "slower": 1, "mixed": 1, "rose": 1, "faster": 2, "fell": 2, "repaired": 3,
+}  # fmt: skip
 
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
@@ -117,10 +119,10 @@ def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
     return list(worst_groups.values())
 
 
-def _rank_group(group: _Group) -> tuple[int, bool, bool, float]:
-    """Return the sort key: verdict; times, then counted, then compiled numbers; size."""
-    is_compiled = find_kind(group["of"]["benchmark"]) is Kind.COMPILED
-    return _WORDS.index(group["verdict"]), not group["timed"], is_compiled, -group["size"]
+def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
+    """Return the sort key: rank of the verdict; times, then counted, then compiled numbers; verdict; size."""
+    verdict, is_compiled = group["verdict"], find_kind(group["of"]["benchmark"]) is Kind.COMPILED
+    return _WORDS[verdict], not group["timed"], is_compiled, list(_WORDS).index(verdict), -group["size"]
 
 
 def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
@@ -135,6 +137,23 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
     further = len(worst_groups) - len(phrases)
     phrases.append(f"{count_noun(further, 'more kernel')} changed" if further else "no other kernel changed")
     return f"{'; '.join(phrases)}."
+
+
+def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
+    """Say how many commits share the worst change of a commit; empty if the commit made it alone."""
+    shown = list(changes)
+    for group in select_worst_groups(shown)[:1]:
+        (change,) = (change for change in shown if change["machine"] == group["machine"])
+        between = change["between"][group["base"]]
+        if span := format_span(between["count"], group["base"]):
+            touching = len(between["touching"])
+            return f"Made {span}, {touching or 'none'} of which touch{'es' * (touching == 1)} kernels."
+    return ""
+
+
+def format_span(count: int, base: str) -> str:
+    """Return the commits that share a change; empty if only one does."""
+    return f"in one of {count} commits since {shorten_hash(base)}" if count > 1 else ""
 
 
 def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
@@ -153,7 +172,8 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
         return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {_describe_largest(peers)}"
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
-    return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}"
+    most = f", at most {group['most']} at {group['at']}" if group["rose"] + group["fell"] > 1 else ""
+    return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}"
 
 
 def _describe_largest(groups: Sequence[_Group]) -> str:

@@ -53,8 +53,8 @@ function extent({top, fitted, scale}, values) {
 
 /* Draw lines over places such as sizes or commits.
    spec: xTitle, yTitle, places (texts); top, fitted and scale for `extent`; share: the title of a second axis for shares of `top`;
-   series: [{name, values, titles, hollow}] by place, with hollowName for the legend; changes: [{place, title}], drawn as vertical
-   lines, with changesName for the legend. */
+   series: [{name, values, titles, hollow}] by place, with hollowName for the legend; changes: [{place, since, title}], drawn as
+   vertical lines, or as bands from `since` if that is another place, with changesName for the legend. */
 function lines(container, spec) {
     const {places, scale, top, share, changes = []} = spec;
     const points = spec.series.flatMap(({name, values, titles, hollow = []}) => places.map((_, place) => ({
@@ -66,10 +66,12 @@ function lines(container, spec) {
     const y = extent(spec, points.map(({value}) => value).filter(isValue));
     const line = {x: 'place', stroke: 'series', z: 'series'};
     const dot = {x: 'place', y: 'value', symbol: 'series', r: 4};
+    const [spans, alone] = [true, false].map((wanted) => changes.filter(({place, since}) => (since !== place) === wanted));
     const [hollow, full] = [true, false].map((wanted) => points.filter((one) => one.hollow === wanted));
     draw(container, spec, SYMBOLS, [
         ...hollow.length > 0 ? [['○', '', spec.hollowName]] : [],
-        ...changes.length > 0 ? [['│', 'change', spec.changesName]] : [],
+        ...alone.length > 0 ? [['│', 'change', spec.changesName]] : [],
+        ...spans.length > 0 ? [['▒', 'change', `${spec.changesName}, in one of several commits`]] : [],
     ], {
         height: 340 + (turned ? widest / 1.5 : 0),
         marginLeft: 56, marginTop: 32, marginRight: share === undefined ? 16 : 56, marginBottom: turned ? 38 + widest / 1.4 : 48,
@@ -84,8 +86,10 @@ function lines(container, spec) {
             share === undefined ? null : Plot.axisY(shares(top), {
                 anchor: 'right', label: share, tickFormat: (value) => plain(100 * value / top), ...noArrow,
             }),
-            Plot.ruleX(changes, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),
-            Plot.dot(changes, {x: 'place', frameAnchor: 'top', symbol: d3.symbolTriangle, fill: 'var(--change)', className: 'change-flag'}),
+            Plot.rect(spans, {x1: 'since', x2: 'place', title: 'title', className: 'span', fill: 'var(--change)', fillOpacity: 0.12,
+                stroke: 'var(--change)', strokeOpacity: 0.4}),
+            Plot.ruleX(alone, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),
+            Plot.dot(changes, {x: ({since, place}) => (since + place) / 2, frameAnchor: 'top', symbol: d3.symbolTriangle, fill: 'var(--change)', className: 'change-flag'}),
             Plot.line(points, {y: 'value', ...line, strokeWidth: 2, className: 'line'}),
             Plot.dot(full, {...dot, fill: 'series', className: 'mark'}),
             Plot.dot(hollow, {...dot, stroke: 'series', fill: 'var(--paper)', className: 'mark hollow'}),

@@ -132,8 +132,12 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     const changed = ({at}) => new Set(at.map(({value}) => value).filter(isValue)).size > 1;
     const some = drawn.length > LINES ? drawn.filter(changed) : drawn;
     const changes = commits.map((commit, place) => {
-        const names = drawn.filter(({at}) => at[place].code?.changed).map(({name}) => name);
-        return {place, names, title: `${short(commit)}: machine code changed of ${names.join(', ')}`};
+        const changed = drawn.filter(({at}) => at[place].code?.changed);
+        const names = changed.map(({name}) => name);
+        const since = d3.range(place - 1, -1, -1).find((before) => changed.some(({at}) => at[before].code)) ?? place;
+        const count = commit.position - commits[since].position; // more than one: those between were not measured
+        return {place, names, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names.join(', ')}` +
+            (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')};
     }).filter(({names}) => names.length > 0);
     const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
     const note = `${commits.length} commits, oldest first; ${unit}. ` + (from === FITTED ? 'The axis does not begin at 0. ' : '') +

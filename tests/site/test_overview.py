@@ -1,0 +1,58 @@
+"""The numbers of Overview's cells, and the spans of changes between commits that were not measured."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelwatch.show.site import words
+from kernelwatch.show.site.overview import ShownMachine
+
+#: Values of loaded, stored and cluster sectors at three commits; None: not measured, "": without the metric.
+SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
+    ("all are there", [[1, 2, 0], [1, 3, 0], [2, 3, 0]], {"a": 3, "b": 4, "c": 5}),
+    ("a metric came later, and is 0", [[1, 2, ""], [1, 3, ""], [2, 3, 0]], {"a": 3, "b": 4, "c": 5}),
+    ("a metric was never counted", [[1, 2, ""], [1, 3, ""], [2, 3, ""]], {"a": 3, "b": 4, "c": 5}),
+    ("a metric came later, and is not 0", [[1, 2, ""], [1, 3, ""], [2, 3, 4]], {"c": 9}),
+    ("one is not measured", [[1, None, 0], [1, 3, 0], ["", "", ""]], {"b": 4}),
+    ("all are 0", [[0, 0, 0], ["", "", ""], [0, 0, 0]], {"a": 0, "c": 0}),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), [row[1:] for row in SUMS], ids=[row[0] for row in SUMS])
+def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
+    """A commit has a sum if it lacks no metric that counts."""
+    history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, graph=SimpleNamespace(line=["a", "b", "c"]))
+    by_commit = {
+        commit: {name: [None, number] for name, number in zip("LSC", numbers, strict=True) if number != ""}
+        for commit, numbers in zip("abc", values, strict=True)
+    }
+    machine = ShownMachine(history, by_commit, [], {})
+    assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
+
+
+#: Commits between base and head, those that touch kernels, and the words for them.
+SPANS = [
+    (1, 1, ""),
+    (2, 0, "Made in one of 2 commits since bbbbbbbb, none of which touch kernels."),
+    (40, 1, "Made in one of 40 commits since bbbbbbbb, 1 of which touches kernels."),
+    (522, 5, "Made in one of 522 commits since bbbbbbbb, 5 of which touch kernels."),
+]
+
+
+@pytest.mark.parametrize(("count", "touching", "text"), SPANS)
+def test_a_change_among_several_commits(count: int, touching: int, text: str) -> None:
+    """A commit's page blames no commit alone that was measured together with others."""
+    group = {
+        "machine": "gpu", "kernel": "k", "verdict": "slower", "timed": True, "size": 1.0, "elsewhere": False,
+        "base": "b" * 40, "of": {"benchmark": "time_a.A.time_x", "params": {}},
+    }  # fmt: skip
+    between = {"b" * 40: {"count": count, "touching": [{}] * touching}}
+    changes: list[dict[str, Any]] = [
+        {"machine": "other", "groups": []},
+        {"machine": "gpu", "groups": [group], "between": between},
+    ]
+    assert words.describe_span(changes) == text
+    assert words.describe_span(changes[:1]) == ""
