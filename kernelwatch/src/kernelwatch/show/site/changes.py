@@ -13,7 +13,7 @@ from typing import Any
 from kernelwatch.review.compare import Review
 from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, kept
@@ -59,6 +59,7 @@ def _describe_change(
     step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
     base = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]))[0] if full_step.shared else None
     reviews, problems = review_step(history, step, root)
+    rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
     # Most commits of a history change nothing: git runs only for the others.
     bases = {base, *(group["base"] for group in groups)} if groups else set()
@@ -73,7 +74,34 @@ def _describe_change(
         "source": commits.find_changed_lines(repo, base, head, kernels) if base and groups else [],
         "between": {ancestor: commits.describe_range(repo, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
+        "compared": list_compared(rows, groups),
     }
+
+
+def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
+    """Return the configurations of each changed kernel: benchmark, values of its axes, base, head and verdict.
+
+    They are all times of a kernel if one changed. Else they are all numbers of the benchmarks in which one changed.
+    """
+    changed = {group["kernel"] for group in groups if not group["elsewhere"]}
+    by_kernel: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.kernel in changed:
+            by_kernel[row.kernel].append(row)
+    compared: dict[str, list[list[Any]]] = {}
+    for kernel, kernel_rows in by_kernel.items():
+        differing = {
+            row.benchmark
+            for row in kernel_rows
+            if row.judgement.verdict is not Verdict.SAME and relative_change(row.judgement.ratio) >= AT_LEAST
+        }
+        is_timed = any(row.kind == TIMED and row.benchmark in differing for row in kernel_rows)
+        shown = [row for row in kernel_rows if (row.kind == TIMED if is_timed else row.benchmark in differing)]
+        compared[kernel] = [
+            [row.benchmark, [*row.params.values()], row.base, row.head, text.name_verdict(row.judgement.verdict, row.kind).lower()]
+            for row in shown
+        ]
+    return {kernel: listed for kernel, listed in compared.items() if listed}
 
 
 def select_configurations(

@@ -16,6 +16,12 @@ from kernelwatch.suite.benchmark_names import Kind
 #: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
 
+#: Facts that the benchmarks of a class have in common, but for a few.
+SHARED_FACTS = (
+    "axes", "chosen", "note", "family", "kind", "type", "lines", "own", "along", "kernel", "plain_copy", "in_l2", "isolated",
+    "fetched",
+)  # fmt: skip
+
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
@@ -48,6 +54,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
         "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
+        "fetched": sweep.l2_fetch_bytes if sweep else 0,
     }
     if fields["type"] == "time":
         all_params = list_combinations(axes)

@@ -2,16 +2,18 @@
 
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
-    cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
+    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind on one commit
+    changes/HASH.js                    the compared configurations of the changed kernels, for a commit's page
+    cubins/MACHINE-ARCH.js             where each kernel's machine code changed, for one architecture
 
-MACHINE and BENCHMARK are numbers: names from results make no file names.
+MACHINE, BENCHMARK, COMMIT and ARCH are numbers: names from results make no file names.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import orjson
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.words import shorten_machines
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
@@ -50,15 +52,23 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids) for commit in commits]
         machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
-        pieces[f"cubins/{number}"] = {arch: machine.cubins.list_hash_changes(commits, arch) for arch in archs}
+        for place, arch in enumerate(archs):
+            pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(
             measured for commit_values in machine.values.values() for measured in commit_values
         ):
             pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
+        for place, commit in enumerate(commits):
+            by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
+            for benchmark, values in machine.values[commit].items():
+                by_kind[benchmarks[benchmark]["kind"]][str(ids[benchmark])] = list(map(_round_value, values))
+            pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
+    pieces |= _list_changes(machines)
     pieces["index"] = {
-        "benchmarks": benchmarks,
+        **_share_facts(benchmarks),
         "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
+        "noise": DEFAULTS,
         "unverified": configurations.list_unverified_kernels(),
     }
     for stem, piece in pieces.items():
@@ -70,9 +80,46 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
 def format_script(data: Any) -> str:
     """Return a script that passes data to the page as JSON text, since a page opened as a file can load only scripts.
 
-    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key.
+    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key. Quotes of
+    JSON need no escape within single ones.
     """
-    return f"arrived({json.dumps(orjson.dumps(data).decode())});\n"
+    text = orjson.dumps(data).decode()
+    for character, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+        text = text.replace(character, escaped)
+    return f"arrived('{text}');\n"
+
+
+def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the benchmarks, each with the number of its facts among all that several benchmarks share."""
+    shared: dict[bytes, dict[str, Any]] = {}
+    described = {}
+    for name, fields in benchmarks.items():
+        facts = {key: fields[key] for key in configurations.SHARED_FACTS}
+        key = orjson.dumps(facts)
+        shared.setdefault(key, facts)
+        own = {fact: value for fact, value in fields.items() if fact not in facts and fact != "name"}
+        described[name] = {**own, "shared": list(shared).index(key)}
+    return {"shared": list(shared.values()), "benchmarks": described}
+
+
+def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
+    """Return the changes of machine code with the first digits of each hash, of which a page shows eight."""
+    return {name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs] for name, runs in changes.items()}
+
+
+def _round_value(value: float | None) -> float | None:
+    """Return a time with the digits that a page can show; other numbers are exact."""
+    return value if value is None or value >= 1 else float(f"{value:.6g}")
+
+
+def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
+    """Return the compared configurations of each commit with changes, by the name of their piece."""
+    pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for name, machine in machines.items():
+        for change in machine.changes:
+            if change["compared"]:
+                pieces[f"changes/{change['head']}"].append({"machine": name, "compared": change["compared"]})
+    return pieces
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
@@ -111,7 +158,10 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]
     places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
     remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
     return {
-        "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
+        "values": [
+            values and list(map(_round_value, values))
+            for values in (machine.values[commit].get(benchmark) for commit in machine.history.list_commits())
+        ],
         "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]

@@ -20,8 +20,8 @@ from kernelwatch.store.results import History
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: Folders of this package that are copied into the site.
-_COPIED = ("static", "vendor")
+#: Folders of this package that are copied into the site, and the files that are not: scripts are joined by page.
+_COPIED = {"static": "*.js", "vendor": "manifest.json"}
 
 #: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
@@ -48,8 +48,8 @@ def write_site(conf: Any, repo: Any) -> Path:
     if folder.is_symlink():  # removing the old site would remove the link's target
         raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
     shutil.rmtree(folder, ignore_errors=True)
-    for name in _COPIED:
-        shutil.copytree(Path(__file__).parent / name, folder / name)
+    for name, left_out in _COPIED.items():
+        shutil.copytree(Path(__file__).parent / name, folder / name, ignore=shutil.ignore_patterns(left_out))
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
     results = Path(conf.results_dir)

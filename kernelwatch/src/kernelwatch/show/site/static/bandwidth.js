@@ -4,7 +4,7 @@
 const COPY = 'plain copy';
 
 page(async function (chosen, display) {
-    const index = await piece('index');
+    const index = await loadIndex();
     const timed = ofKind(index, 'timed').filter((one) => !one.isolated);
     const name = chosen.machine(index, timed);
     if (name === null) {

@@ -4,7 +4,8 @@
 const ALL = 'all, a line each';
 const EVERY = 'every machine';
 const FITTED = 'fitted to the values';
-const NOT_MEASURED = {value: null, gpu: null, origin: null, failed: null, code: null};
+const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, code: null};
+const BANDS = 2; // of more lines, the noise bands would hide each other
 const LINES = 8; // maximum number that a reader can tell apart: of more lines, only changed ones are drawn
 
 /* Conversions of a time in seconds, by unit, for a configuration at a place on a commit; null without a meaning. */
@@ -18,7 +19,7 @@ const UNITS = {
 };
 
 page(async function (chosen, display) {
-    const index = await piece('index');
+    const index = await loadIndex();
     const every = Object.values(index.benchmarks);
     const timed = every.filter(({type}) => type === 'time');
     const machines = Object.keys(index.machines);
@@ -46,7 +47,7 @@ page(async function (chosen, display) {
     }
     const found = (await Promise.all(shown.filter((machine) => commitsWith(machine, [benchmark]).length > 0).map(async (machine) => {
         const values = await valuesOf(machine, benchmark);
-        const codes = alone && alone.archs.includes(arch) ? (await piece(`cubins/${machine.id}`))[arch] : {};
+        const codes = alone && alone.archs.includes(arch) ? await piece(`cubins/${machine.id}-${alone.archs.indexOf(arch)}`) : {};
         return picked.map(({name: line, place}) => ({
             name: [...alone ? [] : [machine.short], label(index, benchmark, line)].join(', '),
             at: seriesAt(place, machine, values, codes, scaled.of),
@@ -105,8 +106,19 @@ function seriesAt(place, machine, values, codes, of) {
         const code = sha256 === null ? null : {sha256, changed: last !== null && sha256 !== last};
         last = commit.branch ? last : sha256 ?? last;
         const value = stored === null ? null : of(stored, place, commit);
-        return [commit.commit, {value, gpu: own('gpus'), origin: own('origins'), failed: own('failed'), code}];
+        return [commit.commit, {value, seconds: stored, gpu: own('gpus'), origin: own('origins'), failed: own('failed'), code}];
     }));
+}
+
+/* The places of commits that other GPUs or another driver measured than the commit before. */
+function listConditions(commits, gpus) {
+    const facts = commits.map(({driver}, row) => ({GPU: gpus[row].join(', '), driver: driver || ''}));
+    return commits.map((commit, place) => {
+        const changed = place === 0 ? [] : Object.keys(facts[place]).filter(
+            (fact) => facts[place][fact] && facts[place - 1][fact] && facts[place][fact] !== facts[place - 1][fact]);
+        return {place, changed, title: `${short(commit)}: ${changed.map(
+            (fact) => `${fact} ${facts[place - 1][fact]} before, ${facts[place][fact]} now`).join('; ')}`};
+    }).filter(({changed}) => changed.length > 0);
 }
 
 /* Draw the lines over the commits, marks at changes of machine code, and the table, newest first. */
@@ -125,7 +137,7 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     const headers = ['commit', 'date', ...onGpu ? ['GPU'] : [], ...drawn.flatMap(
         ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
     const rows = commits.map((commit, row) => [
-        short(commit), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
+        element('a', {href: `commit/${commit.commit}.html`, textContent: short(commit)}), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
             !isValue(at[row].origin) ? exact(at[row].value) ?? at[row].failed : `${exact(at[row].value)}, as at ${at[row].origin}`,
             ...isAlone ? [codeOf(at[row].code)] : []]),
     ]).reverse();
@@ -135,6 +147,8 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         const names = drawn.filter(({at}) => at[place].code?.changed).map(({name}) => name);
         return {place, names, title: `${short(commit)}: machine code changed of ${names.join(', ')}`};
     }).filter(({names}) => names.length > 0);
+    const conditions = isAlone ? listConditions(commits, gpus) : [];
+    const isTime = benchmark.type === 'time';
     const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
     const note = `${commits.length} commits, oldest first; ${unit}. ` + (from === FITTED ? 'The axis does not begin at 0. ' : '') +
         (some.length < drawn.length ? 'A line for each whose number changed; the table has all. ' : '') +
@@ -146,7 +160,10 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         label: `${title}: ${unit} by commit; the table has the values`,
         xTitle: 'commit', yTitle: unit, places: commits.map(short), changes, changesName: 'machine code changed',
         series: some.map(({name, at}) => ({
-            name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin))})),
+            name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin)),
+            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, index, false) : null) : [],
+        })),
+        conditions, conditionsName: 'another GPU or driver', noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: from === FITTED, scale: from,
     }), table(`${title}, newest first`, headers, rows));

@@ -1,0 +1,83 @@
+// The heat maps of a commit and of Compare: for each kernel a table of each set of flags, sizes by dtypes, coloured by the change.
+'use strict';
+
+/* Relative changes from which on a cell has the next colour. */
+const HEAT = [0.01, 0.03, 0.1, 0.3];
+const SIGNS = {slower: '▲', rose: '▲', faster: '▼', fell: '▼', undecided: '?', acknowledged: '✓'};
+const SHOWN_KERNELS = 4; // open; the others are folded
+const AXIS_OF_COLUMNS = 'dtype';
+const AXIS_OF_TABLES = 'flags';
+
+/* The change of a cell in per cent, or its value after if it was 0 before. */
+const formatChange = ({base, head}) => base === head ? '0' : base === 0 ? `→${exactly(head)}`
+    : `${head > base ? '+' : '−'}${digits(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
+
+const exactly = (value) => String(+value.toPrecision(4));
+const formatValue = (value, {type}) => type === 'time' ? `${exactly(value * 1e6)} µs` : exactly(value);
+const sizeOf = ({base, head}) => base === head ? 0 : Math.abs(Math.log(Math.max(head, 1e-300) / Math.max(base, 1e-300)));
+const isChanged = ({verdict}) => verdict !== 'same';
+
+/* The class of a cell: the direction and the size of its change. */
+function classOfCell(cell) {
+    const step = HEAT.filter((least) => Math.expm1(sizeOf(cell)) >= least).length;
+    return !isChanged(cell) || step === 0 ? 'heat-same' : `heat-${cell.head > cell.base ? 'worse' : 'better'}-${step}`;
+}
+
+/* A table of the cells with one set of flags. */
+function heatTable(machine, caption, columns, rows, cells) {
+    const at = new Map(cells.map((cell) => [`${cell.row}\n${cell.column}`, cell]));
+    const cellOf = (row, column) => {
+        const cell = at.get(`${row}\n${column}`);
+        return element('td', {}, cell === undefined ? '' : element('a', {
+            className: classOfCell(cell), href: historyLink(machine, cell.benchmark.name, cell.params),
+            title: `${[row, column, caption].filter(Boolean).join(', ')}: ${formatValue(cell.base, cell.benchmark)} → ` +
+                `${formatValue(cell.head, cell.benchmark)}, ${cell.verdict}`,
+            textContent: `${SIGNS[cell.verdict] || ''}${formatChange(cell)}`,
+        }));
+    };
+    return element('table', {className: 'heat'}, element('caption', {textContent: caption}),
+        element('thead', {}, element('tr', {}, element('td', {}), ...columns.map((column) => element('th', {scope: 'col', textContent: column})))),
+        element('tbody', {}, ...rows.map((row) => element('tr', {}, element('th', {scope: 'row', textContent: row}),
+            ...columns.map((column) => cellOf(row, column))))));
+}
+
+/* The order of two lists of numbers, by the first that differs. */
+const compareLists = (one, other) => one.map((number, at) => number - other[at]).find((difference) => difference !== 0) ?? 0;
+
+/* The tables of a benchmark's cells {benchmark, params, base, head, verdict}. Axes of which all cells have one value name no row. */
+function heatTables(machine, cells) {
+    const {axes} = cells[0].benchmark;
+    const values = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));
+    const rowAxes = Object.keys(axes).filter(
+        (axis) => axis !== AXIS_OF_COLUMNS && axis !== AXIS_OF_TABLES && axis !== 'kernel' && values(axis).length > 1);
+    const [columns, tables] = [values(AXIS_OF_COLUMNS), values(AXIS_OF_TABLES)].map((found) => found.length > 0 ? found : ['']);
+    const order = (cell) => rowAxes.map((axis) => axes[axis].indexOf(cell.params[axis]));
+    const placed = cells.toSorted((one, other) => compareLists(order(one), order(other))).map((cell) => ({
+        ...cell, row: rowAxes.map((axis) => cell.params[axis]).join(', '), column: cell.params[AXIS_OF_COLUMNS] ?? '',
+        table: cell.params[AXIS_OF_TABLES] ?? '',
+    }));
+    return tables.map((name) => {
+        const own = placed.filter(({table: other}) => other === name);
+        const rows = [...new Set(own.map(({row}) => row))];
+        return heatTable(machine, name || cells[0].benchmark.title, columns, rows, own);
+    });
+}
+
+/* Draw the heat maps of the kernels [{kernel, cells}] of a machine, the largest change to the worse first. */
+function drawHeatMaps(display, machine, kernels) {
+    const worst = (cells) => Math.max(...cells.filter(isChanged).map((cell) => sizeOf(cell) * (cell.head > cell.base ? 1 : 1e-6)), 0);
+    const sorted = kernels.toSorted((one, other) => worst(other.cells) - worst(one.cells));
+    sorted.forEach(({kernel, cells}, place) => {
+        const verdicts = Object.entries(Object.groupBy(cells.filter(isChanged), ({verdict}) => verdict)).map(
+            ([verdict, own]) => `${own.length} ${verdict}`).join(', ');
+        const benchmarks = Object.values(Object.groupBy(cells, ({benchmark}) => benchmark.name));
+        display.append(element('details', {open: place < SHOWN_KERNELS, className: 'heat-maps'},
+            element('summary', {}, element('strong', {}, ...breakable(kernel)), ` ${verdicts || 'nothing'} of ${cells.length}`),
+            ...benchmarks.flatMap((own) => [
+                element('p', {textContent: own[0].benchmark.title}),
+                element('div', {className: 'heat-row'}, ...heatTables(machine, own))])));
+    });
+}
+
+const HEAT_NOTE = 'A cell is the change in per cent, red if it became worse and blue if it became better, the stronger the larger. ' +
+    'What measurements differ by has no colour. A cell leads to its History.';
