@@ -83,9 +83,9 @@ def link_history(machine: str, configuration: Mapping[str, Any]) -> str:
 
 
 def name_configuration(configuration: Mapping[str, Any]) -> str:
-    """Return the values of a configuration's axes, without the kernel: "12800x12800 float32 -O3"."""
-    values = (value for axis, value in configuration["params"].items() if axis != "kernel")
-    return shorten_flags(" ".join(values))
+    """Return the values of a configuration's axes, without the kernel: "width 64, double, -O3"."""
+    values = ((axis, value) for axis, value in configuration["params"].items() if axis != "kernel")
+    return shorten_flags(", ".join(f"{axis} {value}" if value.isdecimal() else value for axis, value in values))
 
 
 def quote_word(word: str) -> str:

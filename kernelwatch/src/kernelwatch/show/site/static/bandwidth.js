@@ -29,7 +29,10 @@ page(async function (chosen, display) {
         index, picks, copied: all.filter(({benchmark}) => benchmark.plain_copy).flatMap(({found}) => found),
         peak: commit.peak_bytes_per_second && commit.peak_bytes_per_second / 1e9,
     };
-    swept.filter(({found}) => found.length > 0).forEach((one) => figures(display, context, one));
+    swept.filter(({benchmark, found}) => found.length > 0 && benchmark.fetched === 0).forEach((one) => figures(display, context, one));
+    if (swept.some(({benchmark, found}) => benchmark.fetched > 0 && found.length > 0)) {
+        fetchFigures(display, index, picks, swept, await valuesAt(machine, commit, ofKind(index, 'counted')));
+    }
 });
 
 /* The values that figures show: flags, the dtype of kernels, and one value of each further axis. The options depend on the machine
