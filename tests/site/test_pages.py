@@ -102,7 +102,8 @@ def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
     ]
     existing = [page for page in addresses if (folder / page).exists()]  # a commit without results has no page
     texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in existing}
-    pieces = sorted(str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
+    paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
+    pieces = sorted(paths, key=lambda piece: (str(Path(piece).parent), names.get(Path(piece).stem, piece)))
     texts |= {piece: _read_piece(folder / piece) for piece in pieces}
     _compare("site-pages.txt", texts, names)
 
@@ -169,7 +170,8 @@ def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
     assert [names[Path(link).stem] for link in links] == FEED
     assert all((folder / link).is_file() for link in links)
     identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]
-    assert len({*identifiers}) == len(links) and all(str(name).startswith("urn:uuid:") for name in identifiers)
+    assert len({*identifiers}) == len(links)
+    assert all(str(name).startswith("urn:uuid:") for name in identifiers)
 
 
 @pytest.mark.browser

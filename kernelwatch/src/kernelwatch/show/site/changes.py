@@ -98,10 +98,13 @@ def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> d
         is_timed = any(row.kind == TIMED and row.benchmark in differing for row in kernel_rows)
         shown = [row for row in kernel_rows if (row.kind == TIMED if is_timed else row.benchmark in differing)]
         compared[kernel] = [
-            [row.benchmark, [*row.params.values()], row.base, row.head, text.name_verdict(row.judgement.verdict, row.kind).lower()]
-            for row in shown
+            [row.benchmark, [*row.params.values()], row.base, row.head, _name_verdict(row)] for row in shown
         ]
     return {kernel: listed for kernel, listed in compared.items() if listed}
+
+
+def _name_verdict(row: Row) -> str:
+    return text.name_verdict(row.judgement.verdict, row.kind).lower()
 
 
 def select_configurations(
@@ -186,8 +189,9 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     picture_rows = []
     for row in sorted(shown, key=lambda row: (_count_elements(row.params.get(axis, "")), row.name)):
         base, head = (rate / 1e9 for rate in row.rates) if has_rates and row.rates else (row.base, row.head)
-        verdict = text.name_verdict(row.judgement.verdict, row.kind).lower()
-        picture_rows.append({"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": verdict})
+        picture_rows.append(
+            {"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": _name_verdict(row)}
+        )
     fixed = ", ".join(value for name, value in largest.params.items() if name not in (axis, "kernel") and value)
     unit = "GB/s" if has_rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
     return {"axis": axis, "fixed": fixed, "unit": unit, "rows": picture_rows[-_MAX_ROWS:]}

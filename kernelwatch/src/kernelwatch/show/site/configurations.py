@@ -18,8 +18,8 @@ COMMON_AXES = ("dtype", "flags", "arch")
 
 #: Facts that the benchmarks of a class have in common, but for a few.
 SHARED_FACTS = (
-    "axes", "chosen", "note", "family", "kind", "type", "lines", "own", "along", "kernel", "plain_copy", "in_l2", "isolated",
-    "fetched",
+    "axes", "chosen", "note", "family", "kind", "type", "lines", "own", "along", "kernel", "plain_copy", "in_l2",
+    "isolated", "fetched",
 )  # fmt: skip
 
 

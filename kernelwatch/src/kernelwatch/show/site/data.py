@@ -11,7 +11,6 @@ MACHINE, BENCHMARK, COMMIT and ARCH are numbers: names from results make no file
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from kernelwatch.show.site.words import shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.benchmark_names import TIMED, Kind, classify_benchmark, find_kind
 
 #: Name of a GPU whose run recorded no UUID.
 UNKNOWN_GPU = "unknown"
@@ -61,7 +60,7 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
         for place, commit in enumerate(commits):
             by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
             for benchmark, values in machine.values[commit].items():
-                by_kind[benchmarks[benchmark]["kind"]][str(ids[benchmark])] = list(map(_round_value, values))
+                by_kind[benchmarks[benchmark]["kind"]][str(ids[benchmark])] = values
             pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
     pieces |= _list_changes(machines)
     pieces["index"] = {
@@ -107,11 +106,6 @@ def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str,
     return {name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs] for name, runs in changes.items()}
 
 
-def _round_value(value: float | None) -> float | None:
-    """Return a time with the digits that a page can show; other numbers are exact."""
-    return value if value is None or value >= 1 else float(f"{value:.6g}")
-
-
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
     """Return the compared configurations of each commit with changes, by the name of their piece."""
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -130,7 +124,10 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
 
 
 def load_values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, ConfigurationValues]]:
-    """Return each commit's values by benchmark; of several Pythons, the last by name counts."""
+    """Return each commit's values by benchmark; of several Pythons, the last by name counts.
+
+    Times have the digits that a page can show.
+    """
     return {commit: _load_commit_values(history, commit, benchmarks) for commit in history.list_commits()}
 
 
@@ -138,8 +135,10 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
     by_benchmark: dict[str, ConfigurationValues] = {}
     for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
-            measured = history.list_values(results, benchmark)
+            measured = history.list_values(results, benchmark) if benchmark in results.results else []
             if any(value is not None for value in measured):
+                if find_kind(benchmark) in (Kind.TIMED, Kind.CONTROL):
+                    measured = [value if value is None else float(f"{value:.6g}") for value in measured]
                 previous = by_benchmark.get(benchmark, measured)
                 by_benchmark[benchmark] = [
                     old if new is None else new for old, new in zip(previous, measured, strict=True)
@@ -158,10 +157,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]
     places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
     remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
     return {
-        "values": [
-            values and list(map(_round_value, values))
-            for values in (machine.values[commit].get(benchmark) for commit in machine.history.list_commits())
-        ],
+        "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
         "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
@@ -177,14 +173,10 @@ def _list_remarks(
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
+        if row is None:
+            continue
         are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
-        if (
-            row
-            and row.result
-            and None not in row.result
-            and not are_several
-            and not history.find_origins(commit, benchmark)
-        ):
+        if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
             continue  # a site has a million configurations, most of them without remarks
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
