@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
 from kernelwatch.store.results import History
@@ -33,14 +33,14 @@ UNKNOWN_GPU = "unknown"
 ConfigurationValues = list[float | None]
 
 
-def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
-    """Write the index and each machine's pieces into a folder of the site.
+def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
+    """Write the index and each machine's pieces.
 
     Parameters
     ----------
-    folder : Path
-        The folder from which the pages load pieces.
-    described : mapping
+    site : SiteFolder
+        The site, of whose folder `data` the pages load pieces.
+    benchmarks : mapping
         The benchmarks by name, from `configurations.describe_benchmark`, with their numbers as `id`.
     machines : mapping
         The machines by name.
@@ -71,9 +71,7 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
         "unverified": configurations.list_unverified_kernels(),
     }
     for stem, piece in pieces.items():
-        path = folder / f"{stem}.js"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(format_script(piece), encoding="utf-8")
+        site.write_text(f"data/{stem}.js", format_script(piece))
 
 
 def format_script(data: Any) -> str:

@@ -18,6 +18,7 @@ from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.workflow.steps import list_failing
 
 #: Maximum number of commits with changes on Overview.
@@ -75,14 +76,14 @@ COMMIT_PAGE = Page("one", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
 def write_pages(
-    folder: Path, machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any], sources: Sequence[Any],
+    site: SiteFolder, machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any], sources: Sequence[Any],
     columns: Mapping[str, Any], **facts: Any,
 ) -> None:  # fmt: skip
-    """Write all pages into a folder.
+    """Write all pages.
 
     Parameters
     ----------
-    html : Path
+    site : SiteFolder
         The folder.
     machines : mapping
         The machines by name.
@@ -93,7 +94,7 @@ def write_pages(
     columns : mapping
         The heads of Overview's columns by machine, from `publisher.describe_column`.
     **facts
-        Further values for the templates: `project`, `commit_url`, `has_asvs`.
+        Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
     """
     commits = _describe_commits(machines, git_facts)
     published = [
@@ -116,26 +117,23 @@ def write_pages(
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
         facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
-        documented=(folder / "docs").is_dir(), machines=words.shorten_machines(machines), sources=sources,
+        machines=words.shorten_machines(machines), sources=sources,
         rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
     )  # fmt: skip
     regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]
     feed = environment.get_template("regressions.xml").render(regressions=regressions[:_MAX_ENTRIES])
-    (folder / "regressions.xml").write_text(feed, encoding="utf-8")
-    (folder / "commit").mkdir(exist_ok=True)
-    (folder / "scripts").mkdir()
+    site.write_text("regressions.xml", feed)
     for page in (*PAGES, COMMIT_PAGE):
         modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
-        script = "\n".join(module.read_text(encoding="utf-8") for module in modules)
-        if script:
-            (folder / "scripts" / f"{page.name}.js").write_text(script, encoding="utf-8")
+        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
+            site.write_text(f"scripts/{page.name}.js", script)
     for page in PAGES:
-        text = environment.get_template(page.template).render(page=page)
-        (folder / f"{page.name}.html").write_text(_strip_indents(text), encoding="utf-8")
+        site.write_text(f"{page.name}.html", _strip_indents(environment.get_template(page.template).render(page=page)))
+    template = environment.get_template(COMMIT_PAGE.template)
     for commit in commits:
-        text = environment.get_template(COMMIT_PAGE.template).render(page=COMMIT_PAGE, hash=commit, root="../")
-        (folder / "commit" / f"{commit}.html").write_text(_strip_indents(text), encoding="utf-8")
+        text = template.render(page=COMMIT_PAGE, hash=commit, root="../")
+        site.write_text(f"commit/{commit}.html", _strip_indents(text))
 
 
 def _strip_indents(text: str) -> str:
