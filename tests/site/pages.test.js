@@ -48,7 +48,7 @@ const CHARTS = [
     'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
     `transactions.html#commit=${narrow.slice(0, 8)}&metric=sectors%20loaded`,
     `history.html#benchmark=${TIME}`,
-    `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64`,
+    `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64&p-w=256`,
     `history.html#benchmark=${TIME}&p-w=${ALL}&unit=%25%20of%20theoretical%20peak`,
     `history.html#machine=every%20machine&benchmark=${LOADED}`,
     `history.html#benchmark=${COPIES}&axis=logarithmic`,

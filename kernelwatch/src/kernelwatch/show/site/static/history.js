@@ -110,15 +110,16 @@ function seriesAt(place, machine, values, codes, of) {
     }));
 }
 
-/* The places of commits that other GPUs or another driver measured than the commit before. */
+/* The places of commits that another GPU or driver measured than the commit before, of which that is known. */
 function listConditions(commits, gpus) {
-    const facts = commits.map(({driver}, row) => ({GPU: gpus[row].join(', '), driver: driver || ''}));
+    const last = {};
     return commits.map((commit, place) => {
-        const changed = place === 0 ? [] : Object.keys(facts[place]).filter(
-            (fact) => facts[place][fact] && facts[place - 1][fact] && facts[place][fact] !== facts[place - 1][fact]);
-        return {place, changed, title: `${short(commit)}: ${changed.map(
-            (fact) => `${fact} ${facts[place - 1][fact]} before, ${facts[place][fact]} now`).join('; ')}`};
-    }).filter(({changed}) => changed.length > 0);
+        const facts = Object.entries({GPU: gpus[place].join(', '), driver: commit.driver}).filter(([, value]) => value);
+        const changes = facts.filter(([name, value]) => name in last && last[name] !== value).map(
+            ([name, value]) => `${name} ${last[name]} before, ${value} now`);
+        Object.assign(last, Object.fromEntries(facts));
+        return {place, changes, title: `${short(commit)}: ${changes.join('; ')}`};
+    }).filter(({changes}) => changes.length > 0);
 }
 
 /* Draw the lines over the commits, marks at changes of machine code, and the table, newest first. */
