@@ -29,7 +29,8 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     `lines` is the axis that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both
     are null without such an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the
     benchmark of the same times in copies. Benchmarks of times also have the work of each configuration, in the order of
-    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing.
+    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing, and as a whole
+    where it does nowhere.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -59,8 +60,9 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     if fields["type"] == "time":
         all_params = list_combinations(axes)
         fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
-        fields["flops"] = [registry.find_flops(benchmark, params) for params in all_params]
-        pairs = zip(fields["flops"], fields["useful_bytes"], strict=True)
+        flops = [registry.find_flops(benchmark, params) for params in all_params]
+        fields["flops"] = flops if any(flops) else None
+        pairs = zip(flops, fields["useful_bytes"], strict=True)
         fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
     return fields
 

@@ -147,16 +147,19 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
 def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
-    Remarks are stored by commit and by the configuration's place. `origins` are the commits whose numbers were reused.
-    `gpus` are the GPUs that measured a configuration, if several GPUs shared the benchmark. `failed` marks
-    configurations that failed.
+    `machine_code` has each configuration's place in `code_names`. Remarks are stored by commit and by the
+    configuration's place. `origins` are the commits whose numbers were reused. `gpus` are the GPUs that measured a
+    configuration, if several GPUs shared the benchmark. `failed` marks configurations that failed.
     """
     all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
     places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
+    names = [registry.find_code_name(benchmark, params) for params in all_params]
+    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(names))}
     remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
     return {
         "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
-        "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
+        "code_names": list(places_by_code),
+        "machine_code": [places_by_code[name] for name in names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
             for key in sorted({key for commit_remarks in remarks for key in commit_remarks})

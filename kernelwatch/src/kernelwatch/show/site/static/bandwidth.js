@@ -55,7 +55,7 @@ function figures(display, {index, picks, copied, peak}, {benchmark, found}) {
     const isNear = found.some((point) => rate(point) > 0.1 * peak); // otherwise all marks would lie on the axis
     const percent = (value) => value === null || peak === null ? null : (100 * value / peak).toFixed(1);
     const [unit, of] = benchmark.computes ? ['GFLOP/s', gflops] : ['useful GB/s', rate];
-    const works = benchmark.flops.some(isValue);
+    const works = (benchmark.flops ?? []).some(isValue);
     const shown = {
         measure: {
             unit, of,

@@ -4,7 +4,7 @@
 /* Relative changes from which on a cell has the next colour. */
 const HEAT = [0.01, 0.03, 0.1, 0.3];
 const SIGNS = {slower: '▲', rose: '▲', faster: '▼', fell: '▼', undecided: '?', acknowledged: '✓'};
-const SHOWN_KERNELS = 4; // open; the others are folded
+const SHOWN_KERNELS = 4; // open; the others are folded, on a phone all but one
 const AXIS_OF_COLUMNS = 'dtype';
 const AXIS_OF_TABLES = 'flags';
 
@@ -67,11 +67,12 @@ function heatTables(machine, cells) {
 function drawHeatMaps(display, machine, kernels) {
     const worst = (cells) => Math.max(...cells.filter(isChanged).map((cell) => sizeOf(cell) * (cell.head > cell.base ? 1 : 1e-6)), 0);
     const sorted = kernels.toSorted((one, other) => worst(other.cells) - worst(one.cells));
+    const shown = window.innerWidth > NARROW ? SHOWN_KERNELS : 1;
     sorted.forEach(({kernel, cells}, place) => {
         const verdicts = Object.entries(Object.groupBy(cells.filter(isChanged), ({verdict}) => verdict)).map(
             ([verdict, own]) => `${own.length} ${verdict}`).join(', ');
         const benchmarks = Object.values(Object.groupBy(cells, ({benchmark}) => benchmark.name));
-        display.append(element('details', {open: place < SHOWN_KERNELS, className: 'heat-maps'},
+        display.append(element('details', {open: place < shown, className: 'heat-maps'},
             element('summary', {}, element('strong', {}, ...breakable(kernel)), ` ${verdicts || 'nothing'} of ${cells.length}`),
             ...benchmarks.flatMap((own) => [
                 element('p', {textContent: own[0].benchmark.title}),

@@ -12,7 +12,7 @@ const LINES = 8; // maximum number that a reader can tell apart: of more lines, 
 const PEAK = '% of theoretical peak';
 const UNITS = {
     'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => rateOf(bytes[place], seconds),
-    'GFLOP/s, higher is better': (seconds, {flops}, place) => rateOf(flops[place], seconds),
+    'GFLOP/s, higher is better': (seconds, {flops}, place) => rateOf(flops?.[place] ?? null, seconds),
     [PEAK]: (seconds, {useful_bytes: bytes, computes}, place, {peak_bytes_per_second: peak}) => computes || !peak || bytes[place] === null
         ? null : 1e11 * rateOf(bytes[place], seconds) / peak,
     'µs, lower is better': (seconds) => seconds * 1e6,
@@ -97,7 +97,7 @@ function archOf(chosen, machine) {
 /* The facts on a configuration by commit of a machine: value, GPU if several shared the benchmark, origin if an earlier commit's
    number was reused, and machine code as {sha256, changed}, compared with the last stored hash. */
 function seriesAt(place, machine, values, codes, of) {
-    const runs = codes[values.machine_code[place]] || [];
+    const runs = codes[values.code_names[values.machine_code[place]]] || [];
     let last = null;
     return Object.fromEntries(machine.commits.map(function (commit, row) {
         const own = (what) => values[what]?.[row]?.[place] ?? null;
