@@ -122,6 +122,28 @@ test('a heat map names and colours each change, and leads to History', visit(asy
     assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
 }));
 
+test('times by fetch granularity have a curve for each limit, beside the sectors needed', visit(async function (page) {
+    await go(page, 'bandwidth.html');
+    const shown = await page.evaluate(function () {
+        const axes = {s: ['1', '2'], dtype: ['t']};
+        const display = document.getElementById('content').appendChild(document.createElement('div'));
+        const swept = [128, 32, 64].map((fetched) => ({
+            benchmark: {fetched, kernel: 'k', along: 's', axes, chosen: {dtype: 't'}},
+            found: axes.s.map((s) => ({params: {s, dtype: 't'}, value: 1e-6 * s * fetched})),
+        }));
+        const counted = {kind: 'counted', kernel: 'k', name: 'K.track_load_sectors', id: 9, axes};
+        drawFetchFigures(display, {benchmarks: {counted}}, {}, swept, {9: [4, 8]});
+        return [
+            [...display.querySelectorAll('svg.plot')].map((plot) => plot.querySelectorAll('.line path').length),
+            [...display.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)),
+        ];
+    });
+    assert.deepEqual(shown, [[3, 1], [
+        ['s', 'µs, 32 bytes', 'µs, 64 bytes', 'µs, 128 bytes', 'sectors needed'],
+        ['1', '32.0', '64.0', '128.0', '4.00'], ['2', '64.0', '128.0', '256.0', '8.00'],
+    ]]);
+}));
+
 test('a page loads few files', visit(async function (page) {
     for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${second}.html`]) {
         let count = 0;

@@ -31,7 +31,7 @@ page(async function (chosen, display) {
     };
     swept.filter(({benchmark, found}) => found.length > 0 && benchmark.fetched === 0).forEach((one) => figures(display, context, one));
     if (swept.some(({benchmark, found}) => benchmark.fetched > 0 && found.length > 0)) {
-        fetchFigures(display, index, picks, swept, await valuesAt(machine, commit, ofKind(index, 'counted')));
+        drawFetchFigures(display, index, picks, swept, await valuesAt(machine, commit, ofKind(index, 'counted')));
     }
 });
 
