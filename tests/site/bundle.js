@@ -5,7 +5,7 @@
 const path = require('path');
 const esbuild = require('esbuild');
 
-const PLOT = ['areaY', 'axisX', 'axisY', 'barX', 'dot', 'gridX', 'gridY', 'line', 'plot', 'pointer', 'ruleX', 'text', 'tickX', 'tip'];
+const PLOT = ['areaY', 'axisX', 'axisY', 'barX', 'dot', 'gridX', 'gridY', 'line', 'plot', 'pointer', 'rect', 'ruleX', 'text', 'tickX', 'tip'];
 const D3 = ['create', 'max', 'min', 'range', 'symbol', 'symbolCircle', 'symbolCross', 'symbolDiamond', 'symbolDiamond2', 'symbolSquare',
     'symbolStar', 'symbolTriangle', 'symbolWye'];
 const ENTRY = `import {${PLOT}} from '@observablehq/plot';\nimport {${D3}} from 'd3';\n` +

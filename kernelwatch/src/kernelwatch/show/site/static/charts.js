@@ -74,7 +74,7 @@ function lines(container, spec) {
         ...hollow.length > 0 ? [['○', '', spec.hollowName]] : [],
         ...changes.length > 0 ? [['│', 'change', spec.changesName]] : [],
         ...conditions.length > 0 ? [['┊', 'condition', spec.conditionsName]] : [],
-        ...bands.length > 0 ? [['▒', 'band', spec.noiseName]] : [],
+        ...bands.length > 0 ? [['░', 'band', spec.noiseName]] : [],
     ], {
         height: 340 + (turned ? widest / 1.5 : 0),
         marginLeft: 56, marginTop: 32, marginRight: share === undefined ? 16 : 56, marginBottom: turned ? 38 + widest / 1.4 : 48,
