@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 HERE = Path(__file__).parent
+
+#: The packages of npm that the tests need.
+PACKAGES = tuple(json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"])
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -18,6 +22,7 @@ def explain_absence() -> str | None:
         return "node is not installed"
     if CHROMIUM is None:
         return "Chromium is not installed"
-    if not all((HERE / "node_modules" / name).is_dir() for name in ("playwright-core", "axe-core")):
-        return "Playwright's core package and axe-core are not installed; run: make tests/site/node_modules"
+    missing = [name for name in PACKAGES if not (HERE / "node_modules" / name).is_dir()]
+    if missing:
+        return f"not installed: {', '.join(missing)}; run: make tests/site/node_modules"
     return None

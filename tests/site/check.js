@@ -84,10 +84,10 @@ async function fits(page) {
 }
 
 /* What a reader sees of a page of charts: its texts, and how many marks of each kind are drawn; lines in the colours of their marks. */
-const KINDS = ['line', 'mark', 'hollow', 'change', 'span', 'bar', 'ceiling'];
+const KINDS = ['line', 'mark', 'hollow', 'band', 'change', 'span', 'condition', 'bar', 'ceiling'];
 const seen = (page) => page.evaluate((kinds) => [document.querySelector('main').innerText, ...[...document.querySelectorAll('svg.plot')].map((plot) => [
     ...kinds.map((kind) => `${plot.querySelectorAll(`.${kind} > *`).length} ${kind}`).filter((text) => !text.startsWith('0 ')),
-    ...[...plot.querySelectorAll('.change title, .span title')].map((title) => title.textContent),
+    ...[...plot.querySelectorAll(':is(.change, .span, .condition) title')].map((title) => title.textContent),
     new Set([...plot.querySelectorAll('.line path')].map((line) => getComputedStyle(line).stroke)).symmetricDifference(
         new Set([...plot.querySelectorAll('.mark path')].map((mark) => getComputedStyle(mark).fill).filter((fill) => fill !== 'rgb(255, 255, 255)'))
     ).size > 0 && plot.querySelector('.line') ? 'other colours' : '',

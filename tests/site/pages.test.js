@@ -17,7 +17,8 @@ const UNREADABLE = /n\/a|NaN|undefined|None|null/;
 const PAGES = {
     'index.html': '.overview table',
     'commit.html': 'tbody tr',
-    [`commit.html#${second.slice(0, 8)}`]: '.lead',
+    [`commit.html#${second.slice(0, 8)}`]: '.heat a',
+    'compare.html': '.heat a',
     'bandwidth.html': '.project-chart svg.plot',
     'history.html': '.project-chart svg.plot',
     'transactions.html': '.project-chart svg.plot',
@@ -50,7 +51,7 @@ const CHARTS = [
     'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
     `transactions.html#commit=${narrow.slice(0, 8)}&metric=sectors%20loaded`,
     `history.html#benchmark=${TIME}`,
-    `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64`,
+    `history.html#benchmark=${TIME}&unit=${encodeURIComponent('µs, lower is better')}&axis=from%200&p-dtype=float64&p-w=256`,
     `history.html#benchmark=${TIME}&p-w=${ALL}&unit=%25%20of%20theoretical%20peak`,
     `history.html#machine=every%20machine&benchmark=${LOADED}`,
     `history.html#benchmark=${COPIES}&axis=logarithmic`,
@@ -77,7 +78,7 @@ test('a mark of a chart says at the pointer what it is', visit(async function (p
     assert.match(tip, /^flip, .*: 0\.33 GB\/s, 32\.8 % of peak/);
 }));
 
-for (const name of ['commit', 'bandwidth', 'history', 'transactions']) {
+for (const name of ['commit', 'compare', 'bandwidth', 'history', 'transactions']) {
     test(`${name}: every choice goes into the address, keeps the focus, and survives a reload`, visit(async (page) => {
         await go(page, `${name}.html`);
         const keys = await page.locator('main select').evaluateAll((found) => found.map((one) => one.name));
@@ -105,6 +106,68 @@ for (const name of ['commit', 'bandwidth', 'history', 'transactions']) {
         await page.getByText(/^No machine nowhere here; shown is (every machine|nvidia-h200)\.$/).waitFor();
     }));
 }
+
+/* The cells of a heat map as [text, class, title], on a commit's page and on Compare. */
+const heat = (page) => page.locator('.heat a').evaluateAll((all) => all.map((one) => [one.textContent, one.className, one.title]));
+test('a heat map names and colours each change, and leads to History', visit(async function (page) {
+    const query = `machine=nvidia-h200&base=${first.slice(0, 8)}&head=${second.slice(0, 8)}`;
+    for (const address of [`commit/${second}.html`, `compare.html#numbers=timed&${query}`]) {
+        await go(page, address);
+        const cells = await heat(page);
+        assert.deepEqual(cells.find(([, , title]) => title.startsWith('64, float32')),
+            ['▲+100', 'heat-worse-4', '64, float32, -Xptxas -O3: 40 µs → 80 µs, slower'], address);
+        await page.locator('.heat a').first().click();
+        await page.waitForURL(/history\.html#machine=.*&benchmark=.*&p-w=/);
+        await page.locator('h2').first().waitFor();
+        assert.equal(await page.locator('.notice', {hasText: 'here; shown is'}).count(), 0);
+    }
+    await go(page, `compare.html#numbers=counted&machine=no-gpu-x86_64&base=${second.slice(0, 8)}&head=${known.commits[6].slice(0, 8)}`);
+    assert.deepEqual((await heat(page)).filter(([, name]) => name !== 'heat-same').map(([text, name]) => `${text} ${name}`).filter(
+        (text, at, all) => all.indexOf(text) === at), ['▼−50.0 heat-better-4']);
+    assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
+}));
+
+test('times by fetch granularity have a curve for each limit, beside the sectors needed', visit(async function (page) {
+    await go(page, 'bandwidth.html');
+    const shown = await page.evaluate(function () {
+        const axes = {s: ['1', '2'], dtype: ['t']};
+        const display = document.getElementById('content').appendChild(document.createElement('div'));
+        const swept = [128, 32, 64].map((fetched) => ({
+            benchmark: {fetched, kernel: 'k', along: 's', axes, chosen: {dtype: 't'}},
+            found: axes.s.map((s) => ({params: {s, dtype: 't'}, value: 1e-6 * s * fetched})),
+        }));
+        const counted = {kind: 'counted', kernel: 'k', name: 'K.track_load_sectors', id: 9, axes};
+        drawFetchFigures(display, {benchmarks: {counted}}, {}, swept, {9: [4, 8]});
+        return [
+            [...display.querySelectorAll('svg.plot')].map((plot) => plot.querySelectorAll('.line path').length),
+            [...display.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)),
+        ];
+    });
+    assert.deepEqual(shown, [[3, 1], [
+        ['s', 'µs, 32 bytes', 'µs, 64 bytes', 'µs, 128 bytes', 'sectors needed'],
+        ['1', '32.0', '64.0', '128.0', '4.00'], ['2', '64.0', '128.0', '256.0', '8.00'],
+    ]]);
+}));
+
+test('a page loads few files', visit(async function (page) {
+    for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${second}.html`]) {
+        let count = 0;
+        page.on('request', () => { count += 1; });
+        await go(page, address);
+        page.removeAllListeners('request');
+        assert.ok(count <= 10, `${address}: ${count}`);
+    }
+}));
+
+test('on a phone, all figures but the first are folded, and drawn when opened', visit(async function (page) {
+    await page.setViewportSize({width: 390, height: 800});
+    await go(page, 'bandwidth.html');
+    const plots = await page.locator('svg.plot').count();
+    await page.locator('details.folded summary').first().click();
+    await page.locator('details.folded svg.plot').first().waitFor();
+    assert.ok(await page.locator('svg.plot').count() > plots);
+    await fits(page);
+}));
 
 /* What is chosen on Commits -> how many of its rows are shown, and what each says. */
 const FILTERS = {
@@ -191,10 +254,10 @@ test('hostile names stay text', visit(async function (page) {
 }));
 
 test('without a script or a piece of its data a page says so', visit(async function (page) {
-    await page.route('**/data/values/**', (route) => route.abort());
+    await page.route('**/data/commits/**', (route) => route.abort());
     await page.goto(`${here.site}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
-    await page.route('**/static/view.js', (route) => route.abort());
+    await page.route('**/scripts/history.js', (route) => route.abort());
     await page.goto(`${here.site}history.html`);
     await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
     return false;

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.show.site import data
+from kernelwatch.show.site import configurations, data
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from tests.stored import BASE, COUNT, Suite, write
@@ -19,9 +20,12 @@ from tests.stored import BASE, COUNT, Suite, write
 
 def read_script(path: Path) -> Any:
     """Return the data of a script, which is strict JSON without NaN."""
-    match = re.fullmatch(r"arrived\((\".*\")\);\n", path.read_text(encoding="utf-8"))
+    match = re.fullmatch(r"arrived\('((?:[^'\\\n\u2028\u2029]|\\.)*)'\);\n", path.read_text(encoding="utf-8"))
     assert match is not None, path
-    return json.loads(json.loads(match[1]), parse_constant=pytest.fail)
+    text = re.sub(
+        r"\\(u2028|u2029|.)", lambda escape: chr(int(escape[1][1:], 16)) if escape[1][1:] else escape[1], match[1]
+    )
+    return json.loads(text, parse_constant=pytest.fail)
 
 
 def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
@@ -31,13 +35,16 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
         root = write(tmp_path, stored, environment=f"python{version}")
     history = History("gpu", root)
+    described = {COUNT: {"id": 0, **configurations.describe_benchmark(history, COUNT)}}
     data.write_data(
-        tmp_path / "data",
-        {COUNT: {"id": 0}},
+        SiteFolder(tmp_path / "site"),
+        described,
         {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [], {})},
     )
-    piece = read_script(tmp_path / "data" / "values" / "0" / "0.js")
+    piece = read_script(tmp_path / "site" / "data" / "values" / "0" / "0.js")
     assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])
+    kind = described[COUNT]["kind"]
+    assert read_script(tmp_path / "site" / "data" / "commits" / "0" / f"0-{kind}.js") == {"0": [1.0, 2.0, None, None]}
 
 
 def test_order_of_benchmarks() -> None:

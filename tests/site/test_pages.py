@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from asv.config import Config
@@ -30,6 +31,10 @@ MANIFEST = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
 BLOCKS = ("h1", "h2", "p", "tr", "li", "caption", "figcaption", "summary", "div", "svg", "details")
 SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-told")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
+
+
+#: Commits of the story with an entry in the feed, newest first.
+FEED = ["commit6", "commit5", "commit1"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +88,11 @@ def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> N
     assert shown == golden.read_text(encoding="utf-8")
 
 
+def _read_piece(path: Path) -> str:
+    """Return the JSON text that a script passes to its page."""
+    return re.sub(r"\\(.)", r"\1", path.read_text(encoding="utf-8")[len("arrived('") : -len("');\n")])
+
+
 def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
     """Golden texts cover all pages, each commit, and the data of charts."""
     folder, names = site
@@ -92,8 +102,9 @@ def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
     ]
     existing = [page for page in addresses if (folder / page).exists()]  # a commit without results has no page
     texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in existing}
-    pieces = sorted(str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
-    texts |= {piece: json.loads((folder / piece).read_text(encoding="utf-8")[8:-3]) for piece in pieces}
+    paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
+    pieces = sorted(paths, key=lambda piece: (str(Path(piece).parent), names.get(Path(piece).stem, piece)))
+    texts |= {piece: _read_piece(folder / piece) for piece in pieces}
     _compare("site-pages.txt", texts, names)
 
 
@@ -116,23 +127,26 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 def test_vendored_files_are_those_of_the_manifest() -> None:
     """Each file has its hash and licence, and the folder holds no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
-    assert files == {"manifest.json", *(row[key] for row in MANIFEST for key in ("file", "licence_file"))}
-    for row in MANIFEST:
+    bundled = [row for row in MANIFEST if row["file"]]
+    assert files == {"manifest.json", *(row["licence_file"] for row in MANIFEST), *(row["file"] for row in bundled)}
+    for row in bundled:
         assert hashlib.sha256((VENDOR / row["file"]).read_bytes()).hexdigest() == row["sha256"]
 
 
 def test_the_policy_knows_the_style_of_charts() -> None:
-    """The hash matches the style in Plot's source with the charts' class."""
-    (source,) = (row["file"] for row in MANIFEST if row["package"] == "@observablehq/plot")
+    """The hash matches the style in Plot's source, with the charts' class."""
+    (source,) = (row["file"] for row in MANIFEST if row["file"])
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
-    written = text.replace("\\n", "\n").replace(f"${{{name}}}", "plot")
+    written = text.replace(f"${{{name}}}", "plot")
     assert f"sha256-{base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()}" == pages.PLOT_STYLE
 
 
 def test_values_on_bars_can_be_read() -> None:
     """A bar's value has the paper's colour: in both themes its contrast is at least 4.5 (WCAG 2, AA)."""
     css = (Path(pages.__file__).parent / "static" / "project.css").read_text(encoding="utf-8")
-    for theme in re.findall(r":root \{(.*?)\}", css, flags=re.DOTALL):
+    themes = re.findall(r":root \{(\s*--paper.*?)\}", css, flags=re.DOTALL)
+    assert len(themes) == 2
+    for theme in themes:
         colours = {name: _compute_luminance(digits) for name, digits in re.findall(r"--([\w-]+): #(\w+)", theme)}
         series = {name: luminance for name, luminance in colours.items() if name.startswith("series-")}
         assert len(series) == 8
@@ -166,6 +180,26 @@ def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
     folder = publisher.write_site(config, get_repo(config))
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
     assert sorted(" by n," in text for text in texts) == [False, False, True]
+
+
+def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
+    """Each published commit that made something worse has an entry with its page, and no other."""
+    folder, names = site
+    feed = ElementTree.parse(folder / "regressions.xml").getroot()
+    links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]
+    assert [names[Path(link).stem] for link in links] == FEED
+    assert all((folder / link).is_file() for link in links)
+    identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]
+    assert len({*identifiers}) == len(links)
+    assert all(str(name).startswith("urn:uuid:") for name in identifiers)
+
+
+@pytest.mark.browser
+def test_bundle_is_made_of_the_named_packages(tmp_path: Path) -> None:
+    """Bundling anew gives the same bytes."""
+    subprocess.run(["node", "bundle.js", str(tmp_path / "plot.js")], cwd=browser.HERE, check=True, timeout=100)
+    (row,) = (row for row in MANIFEST if row["file"])
+    assert hashlib.sha256((tmp_path / "plot.js").read_bytes()).hexdigest() == row["sha256"]
 
 
 @pytest.mark.browser

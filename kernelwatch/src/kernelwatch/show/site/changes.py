@@ -13,7 +13,7 @@ from typing import Any
 from kernelwatch.review.compare import Review
 from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, kept
@@ -62,6 +62,7 @@ def _describe_change(
     step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
     base = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]))[0] if full_step.shared else None
     reviews, problems = review_step(history, step, root)
+    rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
     # Most commits of a history change nothing: git runs only for the others.
     bases = {base, *(group["base"] for group in groups)} if groups else set()
@@ -76,7 +77,39 @@ def _describe_change(
         "source": commits.find_changed_lines(repo, base, head, kernels) if base and groups else [],
         "between": {ancestor: commits.describe_range(repo, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
+        "compared": list_compared(rows, groups),
     }
+
+
+def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
+    """Return the configurations of each changed kernel: benchmark, values of its axes, base, head and verdict.
+
+    They are all times of a kernel if one changed. Else they are all numbers of the benchmarks in which one changed.
+    """
+    changed = {group["kernel"] for group in groups if not group["elsewhere"]}
+    by_kernel: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.kernel in changed:
+            by_kernel[row.kernel].append(row)
+    compared: dict[str, list[list[Any]]] = {}
+    for kernel, kernel_rows in by_kernel.items():
+        differing = {
+            row.benchmark
+            for row in kernel_rows
+            if row.judgement.verdict is not Verdict.SAME and relative_change(row.judgement.ratio) >= AT_LEAST
+        }
+        is_timed = any(row.kind == TIMED and row.benchmark in differing for row in kernel_rows)
+        shown = [row for row in kernel_rows if (row.kind == TIMED if is_timed else row.benchmark in differing)]
+        compared[kernel] = [
+            [row.benchmark, [*row.params.values()], row.base, row.head, _name_verdict(row)] for row in shown
+        ]
+    return {kernel: listed for kernel, listed in compared.items() if listed}
+
+
+def _name_verdict(row: Row) -> str:
+    # A number that rose beside faster times is a TRADE; its group counts it among those that rose.
+    verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
+    return text.name_verdict(verdict, row.kind).lower()
 
 
 def select_configurations(
@@ -168,10 +201,9 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     picture_rows = []
     for row in sorted(shown, key=lambda row: (_count_elements(row.params.get(axis, "")), row.name)):
         base, head = (rate / 1e9 for rate in row.rates) if has_rates and row.rates else (row.base, row.head)
-        # A number that rose beside faster times is a TRADE; its group counts it among those that rose.
-        outcome = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
-        verdict = text.name_verdict(outcome, row.kind).lower()
-        picture_rows.append({"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": verdict})
+        picture_rows.append(
+            {"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": _name_verdict(row)}
+        )
     fixed = ", ".join(value for name, value in largest.params.items() if name not in (axis, "kernel") and value)
     unit = "GB/s" if has_rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
     return {"axis": axis, "fixed": fixed, "unit": unit, "rows": picture_rows[-_MAX_ROWS:]}

@@ -16,6 +16,12 @@ from kernelwatch.suite.benchmark_names import Kind
 #: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
 
+#: Facts that the benchmarks of a class have in common, but for a few.
+SHARED_FACTS = (
+    "axes", "chosen", "note", "family", "kind", "type", "lines", "own", "along", "kernel", "plain_copy", "in_l2",
+    "isolated", "fetched",
+)  # fmt: skip
+
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
@@ -23,7 +29,8 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     `lines` is the axis that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both
     are null without such an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the
     benchmark of the same times in copies. Benchmarks of times also have the work of each configuration, in the order of
-    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing.
+    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing, and as a whole
+    where it does nowhere.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -48,12 +55,14 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
         "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
+        "fetched": sweep.l2_fetch_bytes if sweep else 0,
     }
     if fields["type"] == "time":
         all_params = list_combinations(axes)
         fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
-        fields["flops"] = [registry.find_flops(benchmark, params) for params in all_params]
-        pairs = zip(fields["flops"], fields["useful_bytes"], strict=True)
+        flops = [registry.find_flops(benchmark, params) for params in all_params]
+        fields["flops"] = flops if any(flops) else None
+        pairs = zip(flops, fields["useful_bytes"], strict=True)
         fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
     return fields
 

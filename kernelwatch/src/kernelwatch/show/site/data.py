@@ -2,28 +2,29 @@
 
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
-    cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
+    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind on one commit
+    changes/HASH.js                    the compared configurations of the changed kernels, for a commit's page
+    cubins/MACHINE-ARCH.js             where each kernel's machine code changed, for one architecture
 
-MACHINE and BENCHMARK are numbers: names from results make no file names.
+MACHINE, BENCHMARK, COMMIT and ARCH are numbers: names from results make no file names.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import shorten_machines
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.benchmark_names import TIMED, Kind, classify_benchmark, find_kind
 
 #: Name of a GPU whose run recorded no UUID.
 UNKNOWN_GPU = "unknown"
@@ -32,14 +33,14 @@ UNKNOWN_GPU = "unknown"
 ConfigurationValues = list[float | None]
 
 
-def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
-    """Write the index and each machine's pieces into a folder of the site.
+def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
+    """Write the index and each machine's pieces.
 
     Parameters
     ----------
-    folder : Path
-        The folder from which the pages load pieces.
-    described : mapping
+    site : SiteFolder
+        The site, of whose folder `data` the pages load pieces.
+    benchmarks : mapping
         The benchmarks by name, from `configurations.describe_benchmark`, with their numbers as `id`.
     machines : mapping
         The machines by name.
@@ -50,29 +51,67 @@ def write_data(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[st
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids) for commit in commits]
         machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
-        pieces[f"cubins/{number}"] = {arch: machine.cubins.list_hash_changes(commits, arch) for arch in archs}
+        for place, arch in enumerate(archs):
+            pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(
             measured for commit_values in machine.values.values() for measured in commit_values
         ):
             pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
+        for place, commit in enumerate(commits):
+            by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
+            for benchmark, values in machine.values[commit].items():
+                by_kind[benchmarks[benchmark]["kind"]][str(ids[benchmark])] = values
+            pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
+    pieces |= _list_changes(machines)
     pieces["index"] = {
-        "benchmarks": benchmarks,
+        **_share_facts(benchmarks),
         "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
+        "noise": DEFAULTS,
         "unverified": configurations.list_unverified_kernels(),
     }
     for stem, piece in pieces.items():
-        path = folder / f"{stem}.js"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(format_script(piece), encoding="utf-8")
+        site.write_text(f"data/{stem}.js", format_script(piece))
 
 
 def format_script(data: Any) -> str:
     """Return a script that passes data to the page as JSON text, since a page opened as a file can load only scripts.
 
-    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key.
+    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key. Quotes of
+    JSON need no escape within single ones.
     """
-    return f"arrived({json.dumps(orjson.dumps(data).decode())});\n"
+    text = orjson.dumps(data).decode()
+    for character, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+        text = text.replace(character, escaped)
+    return f"arrived('{text}');\n"
+
+
+def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the benchmarks, each with the number of its facts among all that several benchmarks share."""
+    shared: dict[bytes, dict[str, Any]] = {}
+    described = {}
+    for name, fields in benchmarks.items():
+        facts = {key: fields[key] for key in configurations.SHARED_FACTS}
+        key = orjson.dumps(facts)
+        shared.setdefault(key, facts)
+        own = {fact: value for fact, value in fields.items() if fact not in facts and fact != "name"}
+        described[name] = {**own, "shared": list(shared).index(key)}
+    return {"shared": list(shared.values()), "benchmarks": described}
+
+
+def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
+    """Return the changes of machine code with the first digits of each hash, of which a page shows eight."""
+    return {name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs] for name, runs in changes.items()}
+
+
+def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
+    """Return the compared configurations of each commit with changes, by the name of their piece."""
+    pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for name, machine in machines.items():
+        for change in machine.changes:
+            if change["compared"]:
+                pieces[f"changes/{change['head']}"].append({"machine": name, "compared": change["compared"]})
+    return pieces
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
@@ -83,7 +122,10 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
 
 
 def load_values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, ConfigurationValues]]:
-    """Return each commit's values by benchmark; of several Pythons, the last by name counts."""
+    """Return each commit's values by benchmark; of several Pythons, the last by name counts.
+
+    Times have the digits that a page can show.
+    """
     return {commit: _load_commit_values(history, commit, benchmarks) for commit in history.list_commits()}
 
 
@@ -91,8 +133,10 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
     by_benchmark: dict[str, ConfigurationValues] = {}
     for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
-            measured = history.list_values(results, benchmark)
+            measured = history.list_values(results, benchmark) if benchmark in results.results else []
             if any(value is not None for value in measured):
+                if find_kind(benchmark) in (Kind.TIMED, Kind.CONTROL):
+                    measured = [value if value is None else float(f"{value:.6g}") for value in measured]
                 previous = by_benchmark.get(benchmark, measured)
                 by_benchmark[benchmark] = [
                     old if new is None else new for old, new in zip(previous, measured, strict=True)
@@ -103,16 +147,19 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
 def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
-    Remarks are stored by commit and by the configuration's place. `origins` are the commits whose numbers were reused.
-    `gpus` are the GPUs that measured a configuration, if several GPUs shared the benchmark. `failed` marks
-    configurations that failed.
+    `machine_code` has each configuration's place in `code_names`. Remarks are stored by commit and by the
+    configuration's place. `origins` are the commits whose numbers were reused. `gpus` are the GPUs that measured a
+    configuration, if several GPUs shared the benchmark. `failed` marks configurations that failed.
     """
     all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
     places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
+    names = [registry.find_code_name(benchmark, params) for params in all_params]
+    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(names))}
     remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
     return {
         "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
-        "machine_code": [registry.find_code_name(benchmark, params) for params in all_params],
+        "code_names": list(places_by_code),
+        "machine_code": [places_by_code[name] for name in names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
             for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
@@ -127,14 +174,10 @@ def _list_remarks(
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
+        if row is None:
+            continue
         are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
-        if (
-            row
-            and row.result
-            and None not in row.result
-            and not are_several
-            and not history.find_origins(commit, benchmark)
-        ):
+        if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
             continue  # a site has a million configurations, most of them without remarks
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()

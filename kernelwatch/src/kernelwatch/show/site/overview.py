@@ -18,7 +18,6 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import TOTALS
 from kernelwatch.suite.sweep import Sweep
-from kernelwatch.workflow.load_review import describe_configuration
 from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
@@ -52,13 +51,13 @@ class ShownMachine:
         newest = self.history.graph.line[-1:]
         step = find_step(self.history, newest[0], partial(list_measured, self.history)) if newest else None
         names = set[str]().union(*step.shared.values()) if step else set[str]()
-        by_benchmark = {name.partition("(")[0] for name in names}
-        return frozenset(
-            describe_configuration(benchmark, params).kernel
-            for benchmark in by_benchmark
+        launches = (
+            (benchmark, registry.find_launch(benchmark, params))
+            for benchmark in {name.partition("(")[0] for name in names}
             for params in configurations.list_combinations(self.history.find_axes(benchmark))
             if Point(params, None).format_name(benchmark) in names
         )
+        return frozenset(launch.kernel if launch else benchmark for benchmark, launch in launches)
 
     @cached_property
     def time_count(self) -> int:

@@ -6,6 +6,7 @@ Texts may come from results of other people: templates escape all of them.
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +18,14 @@ from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.workflow.steps import list_failing
 
 #: Maximum number of commits with changes on Overview.
 MAX_CHANGES = 8
+
+#: Maximum number of entries in the feed.
+_MAX_ENTRIES = 30
 
 #: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
@@ -33,42 +38,52 @@ POLICY = (
 
 
 class Page(NamedTuple):
-    """A page of the navigation: its file, template, label, heading and scripts."""
+    """A page: its file, template, label and heading, and the modules of `static` that make its script."""
 
     name: str
     template: str
     label: str
     question: str
-    scripts: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    has_charts: bool = False
+
+    @property
+    def scripts(self) -> list[str]:
+        """The scripts of the site that the page loads: one for each page, since each request costs time."""
+        return [_PLOT] * self.has_charts + [f"scripts/{self.name}.js"] * bool(self.modules)
 
 
-_SHARED_SCRIPTS = ("static/view.js", "static/choices.js")
-_CHART_SCRIPTS = (
-    "vendor/d3-7.9.0/d3.min.js", "vendor/plot-0.6.17/plot.umd.min.js",
-    "static/data.js", "static/charts.js", *_SHARED_SCRIPTS,
-)  # fmt: skip
+#: Observable Plot, with the parts of d3 that the charts use.
+_PLOT = "vendor/plot-0.6.17/plot.min.js"
+
+_SHARED = ("data", "view", "choices")
+_CHARTS = (*_SHARED, "charts")
 
 PAGES = (
     Page("index", "index.html", "Overview", "How fast is each kernel, and what changed?"),
-    Page("commit", "commits.html", "Commits", "What did each commit change?", (*_SHARED_SCRIPTS, "static/commits.js")),
+    Page("commit", "commits.html", "Commits", "What did each commit change?", ("view", "choices", "commits")),
+    Page("compare", "charts.html", "Compare", "What differs between two commits?", (*_SHARED, "heat", "compare")),
     Page("bandwidth", "charts.html", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
-         (*_CHART_SCRIPTS, "static/sweep.js", "static/bandwidth.js")),
+         (*_CHARTS, "sweep", "fetch", "bandwidth"), has_charts=True),
     Page("history", "charts.html", "History", "How did a number change over the commits?",
-         (*_CHART_SCRIPTS, "static/history.js")),
+         (*_CHARTS, "history"), has_charts=True),
     Page("transactions", "charts.html", "Transactions", "What does each kernel move, and which line costs it?",
-         (*_CHART_SCRIPTS, "static/sweep.js", "static/transactions.js")),
+         (*_CHARTS, "sweep", "transactions"), has_charts=True),
 )  # fmt: skip
+
+#: The page of a commit, in a folder of its own.
+COMMIT_PAGE = Page("one", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
 def write_pages(
-    folder: Path, machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any], sources: Sequence[Any],
+    site: SiteFolder, machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any], sources: Sequence[Any],
     columns: Mapping[str, Any], **facts: Any,
 ) -> None:  # fmt: skip
-    """Write all pages into a folder.
+    """Write all pages.
 
     Parameters
     ----------
-    html : Path
+    site : SiteFolder
         The folder.
     machines : mapping
         The machines by name.
@@ -79,7 +94,7 @@ def write_pages(
     columns : mapping
         The heads of Overview's columns by machine, from `publisher.describe_column`.
     **facts
-        Further values for the templates: `project`, `commit_url`, `has_asvs`.
+        Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
     """
     commits = _describe_commits(machines, git_facts)
     published = [
@@ -102,17 +117,28 @@ def write_pages(
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
         facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
-        documented=(folder / "docs").is_dir(), machines=words.shorten_machines(machines), sources=sources,
+        machines=words.shorten_machines(machines), sources=sources,
         rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
     )  # fmt: skip
-    (folder / "commit").mkdir(exist_ok=True)
+    regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]
+    feed = environment.get_template("regressions.xml").render(regressions=regressions[:_MAX_ENTRIES])
+    site.write_text("regressions.xml", feed)
+    for page in (*PAGES, COMMIT_PAGE):
+        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
+        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
+            site.write_text(f"scripts/{page.name}.js", script)
     for page in PAGES:
-        text = environment.get_template(page.template).render(page=page)
-        (folder / f"{page.name}.html").write_text(text, encoding="utf-8")
+        site.write_text(f"{page.name}.html", _strip_indents(environment.get_template(page.template).render(page=page)))
+    template = environment.get_template(COMMIT_PAGE.template)
     for commit in commits:
-        text = environment.get_template("commit.html").render(page=Page("", "", "", ""), hash=commit, root="../")
-        (folder / "commit" / f"{commit}.html").write_text(text, encoding="utf-8")
+        text = template.render(page=COMMIT_PAGE, hash=commit, root="../")
+        site.write_text(f"commit/{commit}.html", _strip_indents(text))
+
+
+def _strip_indents(text: str) -> str:
+    """Return a page without the indents of its template, a tenth of its size."""
+    return re.sub(r"\n\s+", "\n", text)
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import load_changes
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store import folders
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: Folders of this package that are copied into the site.
-_COPIED = ("static", "vendor")
+#: Folders of this package that are copied into the site, and the suffix of files that are not: pages join scripts.
+_COPIED = {"static": ".js", "vendor": ".json"}
 
 #: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
@@ -46,13 +46,11 @@ def write_site(conf: Any, repo: Any) -> Path:
     conf = copy.copy(conf)
     conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
-    if folder.is_symlink():  # removing the old site would remove the link's target
-        raise FileExistsError(f"{folder} is a link, and its target would be removed; remove the link")
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in _COPIED:
-        shutil.copytree(Path(__file__).parent / name, folder / name)
+    site = SiteFolder(folder)
+    for name, suffix in _COPIED.items():
+        site.copy_folder(Path(__file__).parent / name, name, suffix)
     if DOCUMENTATION.is_dir():
-        shutil.copytree(DOCUMENTATION, folder / "docs")
+        site.copy_folder(DOCUMENTATION, "docs")
     results = Path(conf.results_dir)
     ids = data.number_benchmarks(
         name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track")
@@ -66,9 +64,9 @@ def write_site(conf: Any, repo: Any) -> Path:
         for name, number in ids.items()
         if histories
     }
-    data.write_data(folder / "data", benchmarks, machines)
+    data.write_data(site, benchmarks, machines)
     pages.write_pages(
-        folder,
+        site,
         machines,
         commits.describe_commits(repo, sorted({commit for history in histories for commit in history.list_commits()})),
         transactions.list_sources(results),
@@ -76,7 +74,9 @@ def write_site(conf: Any, repo: Any) -> Path:
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
+        documented=DOCUMENTATION.is_dir(),
     )
+    site.remove_others()
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,18 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
 
 
 def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
-    """Return a picture as one path of squares: a row for each sector or wavefront, a column for each lane or bank."""
-    squares = [(row_number, lane) for row_number, lanes in enumerate(rows) for lane in range(32) if lanes >> lane & 1]
+    """Return a picture as one path: a row for each sector or wavefront, a column for each lane or bank."""
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {
         "label": f"{name}: {len(rows)} {unit}",
         "columns": "lanes" if cost.unit == "sectors" else "banks",
         "width": 32 * _SIDE,
         "height": len(rows) * _SIDE,
-        "path": "".join(f"M{lane * _SIDE} {row_number * _SIDE}h5v5h-5z" for row_number, lane in squares),
+        "path": "".join(_draw_row(row_number, lanes) for row_number, lanes in enumerate(rows)),
     }
+
+
+def _draw_row(row: int, lanes: int) -> str:
+    """Return a line for each run of neighbouring lanes; the dashes of the line are the squares."""
+    runs = re.finditer("1+", f"{lanes:032b}"[::-1])
+    return "".join(f"M{run.start() * _SIDE} {row * _SIDE + 2.5}h{len(run[0]) * _SIDE - 1}" for run in runs)

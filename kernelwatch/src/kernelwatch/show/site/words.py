@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -39,6 +41,16 @@ def format_day(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).date().isoformat()
 
 
+def format_moment(milliseconds: float) -> str:
+    """Return a time in milliseconds since 1970 in the form of RFC 3339."""
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()
+
+
+def derive_uuid(commit: str) -> str:
+    """Return the permanent name of a commit's entry in the feed."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, commit))
+
+
 def describe_age(column: Mapping[str, Any]) -> str:
     """Return the age of a column: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
     distance = column["distance"]
@@ -68,6 +80,17 @@ def link_history(machine: str, configuration: Mapping[str, Any]) -> str:
     parameters = {f"p-{axis}": value for axis, value in configuration["params"].items()}
     choices = {"machine": machine, "benchmark": configuration["benchmark"], **parameters}
     return f"history.html#{urlencode(choices, quote_via=quote)}"
+
+
+def name_configuration(configuration: Mapping[str, Any]) -> str:
+    """Return the values of a configuration's axes, without the kernel: "width 64, double, -O3"."""
+    values = ((axis, value) for axis, value in configuration["params"].items() if axis != "kernel")
+    return shorten_flags(", ".join(f"{axis} {value}" if value.isdecimal() else value for axis, value in values))
+
+
+def quote_word(word: str) -> str:
+    """Quote a name for a command of a shell."""
+    return shlex.quote(word)
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -107,6 +130,13 @@ def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
 _WORDS = {
     "broken": 0, "failed": 0, "slower": 1, "mixed": 1, "rose": 1, "faster": 2, "fell": 2, "repaired": 3,
 }  # fmt: skip
+
+
+def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
+    """Return a commit's groups that became worse on the machine itself, the worst first."""
+    worse = ("broken", "slower", "mixed", "rose")
+    groups = (group for change in changes for group in list_own_groups(change) if group["verdict"] in worse)
+    return sorted(groups, key=_rank_group)
 
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:

@@ -4,7 +4,7 @@
 const COPY = 'plain copy';
 
 page(async function (chosen, display) {
-    const index = await piece('index');
+    const index = await loadIndex();
     const timed = ofKind(index, 'timed').filter((one) => !one.isolated);
     const name = chosen.machine(index, timed);
     if (name === null) {
@@ -29,7 +29,10 @@ page(async function (chosen, display) {
         index, picks, copied: all.filter(({benchmark}) => benchmark.plain_copy).flatMap(({found}) => found),
         peak: commit.peak_bytes_per_second && commit.peak_bytes_per_second / 1e9,
     };
-    swept.filter(({found}) => found.length > 0).forEach((one) => figures(display, context, one));
+    swept.filter(({benchmark, found}) => found.length > 0 && benchmark.fetched === 0).forEach((one) => figures(display, context, one));
+    if (swept.some(({benchmark, found}) => benchmark.fetched > 0 && found.length > 0)) {
+        drawFetchFigures(display, index, picks, swept, await valuesAt(machine, commit, ofKind(index, 'counted')));
+    }
 });
 
 /* The values that figures show: flags, the dtype of kernels, and one value of each further axis. The options depend on the machine
@@ -52,7 +55,7 @@ function figures(display, {index, picks, copied, peak}, {benchmark, found}) {
     const isNear = found.some((point) => rate(point) > 0.1 * peak); // otherwise all marks would lie on the axis
     const percent = (value) => value === null || peak === null ? null : (100 * value / peak).toFixed(1);
     const [unit, of] = benchmark.computes ? ['GFLOP/s', gflops] : ['useful GB/s', rate];
-    const works = benchmark.flops.some(isValue);
+    const works = (benchmark.flops ?? []).some(isValue);
     const shown = {
         measure: {
             unit, of,

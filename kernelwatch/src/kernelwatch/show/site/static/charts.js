@@ -53,17 +53,20 @@ function extent({top, fitted, scale}, values) {
 
 /* Draw lines over places such as sizes or commits.
    spec: xTitle, yTitle, places (texts); top, fitted and scale for `extent`; share: the title of a second axis for shares of `top`;
-   series: [{name, values, titles, hollow}] by place, with hollowName for the legend; changes: [{place, since, title}], drawn as
-   vertical lines, or as bands from `since` if that is another place, with changesName for the legend. */
+   series: [{name, values, titles, hollow, noise}] by place, with hollowName and noiseName for the legend: a band of the relative width
+    `noise` lies around the values; changes: [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is another
+    place, and conditions: [{place, title}], drawn as dashed lines, with changesName and conditionsName for the legend. */
 function lines(container, spec) {
-    const {places, scale, top, share, changes = []} = spec;
-    const points = spec.series.flatMap(({name, values, titles, hollow = []}) => places.map((_, place) => ({
-        series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true})));
+    const {places, scale, top, share, changes = [], conditions = []} = spec;
+    const points = spec.series.flatMap(({name, values, titles, hollow = [], noise = []}) => places.map((_, place) => ({
+        series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true, noise: noise[place] ?? null})));
+    const bands = points.filter(({value, noise}) => isValue(value) && noise !== null).map(
+        (point) => ({...point, low: point.value / (1 + point.noise), high: point.value * (1 + point.noise)}));
     const room = Math.max(1, container.clientWidth - 120) / places.length;
     const widest = CHARACTER * d3.max(places, (place) => place.length);
     const turned = widest > room;
     const step = turned ? Math.ceil(14 / room) : 1; // labels that would overlap are left out
-    const y = extent(spec, points.map(({value}) => value).filter(isValue));
+    const y = extent(spec, [...points.map(({value}) => value).filter(isValue), ...bands.flatMap(({low, high}) => [low, high])]);
     const line = {x: 'place', stroke: 'series', z: 'series'};
     const dot = {x: 'place', y: 'value', symbol: 'series', r: 4};
     const [spans, alone] = [true, false].map((wanted) => changes.filter(({place, since}) => (since !== place) === wanted));
@@ -72,6 +75,8 @@ function lines(container, spec) {
         ...hollow.length > 0 ? [['○', '', spec.hollowName]] : [],
         ...alone.length > 0 ? [['│', 'change', spec.changesName]] : [],
         ...spans.length > 0 ? [['▒', 'change', `${spec.changesName}, in one of several commits`]] : [],
+        ...conditions.length > 0 ? [['┊', 'condition', spec.conditionsName]] : [],
+        ...bands.length > 0 ? [['░', 'band', spec.noiseName]] : [],
     ], {
         height: 340 + (turned ? widest / 1.5 : 0),
         marginLeft: 56, marginTop: 32, marginRight: share === undefined ? 16 : 56, marginBottom: turned ? 38 + widest / 1.4 : 48,
@@ -85,6 +90,10 @@ function lines(container, spec) {
             Plot.axisY({label: spec.yTitle, ...noArrow, ...few(scale)}),
             share === undefined ? null : Plot.axisY(shares(top), {
                 anchor: 'right', label: share, tickFormat: (value) => plain(100 * value / top), ...noArrow,
+            }),
+            Plot.areaY(bands, {x: 'place', y1: 'low', y2: 'high', z: 'series', fill: 'series', fillOpacity: 0.15, className: 'band'}),
+            Plot.ruleX(conditions, {
+                x: 'place', dx: -4, title: 'title', className: 'condition', strokeWidth: 1.5, strokeDasharray: '2 4', stroke: 'var(--unsure)',
             }),
             Plot.rect(spans, {x1: 'since', x2: 'place', title: 'title', className: 'span', fill: 'var(--change)', fillOpacity: 0.12,
                 stroke: 'var(--change)', strokeOpacity: 0.4}),

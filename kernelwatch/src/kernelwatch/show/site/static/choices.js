@@ -30,19 +30,37 @@ function choices(display) {
             ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? more : []]);
     }
 
-    /* Return one of a machine's commits, by default the newest of the published branch, as on Overview. A paragraph says so if another
-       commit has more than twice as many values. */
+    /* Return the newest of some commits on the published branch, as on Overview. */
+    const newestOf = (commits) => commits.findLast(({branch}) => !branch) || commits.at(-1);
+
+    /* Return one of a machine's commits. */
+    function commitOf(commits, wanted, key, name) {
+        const options = commits.toReversed().map((one) => ({value: short(one), label: `${short(one)}, ${day(one)}`}));
+        const value = pick(key, name, options, short(wanted));
+        return commits.find((commit) => short(commit) === value);
+    }
+
+    /* Return one of a machine's commits, by default the newest. A paragraph says so if another commit has more than twice as many
+       values. */
     function commit(machine, benchmarks) {
         const commits = commitsWith(machine, benchmarks);
-        const newest = commits.findLast(({branch}) => !branch) || commits.at(-1);
+        const newest = newestOf(commits);
         const full = fullest(commits, benchmarks);
         if (full !== newest && count(newest, benchmarks) < count(full, benchmarks)) {
             paragraph(display, `The newest commit, ${short(newest)}, was measured in part: it has ${count(newest, benchmarks)} values, ` +
                 `${short(full)} has ${count(full, benchmarks)}.`);
         }
-        const options = commits.toReversed().map((one) => ({value: short(one), label: `${short(one)}, ${day(one)}`}));
-        const value = pick('commit', 'Commit', options, short(newest));
-        return commits.find((one) => short(one) === value);
+        return commitOf(commits, newest, 'commit', 'Commit');
+    }
+
+    /* Return two of a machine's commits, by default the newest and the one before it. */
+    function commitPair(machine, benchmarks) {
+        const commits = commitsWith(machine, benchmarks);
+        const published = commits.filter(({branch}) => !branch);
+        return [
+            commitOf(commits, published.at(-2) || commits[0], 'base', 'Base'),
+            commitOf(commits, newestOf(commits), 'head', 'Head'),
+        ];
     }
 
     function control({key, name, options, value}) {
@@ -61,5 +79,5 @@ function choices(display) {
         display.append(form);
     }
 
-    return {pick, machine, commit, show};
+    return {pick, machine, commit, commitPair, show};
 }

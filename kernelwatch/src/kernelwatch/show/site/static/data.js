@@ -7,12 +7,15 @@ function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
 
+/* The way from a page to the site's folder: pages of commits lie in a folder of their own. */
+const ROOT = document.documentElement.dataset.root;
+
 const pieces = {};
 
 /* Load a piece; returns a promise. */
 function piece(place) {
     pieces[place] ??= new Promise(function (resolve, reject) {
-        const script = element('script', {src: `data/${place}.js?made=${document.documentElement.dataset.made}`});
+        const script = element('script', {src: `${ROOT}data/${place}.js?made=${document.documentElement.dataset.made}`});
         script.onload = script.onerror = function () {
             script.remove();
             return script.received === undefined ? reject(new Error(script.src)) : resolve(script.received);
@@ -22,14 +25,23 @@ function piece(place) {
     return pieces[place];
 }
 
+/* Load the index, and give each benchmark its name and the facts that it shares with others. */
+async function loadIndex() {
+    const index = await piece('index');
+    Object.entries(index.benchmarks).forEach(([name, benchmark]) => Object.assign(benchmark, index.shared[benchmark.shared], {name}));
+    return index;
+}
+
 const valuesOf = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
 
-/* The values of some benchmarks on one of a machine's commits, by the benchmark's number. */
-async function valuesAt(machine, commit, benchmarks) {
-    const place = machine.commits.findIndex((one) => one.commit === commit.commit);
-    const found = benchmarks.filter((one) => has(commit, [one]));
-    const loaded = await Promise.all(found.map((one) => valuesOf(machine, one)));
-    return Object.fromEntries(found.map(({id}, at) => [id, loaded[at].values[place] || []]));
+/* The values of some benchmarks of one kind on one of a machine's commits, by the benchmark's number. */
+const valuesAt = (machine, commit, benchmarks) => has(commit, benchmarks)
+    ? piece(`commits/${machine.id}/${machine.commits.indexOf(commit)}-${benchmarks[0].kind}`) : {};
+
+/* The address of a configuration's graph on the page History. */
+function historyLink(machine, benchmark, params) {
+    const choices = {machine, benchmark, ...Object.fromEntries(Object.entries(params).map(([axis, value]) => [`p-${axis}`, value]))};
+    return `${ROOT}history.html#${Object.entries(choices).map((pair) => pair.map(encodeURIComponent).join('=')).join('&')}`;
 }
 
 /* The parameters of every configuration by name; the last axis varies fastest. */
@@ -102,6 +114,9 @@ function fullest(commits, benchmarks) {
 /* The GPUs that took times of the benchmarks on a commit, by the first digits of their UUIDs. */
 const gpusOf = (commit, benchmarks) => Object.keys(commit.gpus).filter(
     (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
+
+/* The relative change up to which a time is the same: by its length, and larger between two GPUs. */
+const noiseOf = (seconds, index, areTwoGpus) => areTwoGpus ? index.another_gpu : index.noise.find(([least]) => seconds >= least)[1];
 
 const short = (commit) => commit.commit.slice(0, 8);
 const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);

@@ -4,21 +4,22 @@
 const ALL = 'all, a line each';
 const EVERY = 'every machine';
 const FITTED = 'fitted to the values';
-const NOT_MEASURED = {value: null, gpu: null, origin: null, failed: null, code: null};
+const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, code: null};
+const BANDS = 2; // of more lines, the noise bands would hide each other
 const LINES = 8; // maximum number that a reader can tell apart: of more lines, only changed ones are drawn
 
 /* Conversions of a time in seconds, by unit, for a configuration at a place on a commit; null without a meaning. */
 const PEAK = '% of theoretical peak';
 const UNITS = {
     'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => rateOf(bytes[place], seconds),
-    'GFLOP/s, higher is better': (seconds, {flops}, place) => rateOf(flops[place], seconds),
+    'GFLOP/s, higher is better': (seconds, {flops}, place) => rateOf(flops?.[place] ?? null, seconds),
     [PEAK]: (seconds, {useful_bytes: bytes, computes}, place, {peak_bytes_per_second: peak}) => computes || !peak || bytes[place] === null
         ? null : 1e11 * rateOf(bytes[place], seconds) / peak,
     'µs, lower is better': (seconds) => seconds * 1e6,
 };
 
 page(async function (chosen, display) {
-    const index = await piece('index');
+    const index = await loadIndex();
     const every = Object.values(index.benchmarks);
     const timed = every.filter(({type}) => type === 'time');
     const machines = Object.keys(index.machines);
@@ -46,7 +47,7 @@ page(async function (chosen, display) {
     }
     const found = (await Promise.all(shown.filter((machine) => commitsWith(machine, [benchmark]).length > 0).map(async (machine) => {
         const values = await valuesOf(machine, benchmark);
-        const codes = alone && alone.archs.includes(arch) ? (await piece(`cubins/${machine.id}`))[arch] : {};
+        const codes = alone && alone.archs.includes(arch) ? await piece(`cubins/${machine.id}-${alone.archs.indexOf(arch)}`) : {};
         return picked.map(({name: line, place}) => ({
             name: [...alone ? [] : [machine.short], label(index, benchmark, line)].join(', '),
             at: seriesAt(place, machine, values, codes, scaled.of),
@@ -96,7 +97,7 @@ function archOf(chosen, machine) {
 /* The facts on a configuration by commit of a machine: value, GPU if several shared the benchmark, origin if an earlier commit's
    number was reused, and machine code as {sha256, changed}, compared with the last stored hash. */
 function seriesAt(place, machine, values, codes, of) {
-    const runs = codes[values.machine_code[place]] || [];
+    const runs = codes[values.code_names[values.machine_code[place]]] || [];
     let last = null;
     return Object.fromEntries(machine.commits.map(function (commit, row) {
         const own = (what) => values[what]?.[row]?.[place] ?? null;
@@ -105,8 +106,20 @@ function seriesAt(place, machine, values, codes, of) {
         const code = sha256 === null ? null : {sha256, changed: last !== null && sha256 !== last};
         last = commit.branch ? last : sha256 ?? last;
         const value = stored === null ? null : of(stored, place, commit);
-        return [commit.commit, {value, gpu: own('gpus'), origin: own('origins'), failed: own('failed'), code}];
+        return [commit.commit, {value, seconds: stored, gpu: own('gpus'), origin: own('origins'), failed: own('failed'), code}];
     }));
+}
+
+/* The places of commits that another GPU or driver measured than the commit before, of which that is known. */
+function listConditions(commits, gpus) {
+    const last = {};
+    return commits.map((commit, place) => {
+        const facts = Object.entries({GPU: gpus[place].join(', '), driver: commit.driver}).filter(([, value]) => value);
+        const changes = facts.filter(([name, value]) => name in last && last[name] !== value).map(
+            ([name, value]) => `${name} ${last[name]} before, ${value} now`);
+        Object.assign(last, Object.fromEntries(facts));
+        return {place, changes, title: `${short(commit)}: ${changes.join('; ')}`};
+    }).filter(({changes}) => changes.length > 0);
 }
 
 /* Draw the lines over the commits, marks at changes of machine code, and the table, newest first. */
@@ -125,7 +138,7 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     const headers = ['commit', 'date', ...onGpu ? ['GPU'] : [], ...drawn.flatMap(
         ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
     const rows = commits.map((commit, row) => [
-        short(commit), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
+        element('a', {href: `commit/${commit.commit}.html`, textContent: short(commit)}), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
             !isValue(at[row].origin) ? exact(at[row].value) ?? at[row].failed : `${exact(at[row].value)}, as at ${at[row].origin}`,
             ...isAlone ? [codeOf(at[row].code)] : []]),
     ]).reverse();
@@ -139,6 +152,8 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         return {place, names, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names.join(', ')}` +
             (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')};
     }).filter(({names}) => names.length > 0);
+    const conditions = isAlone ? listConditions(commits, gpus) : [];
+    const isTime = benchmark.type === 'time';
     const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
     const note = `${commits.length} commits, oldest first; ${unit}. ` + (from === FITTED ? 'The axis does not begin at 0. ' : '') +
         (some.length < drawn.length ? 'A line for each whose number changed; the table has all. ' : '') +
@@ -150,7 +165,10 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         label: `${title}: ${unit} by commit; the table has the values`,
         xTitle: 'commit', yTitle: unit, places: commits.map(short), changes, changesName: 'machine code changed',
         series: some.map(({name, at}) => ({
-            name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin))})),
+            name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin)),
+            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, index, false) : null) : [],
+        })),
+        conditions, conditionsName: 'another GPU or driver', noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: from === FITTED, scale: from,
     }), table(`${title}, newest first`, headers, rows));

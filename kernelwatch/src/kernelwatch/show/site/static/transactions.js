@@ -2,7 +2,7 @@
 'use strict';
 
 page(async function (chosen, display) {
-    const index = await piece('index');
+    const index = await loadIndex();
     const counted = ofKind(index, 'counted');
     const name = chosen.machine(index, counted);
     if (name === null) {

@@ -63,21 +63,32 @@ const digits = (value) => value === null ? null : value >= 100 ? value.toFixed(0
 /* Names of kernels are long: a line may end after an underscore. */
 const breakable = (text) => text.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
 
-/* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is text in any case. */
+/* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is an element, or text in any case. */
 function table(caption, headers, rows) {
     const classes = headers.map(
         (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
     const row = (tag, cells, properties) => element('tr', {}, ...cells.map((cell, column) => element(
-        tag, {className: classes[column], ...properties}, ...breakable(cell === null ? '–' : String(cell)))));
+        tag, {className: classes[column], ...properties}, ...cell instanceof Element ? [cell] : breakable(cell === null ? '–' : String(cell)))));
     return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, element(
         'table', {}, element('caption', {textContent: caption}), element('thead', {}, row('th', headers, {scope: 'col'})),
         element('tbody', {}, ...rows.map((cells) => row('td', cells)))));
 }
 
-/* A heading, a chart and its table; `draw(container)` runs once the container has its width. */
+/* Width of a page, in pixels, up to which only the first figure is open. */
+const NARROW = 600;
+
+/* A heading, a chart and its table; `draw(container)` runs once the container has its width. On a phone, all but the first figure are
+   folded: together they are thirty screens high. */
 function figure(display, title, note, draw, made) {
     const chart = element('div', {className: 'project-chart'});
-    display.append(element('section', {}, element('h2', {textContent: title}), element('p', {textContent: note}),
-        element('div', {className: 'project-figure'}, chart, made)));
-    draw(chart);
+    const heading = element('h2', {textContent: title});
+    const parts = [element('p', {textContent: note}), element('div', {className: 'project-figure'}, chart, made)];
+    if (window.innerWidth > NARROW || display.querySelector('.project-chart') === null) {
+        display.append(element('section', {}, heading, ...parts));
+        draw(chart);
+    } else {
+        const folded = element('details', {className: 'folded'}, element('summary', {}, heading), ...parts);
+        folded.addEventListener('toggle', () => draw(chart), {once: true});
+        display.append(folded);
+    }
 }

@@ -1,0 +1,56 @@
+"""The folder of the site, of which a run writes only the files that changed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+
+class SiteFolder:
+    """A folder that holds the files of one site: unchanged files stay, and those of an earlier site are removed."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the folder.
+
+        Raises
+        ------
+        FileExistsError
+            The folder is a link: files of its target would be removed.
+        """
+        if path.is_symlink():
+            raise FileExistsError(f"{path} is a link, and its target would be removed; remove the link")
+        self.path = path
+        self._written: set[Path] = set()
+        path.mkdir(parents=True, exist_ok=True)
+        for entry in path.rglob("*"):
+            if entry.is_symlink():  # writing through it would change a file elsewhere
+                entry.unlink()
+
+    def write_text(self, place: str, text: str) -> None:
+        """Write a text to a place in the folder."""
+        self.write_bytes(place, text.encode())
+
+    def write_bytes(self, place: str, content: bytes) -> None:
+        """Write bytes to a place in the folder, unless they are there."""
+        path = self.path / place
+        self._written.add(path)
+        with suppress(OSError):
+            if path.read_bytes() == content:
+                return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def copy_folder(self, source: Path, place: str, left_out: str = "") -> None:
+        """Copy the files of a folder to a place, except those with a suffix."""
+        for file in filter(Path.is_file, source.rglob("*")):
+            if not left_out or file.suffix != left_out:
+                self.write_bytes(f"{place}/{file.relative_to(source).as_posix()}", file.read_bytes())
+
+    def remove_others(self) -> None:
+        """Remove all files that were not written, and empty folders."""
+        for entry in sorted(self.path.rglob("*"), reverse=True):
+            if entry.is_dir():
+                with suppress(OSError):
+                    entry.rmdir()
+            elif entry not in self._written:
+                entry.unlink()
