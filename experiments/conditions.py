@@ -107,7 +107,7 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connection) -> None:
     """Launch or encode on the device, and send each outcome, and what the arrays then hold."""
-    from cuda.bindings import driver  # noqa: PLC0415 -- after the fork
+    from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
     for condition in conditions:
         outcome, arrays = RUNS, []
@@ -129,7 +129,8 @@ def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connec
 
 def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tuple[str, list[Any]]]:
     """Yield the outcome of each condition, and its arrays, from one process of its own."""
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")  # its processes begin without CUDA, whatever this one did
+    context.set_forkserver_preload(["experiments.conditions"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=run_on_device, args=(conditions, cubin, sender))
     process.start()
@@ -194,6 +195,14 @@ def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
     return f"{count} bytes differ" if count else "equal"
 
 
+def compile_cubin() -> bytes:
+    """Return machine code of the kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "conditions.cubin")
+        subprocess.run([str(nvcc.find_nvcc()), "--cubin", "-arch", ARCH, str(SOURCE), "-o", str(output)], check=True)
+        return output.read_bytes()
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run all conditions, or count them; return 2 if there is no GPU."""
     parser = argparse.ArgumentParser("python -m experiments.conditions", description=__doc__.splitlines()[0])
@@ -202,10 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=240.0, help="begin no launch after so long")
     options = parser.parse_args(words)
     ptx = nvcc.compile_source(SOURCE, "", ARCH).ptx
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "conditions.cubin")
-        subprocess.run([str(nvcc.find_nvcc()), "--cubin", "-arch", ARCH, str(SOURCE), "-o", str(output)], check=True)
-        cubin = output.read_bytes()
+    cubin = compile_cubin()
     options.folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("cuda"):
         check_encodings()
