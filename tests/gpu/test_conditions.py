@@ -10,7 +10,7 @@ import pytest
 
 from experiments import conditions
 from experiments.condition_cases import CONDITIONS, RUNS, Condition
-from tests.ptxcount.test_tensor_maps import RECORD
+from tests.ptxcount.test_tensor_maps import RECORD, find_differences
 
 pytestmark = pytest.mark.gpu
 
@@ -43,4 +43,11 @@ def test_outcomes(report_share: Callable[[str, int, int], None]) -> None:
                 wrong.append(f"{condition.name}: {outcome} {digest}, recorded {recorded}")
     count = len(encodings) + len(launches)
     report_share("conditions of copies and maps as recorded", count - len(wrong), count)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_rows_of_ptxcount(report_share: Callable[[str, int, int], None]) -> None:
+    """Each condition ends in ptxcount as in the record; tests without a GPU try a part."""
+    wrong = find_differences(CONDITIONS)
+    report_share("conditions of copies and maps by ptxcount", len(CONDITIONS) - len(wrong), len(CONDITIONS))
     assert not wrong, "\n".join(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import ptxcount
 from experiments import conditions
-from experiments.condition_cases import CONDITIONS, REPLACEMENTS
+from experiments.condition_cases import CONDITIONS, REPLACEMENTS, Condition
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount import sources
@@ -49,31 +50,46 @@ STRICTER = {
 }  # fmt: skip
 
 
-def test_outcomes_of_chip() -> None:
-    """What an H200 ran comes out with its bytes; what it refused is refused, launches with the line and the value."""
+def find_differences(chosen: Sequence[Condition]) -> list[str]:
+    """Return a line for each launch or encoding whose outcome or bytes here are not those of the record."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
-    assert {(condition.group, condition.name) for condition in CONDITIONS} == {
-        (group, name) for group, outcomes in record.items() for name in outcomes
-    }
     fields = {index: name for name, (index, _) in REPLACEMENTS.items()}
-    wrong, strict = [], set()
-    for condition in CONDITIONS:
+    wrong = []
+    for condition in chosen:
         outcome, digest = record[condition.group][condition.name]
         verdict, arrays = conditions.count_launch(condition, _compile())
-        words = [key for key in STRICTER if key in condition.name]
+        words = [STRICTER[key] for key in STRICTER if key in condition.name]
         change = (fields[condition.numbers[4]], condition.numbers[5]) if condition.kernel == "replace_2d" else ("", 0)
-        if words:
-            strict.add(words[0])
-            is_right = outcome == "runs" and STRICTER[words[0]] in verdict
-        elif outcome == "runs":
+        if outcome == "runs" and not words:
             is_right = verdict == "runs" and conditions.digest_arrays(arrays) == digest
         else:
             is_right = verdict != "runs" and ("conditions.cu:" in verdict) == bool(condition.kernel)
-            is_right &= REFUSED_CHANGES.get(change, "") in verdict
+            is_right &= (words or [REFUSED_CHANGES.get(change, "")])[0] in verdict
+            is_right &= bool(words) == (outcome == "runs")
         if not is_right:
             wrong.append(f"{condition.name}: {outcome}, here {verdict}")
+    return wrong
+
+
+def test_outcomes_of_chip() -> None:
+    """Launches and encodings end as on an H200: with its bytes, or refused with the line and the value.
+
+    Of launches that ran in large groups a third is enough here; `tests/gpu/test_conditions.py` has all.
+    """
+    record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
+    places = {(group, name): place for group, outcomes in record.items() for place, name in enumerate(outcomes)}
+    assert {(condition.group, condition.name) for condition in CONDITIONS} == places.keys()
+    chosen = [
+        condition
+        for condition in CONDITIONS
+        for outcome, _ in [record[condition.group][condition.name]]
+        if len(record[condition.group]) < 40
+        or outcome != "runs"
+        or any(words in condition.name for words in (*STRICTER, "NaN"))
+        or not (condition.kernel and places[condition.group, condition.name] % 3)
+    ]
+    wrong = find_differences(chosen)
     assert not wrong, "\n".join(wrong)
-    assert strict == STRICTER.keys()
 
 
 FLOATS, IMAGES = np.zeros((64, 64), np.float32), np.zeros((2, 6, 7, 8), np.uint32)
@@ -85,6 +101,8 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements of 16 bytes: 1, 2, 4 or 8"),
     (ptxcount.TensorMap, np.zeros((0, 64), "f4"), {"box": (8, 8)}, r"a tensor of \(0, 64\): at least 1"),
     (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "a tensor of 6 dimensions: 1 to 5"),
+    (ptxcount.TensorMap, FLOATS, {"box": (256, 256)}, r"box \(256, 256\): 262144 bytes, at most the 232448 of a block"),
+    (ptxcount.TensorMap, IMAGES, {"box": (1, 1, 1, 8), "fills_nan": True}, "uint32 beyond the tensor: only floats"),
     (ptxcount.Im2colMap, FLOATS, COLUMN | {"lower": (), "upper": ()}, r"\(64, 64\): im2col needs 3 to 5 dimensions"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"lower": (0, -129)}, r"corner \(0, -129\): 2 numbers from -128 to 127"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (0,)}, r"upper corner \(0,\): 2 numbers"),
