@@ -13,7 +13,8 @@
 // Sets the bytes of the tile, and the barrier to as many as are expected.
 __device__ void begin(u32* tile, u64* bar, u32 bytes)
 {
-    for (int i = threadIdx.x; i < BYTES / 4; i += 32) tile[i] = 0xEEEEEEEE - i;
+    for (u32 i = 4 * threadIdx.x; i < BYTES / 4; i += 128)
+        reinterpret_cast<uint4*>(tile)[i / 4] = {0xEEEEEEEE - i, 0xEEEEEEED - i, 0xEEEEEEEC - i, 0xEEEEEEEB - i};
     if (threadIdx.x == 0) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(bar)) : "memory");
         asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(shared_address(bar)),
@@ -33,7 +34,7 @@ __device__ void end(const u32* tile, u64* bar, u32* out)
                      : "=r"(done) : "r"(shared_address(bar)) : "memory");
     } while (!done && clock64() - start < 200000000ll);
     __syncwarp();
-    for (int i = threadIdx.x; i < BYTES / 4; i += 32) out[i] = tile[i];
+    for (int i = threadIdx.x; i < BYTES / 16; i += 32) reinterpret_cast<uint4*>(out)[i] = reinterpret_cast<const uint4*>(tile)[i];
     if (threadIdx.x == 0) out[BYTES / 4] = done;
 }
 
@@ -59,7 +60,6 @@ __device__ void finish() { asm volatile("cp.async.bulk.commit_group;\ncp.async.b
             asm volatile(TENSOR(DIM, MODE) OPERANDS ::"r"(TO), "l"(&map), "r"(BAR), __VA_ARGS__ : "memory"); \
         end(tile, &bar, out);                                                                              \
     }
-LOAD(load_1d, "1d", "", "{%3}], [%2];", C1)
 LOAD(load_2d, "2d", "", "{%3, %4}], [%2];", C2)
 LOAD(load_3d, "3d", "", "{%3, %4, %5}], [%2];", C3)
 LOAD(load_4d, "4d", "", "{%3, %4, %5, %6}], [%2];", C4)

@@ -8,6 +8,7 @@ ends its context; calls that only encode share one. It prints a table, and write
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import multiprocessing
@@ -27,10 +28,10 @@ from tabulate import tabulate
 from experiments.condition_cases import CONDITIONS, RUNS, Condition, MapRequest
 from ptxcount import Im2colMap, TensorMap
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine.argument_layout import ArrayDescriptor
+from ptxcount.isa.hopper.map_fields import Column, MapFields
 from ptxcount.source import nvcc
 from ptxcount.util.errors import PtxError
-from tests.gpu.driver import TENSORS, Device
+from tests.gpu.driver import Device, list_encoding
 
 SOURCE = Path(__file__).with_suffix(".cu")
 ARCH = "sm_90a"
@@ -43,12 +44,17 @@ LOADS = ("load", "im2col", "bulk_load", "replace")
 
 
 @dataclass(frozen=True, eq=False)
-class RequestedMap(ArrayDescriptor):
+class RequestedMap(TensorMap):
     """An array with the parameters of its tensor map, which the driver may refuse."""
 
     request: MapRequest = field(default_factory=MapRequest)
 
-    size = 128
+    def __post_init__(self) -> None:
+        """Refuse nothing."""
+
+    def make_fields(self, address: int = 0) -> MapFields:
+        """Return the fields of the map, right or wrong."""
+        return make_fields(self.request, address)
 
 
 class DriverError(Exception):
@@ -65,41 +71,17 @@ class RequestingDevice(Device):
             raise DriverError(f"encoding: {text}" if "Encode" in name else text)
         return results[0] if len(results) == 1 else results
 
-    def _pack_value(self, argument: Any, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool) -> Any:
-        if not isinstance(argument, RequestedMap):
-            return super()._pack_value(argument, copied_back, layered, gather)
-        memory = self._call("cuMemAlloc", argument.nbytes)
-        self._call("cuMemcpyHtoD", memory, argument.array.ctypes.data, argument.nbytes)
-        copied_back.append((memory, argument.array))
-        return self.encode(argument.request, int(memory))
 
-    def encode(self, request: MapRequest, address: int) -> Any:
-        """Encode a tensor map of an array at an address."""
-        encoded = self._call(*list_encoding(self.cu, request, address))
-        return np.array([int(word) for word in encoded.opaque], np.uint64)
-
-
-def list_encoding(cu: Any, request: MapRequest, address: int) -> list[Any]:
-    """Return the name of the driver's function that encodes a tensor map, and its arguments."""
-    itemsize = np.dtype(request.dtype).itemsize
+def make_fields(request: MapRequest, address: int = 0) -> MapFields:
+    """Return the fields of a requested map, right or wrong; its offset is added to the address."""
+    dtype = np.dtype(request.dtype)
     extents = request.shape[::-1] if request.extents is None else request.extents
-    pitches = [itemsize * int(np.prod(extents[:axis], dtype=object)) for axis in range(1, len(extents))]
-    pitches = pitches if request.pitches is None else list(request.pitches)
-    kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[request.dtype]}")
-    name = "cuTensorMapEncodeTiled"
-    shape: list[Any] = [[cu.cuuint32_t(number) for number in request.box]]
-    if request.corners is not None:
-        name = "cuTensorMapEncodeIm2col"
-        shape = [*map(list, request.corners), request.channels, request.pixels]
-    flags = [
-        cu.CUtensorMapInterleave({0: 0, 16: 1, 32: 2}[request.interleave]),
-        cu.CUtensorMapSwizzle({0: 0, 32: 1, 64: 2, 128: 3}[request.swizzle]),
-        cu.CUtensorMapL2promotion(0),
-        cu.CUtensorMapFloatOOBfill(request.fill),
-    ]
-    dimensions = [[cu.cuuint64_t(number) for number in numbers] for numbers in (extents, pitches)]
-    steps = [cu.cuuint32_t(number) for number in request.steps or (1,) * len(extents)]
-    return [name, kind, len(extents), address + request.offset, *dimensions, *shape, steps, *flags]
+    pitches = [dtype.itemsize * int(np.prod(extents[:axis], dtype=object)) for axis in range(1, len(extents))]
+    pitches = pitches if request.pitches is None else [*request.pitches]
+    steps = request.steps or (1,) * len(extents)
+    column = Column(*request.corners, request.channels, request.pixels) if request.corners is not None else None
+    box, modes = request.box, (request.swizzle, request.interleave, bool(request.fill))
+    return MapFields(address + request.offset, dtype, extents, (*pitches,), box, steps, *modes, column)
 
 
 def check_encodings() -> None:
@@ -108,7 +90,7 @@ def check_encodings() -> None:
 
     for condition in CONDITIONS:
         if condition.request:
-            list_encoding(driver, condition.request, 0)
+            list_encoding(driver, make_fields(condition.request))
 
 
 def make_arguments(condition: Condition) -> list[Any]:
@@ -116,7 +98,7 @@ def make_arguments(condition: Condition) -> list[Any]:
     request = condition.request or MapRequest()
     count = int(np.prod(request.shape))
     array = (np.arange(count) + 1).astype(request.dtype).reshape(request.shape)
-    first = RequestedMap(array, request) if condition.request else array
+    first = RequestedMap(array, request=request) if condition.request else array
     arguments = [first, np.zeros(WORDS + 34, np.uint32), np.array(condition.numbers, np.int32)]
     if condition.kernel == "replace_2d":
         arguments += [(np.arange(count + 64) + 100001).astype(request.dtype), np.zeros(16, np.uint64)]
@@ -125,7 +107,7 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connection) -> None:
     """Launch or encode on the device, and send each outcome, and what the arrays then hold."""
-    from cuda.bindings import driver  # noqa: PLC0415 -- after the fork
+    from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
     for condition in conditions:
         outcome, arrays = RUNS, []
@@ -135,7 +117,7 @@ def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connec
                 device.run(cubin, condition.kernel, (1, 1, 1), (32, 1, 1), arguments)
                 arrays = [arguments[1], arguments[0].array if condition.request else arguments[0]]
             elif condition.request:
-                device.encode(condition.request, int(device._call("cuMemAlloc", 1 << 20)))
+                device.encode_map(make_fields(condition.request, int(device._call("cuMemAlloc", 1 << 20))))
         except DriverError as error:
             outcome = str(error)
         except Exception as error:  # noqa: BLE001 -- a wrong call of the bindings is an outcome, too
@@ -147,7 +129,8 @@ def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connec
 
 def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tuple[str, list[Any]]]:
     """Yield the outcome of each condition, and its arrays, from one process of its own."""
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")  # its processes begin without CUDA, whatever this one did
+    context.set_forkserver_preload(["experiments.conditions"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=run_on_device, args=(conditions, cubin, sender))
     process.start()
@@ -166,6 +149,8 @@ def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tup
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
     """Return ptxcount's verdict on a launch, and its arrays; the driver's part is that of `TensorMap`."""
     try:
+        if not condition.kernel and condition.request:
+            return make_fields(condition.request).find_problem() or RUNS, []
         arguments = make_arguments(condition)
         if condition.request:
             arguments[0] = describe_map(arguments[0].array, condition.request)
@@ -179,26 +164,43 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
 
 
 def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
-    """Return ptxcount's description of a tensor map. Raises PtxError if it has none."""
-    reach = {name: getattr(request, name) for name in ("interleave", "fill", "extents", "pitches", "offset")}
-    missing = [name for name, value in reach.items() if value not in (0, None)]
-    if missing:
-        raise PtxError(f"tensor maps have no {', '.join(missing)}")
-    steps = request.steps[::-1]
+    """Return ptxcount's description of the tensor map of a launch."""
+    options: dict[str, Any] = {
+        "swizzle": request.swizzle,
+        "steps": request.steps[::-1],
+        "fills_nan": bool(request.fill),
+    }
     if request.corners is None:
-        return TensorMap(array, request.box[::-1], request.swizzle, steps)
+        return TensorMap(array, request.box[::-1], **options)
     lower, upper = (corner[::-1] for corner in request.corners)
-    return Im2colMap(array, lower, upper, request.channels, request.pixels, request.swizzle, steps)
+    return Im2colMap(array, lower, upper, request.channels, request.pixels, **options)
+
+
+def list_bytes(arrays: Sequence[Any]) -> list[Any]:
+    """Return the bytes of the tile, with the word behind it, and of the array; then lies the replaced map."""
+    tile, array = (array.view(np.uint8).ravel() for array in arrays)
+    return [tile[: 4 * WORDS + 4], array]
+
+
+def digest_arrays(arrays: Sequence[Any]) -> str:
+    """Return some digits of a hash of the bytes that came; nothing if there are none."""
+    return hashlib.sha256(b"".join(part.tobytes() for part in list_bytes(arrays))).hexdigest()[:12] if arrays else ""
 
 
 def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
     """Return "equal", or the number of different bytes; nothing if only one side ran."""
     if not ours or not theirs:
         return ""
-    pairs = [(a.view(np.uint8).ravel(), b.view(np.uint8).ravel()) for a, b in zip(ours, theirs, strict=True)]
-    pairs[0] = tuple(side[: 4 * WORDS + 4] for side in pairs[0])  # behind them lies the replaced map
-    count = sum(int((a != b).sum()) for a, b in pairs)
+    count = sum(int((a != b).sum()) for a, b in zip(list_bytes(ours), list_bytes(theirs), strict=True))
     return f"{count} bytes differ" if count else "equal"
+
+
+def compile_cubin() -> bytes:
+    """Return machine code of the kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "conditions.cubin")
+        subprocess.run([str(nvcc.find_nvcc()), "--cubin", "-arch", ARCH, str(SOURCE), "-o", str(output)], check=True)
+        return output.read_bytes()
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -209,10 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=240.0, help="begin no launch after so long")
     options = parser.parse_args(words)
     ptx = nvcc.compile_source(SOURCE, "", ARCH).ptx
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "conditions.cubin")
-        subprocess.run([str(nvcc.find_nvcc()), "--cubin", "-arch", ARCH, str(SOURCE), "-o", str(output)], check=True)
-        cubin = output.read_bytes()
+    cubin = compile_cubin()
     options.folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("cuda"):
         check_encodings()
@@ -228,7 +227,8 @@ def main(words: Sequence[str] | None = None) -> int:
             saved |= {f"{len(rows)}-{place}": array for place, array in enumerate(arrays)}
             verdict, ours = count_launch(condition, ptx)
             row = {"group": condition.group, "name": condition.name, "guess": condition.expectation, "chip": outcome}
-            rows.append({**row, "ptxcount": verdict, "data": compare_arrays(ours, arrays)})
+            data = {"data": compare_arrays(ours, arrays), "digest": digest_arrays(arrays) if outcome == RUNS else ""}
+            rows.append({**row, "ptxcount": verdict, **data})
     (options.folder / "conditions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     np.savez_compressed(options.folder / "conditions.npz", **saved)
     shown = [{**row, "ptxcount": row["ptxcount"][:70]} for row in rows]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxcount import Surface, TensorMap, Texture
+from ptxcount import Im2colMap, Surface, TensorMap, Texture
+from ptxcount.isa.hopper.map_fields import MapFields
 from ptxcount.isa.textures import ADDRESSES
 from ptxcount.machine.argument_layout import ArrayDescriptor, KernelArgument
 
@@ -89,27 +90,13 @@ class Device:
         memory = self._call("cuMemAlloc", max(array.nbytes, 1))
         self._call("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
         copied_back.append((memory, array))
-        return (
-            self._encode_map(argument, memory)
-            if isinstance(argument, TensorMap)
-            else np.array([int(memory)], np.uint64)
-        )
+        if isinstance(argument, TensorMap | Im2colMap):
+            return self.encode_map(argument.make_fields(int(memory)))
+        return np.array([int(memory)], np.uint64)
 
-    def _encode_map(self, tensor_map: TensorMap, memory: Any) -> Any:
-        cu, array = self.cu, tensor_map.array
-        kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[array.dtype.str[1:]]}")
-        swizzle = getattr(
-            cu.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{tensor_map.swizzle}B' if tensor_map.swizzle else 'NONE'}"
-        )
-        sizes = [cu.cuuint64_t(n) for n in array.shape[::-1]]
-        strides = [cu.cuuint64_t(n) for n in array.strides[::-1][1:]]
-        box = [cu.cuuint32_t(n) for n in tensor_map.box[::-1]]
-        encoded = self._call(
-            "cuTensorMapEncodeTiled", kind, array.ndim, int(memory), sizes, strides, box,
-            [cu.cuuint32_t(1)] * array.ndim, cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
-            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )  # fmt: skip
+    def encode_map(self, fields: MapFields) -> Any:
+        """Return the words of a tensor map."""
+        encoded = self._call(*list_encoding(self.cu, fields))
         return np.array([int(word) for word in encoded.opaque], np.uint64)
 
     def _bind_surface(self, surface: Surface, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool) -> int:
@@ -172,3 +159,21 @@ class Device:
         setattr(copy, f"{device_side}Array", place)
         copy.WidthInBytes, copy.Height, copy.Depth = pitch, height, array.nbytes // pitch // height
         self._call("cuMemcpy3D", copy)
+
+
+def list_encoding(cu: Any, fields: MapFields) -> list[Any]:
+    """Return the name of the driver's function that encodes a tensor map, and its arguments."""
+    kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[fields.dtype.str[1:]]}")
+    name, column = "cuTensorMapEncodeTiled", fields.column
+    shape: list[Any] = [[cu.cuuint32_t(number) for number in fields.box]]
+    if column is not None:
+        name, shape = "cuTensorMapEncodeIm2col", [[*column.lower], [*column.upper], column.channels, column.pixels]
+    modes = [
+        cu.CUtensorMapInterleave({0: 0, 16: 1, 32: 2}[fields.interleave]),
+        cu.CUtensorMapSwizzle({0: 0, 32: 1, 64: 2, 128: 3}[fields.swizzle]),
+        cu.CUtensorMapL2promotion(0),
+        cu.CUtensorMapFloatOOBfill(int(fields.fills_nan)),
+    ]
+    dimensions = [[cu.cuuint64_t(number) for number in numbers] for numbers in (fields.extents, fields.pitches)]
+    steps = [cu.cuuint32_t(number) for number in fields.steps]
+    return [name, kind, len(fields.extents), fields.address, *dimensions, *shape, steps, *modes]

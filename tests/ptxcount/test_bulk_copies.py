@@ -165,7 +165,7 @@ def test_multicasts_and_clipped_tiles(name: str) -> None:
 
 #: Bytes, places in array and shared memory, and the error.
 CROOKED = [
-    (24, 0, 0, "24 bytes: no multiple of 16"),
+    (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
     (32, 0, 8, "shared address 8: no multiple of 16"),
     (32, 8, 0, "is not a multiple of 16"),
 ]

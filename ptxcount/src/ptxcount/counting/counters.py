@@ -115,6 +115,8 @@ class Access:
     shifted_sectors: list[int] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
+    #: Rows of matrices, of which eight are served together, and never more.
+    is_matrix: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
     def bank_conflicts(self) -> int:
@@ -164,7 +166,7 @@ class Access:
                 self.wavefronts += (count if is_aggregated else sums[turns.rule]) * turns.per_turn
                 self.conflict_free += count * turns.free
                 return
-        rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
+        rules = (None if self.is_matrix else _RULES.get(f"{self.space} {self.kind}")) or _RULES.get(self.space)
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):

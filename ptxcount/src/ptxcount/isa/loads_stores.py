@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, unsigned
+from ..lanes.symbolic_values import Value, dense
+from ..lanes.warps import Array, spread, unsigned
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
+from ..util.errors import MisalignedError
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
 from .registry import Step, binds, step_of
 from .spaces import HINTS, decode_access, fetch_options, make_access
@@ -74,6 +75,23 @@ def _store(instruction: Instruction) -> Step | None:
     return step_of(instruction, [], [(source, kind) for source in sources], store, wider=True)
 
 
+@binds("cp")
+def _prefetch_bulk(instruction: Instruction) -> Step | None:
+    """``cp.async.bulk.prefetch.L2.global [a], size``: its address is checked as the chip does; its size is not."""
+    if not {"bulk", "prefetch"} <= {*instruction.modifiers} or "tensor" in instruction.modifiers:
+        return None
+    read = address(instruction, instruction.operands[0], "global")
+
+    def step(chunk: Chunk) -> None:
+        place = spread(dense(read(chunk)), chunk.shape)
+        wrong = spread(chunk.active, chunk.shape) & (place % 16 != 0)
+        for row, thread in np.argwhere(wrong)[:1].tolist():
+            text = f"a prefetch at {int(place[row, thread]):#x}: a multiple of 16 is needed"
+            chunk.make_reporter()(MisalignedError, (row, thread), text, int(place[row, thread]))
+
+    return step
+
+
 #: Forms of ``cp.async`` that only order copies.
 _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
@@ -85,7 +103,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
     An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
-    if {*names} <= _WAITS or "prefetch" in names:
+    if {*names} <= _WAITS or {"prefetch", "tensor"} <= {*names}:
         return _nothing(instruction)
     if {"bulk", "mbarrier"} & {*names}:
         return None

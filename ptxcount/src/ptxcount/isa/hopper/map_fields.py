@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...util.architectures import MAX_SHARED
 
 #: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
@@ -69,14 +70,17 @@ class MapFields:
             return f"elements of {size} bytes: 1, 2, 4 or 8 are allowed"
         if not all(1 <= extent <= 1 << 32 for extent in shape):
             return f"a tensor of {shape}: at least 1 and at most 2**32 elements are needed along each axis"
-        if self.address % 16:
-            return f"a tensor at address {self.address:#x}: a multiple of 16 is needed"
+        if self.interleave and rank < 3:
+            return f"a tensor of {rank} dimensions: an interleaved layout needs 3 to 5"
+        unit = max(16, self.interleave)
+        if self.address % unit:
+            return f"a tensor at address {self.address:#x}: a multiple of {unit} is needed"
         for pitch in self.pitches:
-            if pitch % 16 or not 0 <= pitch < 1 << 40:
-                allowed = "a multiple of 16" if pitch % 16 else "less than 2**40"
+            if pitch % unit or not 0 <= pitch < 1 << 40:
+                allowed = f"a multiple of {unit}" if pitch % unit else "less than 2**40"
                 return f"an array of {shape}: rows of {pitch} bytes, {allowed} is needed"
-        if self.interleave:
-            return "an interleaved layout is not supported"
+        if self.fills_nan and self.dtype.kind not in "fV":
+            return f"elements of {self.dtype} beyond the tensor: only floats can be filled with NaN"
         if len(self.steps) != rank or not all(1 <= step <= 8 for step in self.steps):
             return f"element strides {self.steps[::-1]}: a number from 1 to 8 for each axis of {shape} is needed"
         if self.swizzle not in SWIZZLES:
@@ -92,8 +96,13 @@ class MapFields:
             is_fit = len(box) == rank and all(1 <= count <= 256 for count in box)
             problem = "" if is_fit else f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
             name = f"box {box}"
-        if not problem and (size * width % 16 or (self.swizzle and size * width > self.swizzle)):
+        is_wide = self.swizzle and not self.interleave and size * width > self.swizzle
+        if not problem and (size * width % 16 or is_wide):
             return f"{name}: a row takes a multiple of 16 bytes, and no more than a swizzle"
+        if not problem and not self.column:
+            count = size * int(np.prod(self._count_elements()))
+            if count > MAX_SHARED:  # 256 KiB are refused on an H200; its limit between 16 KiB and them is not known
+                return f"{name}: {count} bytes, at most the {MAX_SHARED} of a block's shared memory are allowed"
         return problem
 
     def _find_problem_of_column(self, column: Column, rank: int, shape: tuple[int, ...]) -> str:
@@ -122,7 +131,7 @@ class MapFields:
         most = (1 << _OFFSET_BITS[len(self.extents)]) - 1
         for offset in offsets:
             if offset > most:
-                return f"im2col offsets {(*offsets,)}: 0 to {most} are allowed"
+                return f"im2col offsets {(*offsets,)}: 0 to {most} are allowed; an H200 drops higher bits"
         bounds = self.find_bounds(self.column)
         if all(low <= place <= high for place, (low, high) in zip(start[1:], bounds, strict=False)):
             return ""
@@ -133,9 +142,12 @@ class MapFields:
         """Return the elements of a copy that begins at coordinates."""
         return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
 
+    def _count_elements(self) -> list[int]:
+        """Return the elements that a tile takes along each axis; TMA has no stride along x."""
+        return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
+
     def _locate_tile(self, start: Sequence[int]) -> Elements:
-        steps = (1, *self.steps[1:])  # TMA has no stride along x
-        counts = [-(-count // step) for count, step in zip(self.box, steps, strict=True)]
+        steps, counts = (1, *self.steps[1:]), self._count_elements()
         places = [first + step * np.arange(count) for first, step, count in zip(start, steps, counts, strict=True)]
         shapes = [[-1 if axis == place else 1 for axis in range(len(counts))] for place in range(len(counts))]
         axes = [place.reshape(shape[::-1]) for place, shape in zip(places, shapes, strict=True)]
@@ -162,6 +174,11 @@ class MapFields:
             inside = inside & (place >= 0) & (place < extent)
         return Elements(offset.reshape(-1), np.broadcast_to(inside, offset.shape).reshape(-1), columns)
 
-    def swizzle_offsets(self, offsets: Array) -> Array:
-        """Return the offsets in shared memory of the bytes of a box."""
-        return np.asarray(offsets ^ ((offsets >> 3) & SWIZZLES[self.swizzle]))
+    def pad_offsets(self, offsets: Array) -> Array:
+        """Return the offsets in shared memory of bytes of a box: rows lie at least a swizzle apart (CUDA guide)."""
+        row = self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
+        return np.asarray(offsets // row * max(row, self.swizzle) + offsets % row)
+
+    def swizzle_addresses(self, addresses: Array) -> Array:
+        """Return the addresses in shared memory of bytes that would lie at others without a swizzle."""
+        return np.asarray(addresses ^ ((addresses >> 3) & SWIZZLES[self.swizzle]))

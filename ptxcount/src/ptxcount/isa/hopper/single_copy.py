@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,11 @@ from .map_changes import find_fields, load_handles
 from .map_fields import MapFields
 from .mbarriers import complete_bytes
 
+#: Bytes of an element beyond the tensor that is NaN, over and over (an H200, floats of 2, 4 and 8 bytes).
+_NAN = (0xF7, 0x7F)
+#: Bytes of the smallest piece of a copy.
+_PIECE = 16
+
 
 class BulkCopy:
     """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
@@ -30,7 +35,7 @@ class BulkCopy:
         self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         #: Offsets of ``im2col`` mode.
         self.shifts: list[int] = []
-        self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
+        self._fields: MapFields | None = None
         report = chunk.make_reporter()
 
         def report_for_thread(error: Any, position: tuple[int, int], text: str, place: int) -> None:
@@ -38,8 +43,10 @@ class BulkCopy:
 
         self._report: Report = report_for_thread
         size = numbers.get("size", 0)
-        if size % 16:
-            report_for_thread(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
+        if size % _PIECE:
+            text = f"{size} bytes: a multiple of {_PIECE} is needed"
+            text += f"; an H200 stores {size // _PIECE * _PIECE} of them" * is_store
+            report_for_thread(MisalignedError, (0, 0), text, size)
         self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
         alignment = 16 if "size" in numbers else 128
         if self._shared % alignment:
@@ -57,8 +64,28 @@ class BulkCopy:
             problem = problem or f"the map is one of {'im2col' if fields.column else 'tiles'}, the copy is not"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
-        self._swizzled = fields.swizzle_offsets
+        if fields.interleave:
+            raise unsupported(chunk.instruction, "an interleaved layout")
+        self._fields = fields
         return fields
+
+    def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
+        """Return the addresses in shared memory, before a swizzle, of units of a copy's bytes."""
+        offsets = np.arange(0, count, unit)
+        return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
+
+    def _view_shared(self, row: int, start: int, count: int, *, is_written: bool) -> tuple[Array, Array]:
+        """View the shared memory of a block that holds a copy's bytes; the other result are their indices in it."""
+        shared, places = self._chunk.shared, self._place_bytes(start, count)
+        if self._fields:
+            places = self._fields.swizzle_addresses(places)
+        if not count or int(np.ptp(places)) + 1 == count:
+            return shared.view_bytes(row, start, count, self._report, is_written=is_written), places - start
+        for piece in np.unique(places // _PIECE * _PIECE).tolist():
+            shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
+        first = int(places.min())
+        content = shared.view_bytes(row, first, int(np.ptp(places)) + 1, self._report, is_written=None)
+        return content, places - first
 
     def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
         """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
@@ -81,12 +108,10 @@ class BulkCopy:
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         offsets, inside, self._columns = fields.locate(start, self.shifts)
-        if fields.fills_nan and not inside.all():
-            raise unsupported(self._chunk.instruction, "elements beyond the tensor are filled with NaN")
         return fields.address + offsets[None, :], inside[None, :], width, fields.dtype
 
     def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
-        offsets = self._shared + width * np.arange(places.size).reshape(places.shape)
+        offsets = self._place_bytes(self._shared, width * places.size, width).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
         blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
@@ -113,10 +138,13 @@ class BulkCopy:
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
     def load_global(self, place: int, start: Sequence[int] | None) -> Array:
-        """Load the bytes of a copy; zeros beyond the tensor."""
+        """Load the bytes of a copy; zeros or NaN beyond the tensor."""
         places, inside, width, _ = self._resolve_addresses(place, start)
         self._record_access("load", places, inside, width)
-        return self._read_global(places, inside, width)
+        data = self._read_global(places, inside, width)
+        if self._fields and self._fields.fills_nan:
+            data.reshape(-1, width)[~inside.ravel()] = np.resize(_NAN, width)
+        return data
 
     def load_shared(self, place: int) -> Array:
         """Return the bytes of a copy within shared memory."""
@@ -131,8 +159,7 @@ class BulkCopy:
             rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
         offset = shared.find_owner(0, numbers["to"])[1]
         for row in rows:
-            target = shared.view_bytes(row, offset, len(data), self._report, is_written=True)
-            order = self._swizzled(offset + np.arange(len(data))) - offset
+            target, order = self._view_shared(row, offset, len(data), is_written=True)
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
@@ -156,8 +183,8 @@ class BulkCopy:
         places, inside, width, dtype = self._resolve_addresses(target, start)
         count = places.size * width
         row, offset = self._chunk.shared.find_owner(self._row, source)
-        content = self._chunk.shared.view_bytes(row, offset, count, self._report, is_written=False)
-        data = content[self._swizzled(offset + np.arange(count)) - offset]
+        content, order = self._view_shared(row, offset, count, is_written=False)
+        data = content[order]
         if self._reduction is not None:
             data = self._reduce(self._read_global(places, inside, width), data, dtype)
         unit = min(width, 4)

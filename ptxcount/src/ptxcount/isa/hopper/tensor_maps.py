@@ -49,16 +49,20 @@ class TensorMap(_EncodedMap):
     steps : tuple of int
         Element strides in the order of the shape, 1 to 8: of ``n`` elements of a box along an axis, every ``step``-th
         is copied. That of x has no effect.
+    fills_nan : bool
+        Elements that are loaded from beyond the array are NaN, not 0.
     """
 
     box: tuple[int, ...] = ()
     swizzle: int = 0
     steps: tuple[int, ...] = ()
+    fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
         """Return the fields of the map of an array that lies at an address."""
         box, steps = (*self.box[::-1],), self._fill_steps(self.steps)
-        return MapFields.describe(self.array, address, box=box, steps=steps, swizzle=self.swizzle)
+        options = {"steps": steps, "swizzle": self.swizzle, "fills_nan": self.fills_nan}
+        return MapFields.describe(self.array, address, box=box, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,8 @@ class Im2colMap(_EncodedMap):
     steps : tuple of int
         Element strides in the order of the array's shape, 1 to 8: how far the next pixel lies. Those of images and
         channels have no effect.
+    fills_nan : bool
+        Elements that are loaded from beyond the images are NaN, not 0.
     """
 
     lower: tuple[int, ...] = ()
@@ -87,12 +93,13 @@ class Im2colMap(_EncodedMap):
     pixels: int = 0
     swizzle: int = 0
     steps: tuple[int, ...] = ()
+    fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
         """Return the fields of the map of an array that lies at an address."""
         column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
-        steps = self._fill_steps(self.steps)
-        return MapFields.describe(self.array, address, column=column, steps=steps, swizzle=self.swizzle)
+        options = {"steps": self._fill_steps(self.steps), "swizzle": self.swizzle, "fills_nan": self.fills_nan}
+        return MapFields.describe(self.array, address, column=column, **options)
 
 
 def is_map(descriptor: object) -> bool:

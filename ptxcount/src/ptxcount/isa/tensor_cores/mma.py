@@ -274,7 +274,13 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
         )
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
         place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
-        chunk.record("shared", "load", 16, place, active=_mask_first_lanes(chunk, 8 * len(squares)))
+        _record_squares(chunk, place, _mask_first_lanes(chunk, 8 * len(squares)))
+
+
+def _record_squares(chunk: Chunk, place: Value, active: Array) -> None:
+    """Count a load of rows of squares: no more of them are served together where lanes have one address."""
+    chunk.find_counters("shared", "load", 16).is_matrix = True
+    chunk.record("shared", "load", 16, place, active=active)
 
 
 def _mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
@@ -306,7 +312,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         words = chunk.shared.load(place, 4, 4, mask, chunk.make_reporter())
         lanes = np.stack([lanes_of(chunk, word) for word in words], axis=-1)
         halves = np.ascontiguousarray(lanes).view(np.uint16)
-        chunk.record("shared", "load", 16, place, active=mask)
+        _record_squares(chunk, place, mask)
         squares = [halves[:, :, 8 * square : 8 * square + 8] for square in range(count)]
         return [threads_of(chunk, pack_elements(extract_part(part, square), 16)) for square in squares]
 

@@ -1,0 +1,53 @@
+"""Conditions of bulk copies and tensor maps, asked of a device again: outcomes and bytes of a choice of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import zip_longest
+
+import pytest
+
+from experiments import conditions
+from experiments.condition_cases import CONDITIONS, RUNS, Condition
+from tests.ptxcount.test_tensor_maps import RECORD, find_differences
+
+pytestmark = pytest.mark.gpu
+
+#: Encodings, which share a process, and launches, which have one each: those of each group by turns.
+ENCODINGS, LAUNCHES = 12, 42
+
+
+def choose_conditions(count: int, *, launches: bool) -> list[Condition]:
+    """Return conditions that are spread over all groups, and within each."""
+    groups: dict[str, list[Condition]] = {}
+    for condition in CONDITIONS:
+        if bool(condition.kernel) == launches:
+            groups.setdefault(condition.group, []).append(condition)
+    share = -(-count // len(groups))
+    spread = [members[:: max(1, len(members) // share)][:share] for members in groups.values()]
+    return [condition for turn in zip_longest(*spread) for condition in turn if condition][:count]
+
+
+def test_outcomes(report_share: Callable[[str, int, int], None]) -> None:
+    """Each outcome is that of the record, which ptxcount is held to."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
+    cubin = conditions.compile_cubin()
+    encodings, launches = (choose_conditions(n, launches=n == LAUNCHES) for n in (ENCODINGS, LAUNCHES))
+    wrong = []
+    for batch in [encodings, *([condition] for condition in launches)]:
+        for condition, (outcome, arrays) in zip(batch, conditions.iter_outcomes(batch, cubin), strict=True):
+            digest = conditions.digest_arrays(arrays) if outcome == RUNS else ""
+            recorded = record[condition.group][condition.name]
+            if [outcome, digest] != recorded:
+                wrong.append(f"{condition.name}: {outcome} {digest}, recorded {recorded}")
+    count = len(encodings) + len(launches)
+    report_share("conditions of copies and maps as recorded", count - len(wrong), count)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_rows_of_ptxcount(report_share: Callable[[str, int, int], None]) -> None:
+    """Each condition ends in ptxcount as in the record; tests without a GPU try a part."""
+    wrong = find_differences(CONDITIONS)
+    report_share("conditions of copies and maps by ptxcount", len(CONDITIONS) - len(wrong), len(CONDITIONS))
+    assert not wrong, "\n".join(wrong)
