@@ -24,7 +24,7 @@ def transpose(source: wp.array2d(dtype=float), output: wp.array2d(dtype=float)):
 @wp.kernel
 def reduction(source: wp.array2d(dtype=float), output: wp.array(dtype=float)):
     row = wp.tid()
-    total = 0.0
+    total = float(0.0)
     for column in range(source.shape[1]):
         total += source[row, column]
     output[row] = total
@@ -37,7 +37,7 @@ def product(
     output: wp.array2d(dtype=float),
 ):
     row, column = wp.tid()
-    total = 0.0
+    total = float(0.0)
     for inner in range(left.shape[1]):
         total += left[row, inner] * right[inner, column]
     output[row, column] = total
