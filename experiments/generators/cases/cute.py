@@ -82,6 +82,8 @@ def make_launch(problem: Problem, arch: str) -> Launch:
     arrays = [*problem.inputs, problem.output]
     tensors = [from_dlpack(array).mark_layout_dynamic(array.ndim - 1) for array in arrays]
     compiled = cute.compile(
-        function, *tensors, options=f"--gpu-arch {arch} --keep-ptx --dump-dir={tempfile.gettempdir()}"
+        function,
+        *tensors,
+        options=f"--gpu-arch {arch} --keep-ptx --generate-line-info --dump-dir={tempfile.gettempdir()}",
     )
     return Launch(compiled, grid, None, arrays)

@@ -17,9 +17,20 @@ if TYPE_CHECKING:
     from .engine.launch import count
     from .isa.hopper.tensor_maps import TensorMap
     from .isa.textures import Surface, Texture
+    from .report.listing import format_counters
     from .util.findings import Finding
 
-__all__ = ["Access", "Amounts", "Finding", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
+__all__ = [
+    "Access",
+    "Amounts",
+    "Finding",
+    "LaunchCounters",
+    "Surface",
+    "TensorMap",
+    "Texture",
+    "count",
+    "format_counters",
+]
 __all__ += errors.__all__
 
 #: Names that are imported on first use, with all of NumPy -> their modules.
@@ -27,6 +38,7 @@ _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",
     "count": "engine.launch",
+    "format_counters": "report.listing",
     "TensorMap": "isa.hopper.tensor_maps",
     **dict.fromkeys(("Surface", "Texture"), "isa.textures"),
 }

@@ -22,7 +22,7 @@ class TensorMap(ArrayDescriptor):
     Parameters
     ----------
     array : ndarray
-        C-contiguous, of 1 to 5 dimensions.
+        Of 1 to 5 dimensions, its elements side by side in rows. Rows may be padded: ``matrix[:, :60]``.
     box : tuple of int
         Elements of a box along each axis, in the order of the array's shape: x last.
     swizzle : int
@@ -31,6 +31,8 @@ class TensorMap(ArrayDescriptor):
 
     box: tuple[int, ...] = ()
     swizzle: int = 0
+
+    strided = True
 
     size = 128
 
@@ -43,18 +45,24 @@ class TensorMap(ArrayDescriptor):
             self.swizzle and self.array.dtype.itemsize * self.box[-1] > self.swizzle
         ):
             raise LaunchError(f"box {self.box}: a row takes a multiple of 16 bytes, and no more than a swizzle")
-        pitch = self.array.dtype.itemsize * self.array.shape[-1]
-        if self.array.ndim > 1 and pitch % 16:
-            raise LaunchError(f"an array of {self.array.shape}: rows of {pitch} bytes, a multiple of 16 is needed")
+        *strides, innermost = self.array.strides
+        if innermost != self.array.dtype.itemsize or not all(stride > 0 and stride % 16 == 0 for stride in strides):
+            raise LaunchError(
+                f"an array of {self.array.shape} with strides of {self.array.strides} bytes: a row's elements lie side "
+                "by side, and a multiple of 16 is needed for the other axes"
+            )
 
     def elements(self, start: Sequence[int]) -> tuple[Array, Array]:
         """Return the places of a box that begins at coordinates, x first, and a mask of those in the array."""
         place, inside = np.zeros((1,) * len(self.box), np.int64), np.ones((1,) * len(self.box), bool)
-        for axis, (first, count, extent) in enumerate(zip(reversed(start), self.box, self.array.shape, strict=True)):
+        strides = [stride // self.array.dtype.itemsize for stride in self.array.strides]
+        axes = zip(reversed(start), self.box, self.array.shape, strides, strict=True)
+        for axis, (first, count, extent, stride) in enumerate(axes):
             index = (first + np.arange(count)).reshape(
                 [-1 if dimension == axis else 1 for dimension in range(len(self.box))]
             )
-            place, inside = place * extent + np.clip(index, 0, extent - 1), inside & (index >= 0) & (index < extent)
+            place = place + stride * np.clip(index, 0, extent - 1)
+            inside = inside & (index >= 0) & (index < extent)
         return place.reshape(-1), np.broadcast_to(inside, self.box).reshape(-1)
 
     def swizzle_offsets(self, offsets: Array) -> Array:
