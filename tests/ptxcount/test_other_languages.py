@@ -146,7 +146,7 @@ def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatc
 
 
 class Tile:
-    """What cuTile compiles with: its constraints are records."""
+    """Stand-in for the compiler of cuTile, whose constraints are records."""
 
     int32, float32 = "int32", "float32"
     CallingConvention = Record(cutile_python_v1=lambda: "v1")
@@ -206,7 +206,7 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_arrays_of_other_packages(arrays: Arrays) -> None:
-    """What NumPy views without a copy is an array; what it cannot view is named."""
+    """Arrays that NumPy views without a copy are taken; the others are named."""
 
     class Tensor:
         dtype = "float32"

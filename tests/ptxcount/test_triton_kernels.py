@@ -67,7 +67,7 @@ SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
 
 
 class Triton:
-    """What Triton compiles with, which keeps what it was asked for."""
+    """Stand-in for the compiler of Triton, which keeps its inputs."""
 
     def __init__(self, ptx: str) -> None:
         self.ptx = ptx
