@@ -14,7 +14,7 @@ import pytest
 import kernelwatch
 from benchmarks import installed
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
+from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, triton_arguments
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.instrument import skip_reasons
@@ -22,6 +22,7 @@ from kernelwatch.kernel import Array, Operation, Row, geometry
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments, to_dtype
 from kernelwatch.kernel.geometry import Extent, Geometry
 from kernelwatch.kernel.launch import split_flags
+from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.suite import registry
 
 #: What packages of commits import whose rows are the library's: these names stay.
@@ -419,3 +420,20 @@ def test_arguments_lie_as_an_entry_point_takes_them() -> None:
         pack_arguments(bound, layout[:3])
     with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
         pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])
+
+
+def test_what_triton_takes() -> None:
+    """Two null pointers follow the arguments."""
+    arguments = triton_arguments(outputs("x", "n"), "n")
+    bound = Kernel("k", arguments, 32, over=("n",), file="k.cu").bind_arguments("int8", n=7)
+    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
+    assert values == [(7,), 7, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("target", "arch", "expected"),
+    [("sm_90a", "sm_90", "sm_90a"), ("sm_90", "sm_90", "sm_90"), ("sm_80", "sm_90", "sm_90"), ("", "sm_90", "sm_90")],
+)
+def test_architecture_of_ptx(target: str, arch: str, expected: str) -> None:
+    """PTX for sm_90a, as Triton writes it, is assembled for that."""
+    assert PtxModule(f".version 9.0\n.target {target}\n" if target else "", "k").target_arch(arch) == expected

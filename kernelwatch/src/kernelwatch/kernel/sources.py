@@ -33,6 +33,9 @@ TextSource = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
 
+#: The architecture that PTX is for.
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
+
 #: A byte order mark, which nvcc refuses behind other text.
 _BYTE_ORDER_MARK = re.compile("^\ufeff", re.MULTILINE)
 
@@ -194,6 +197,11 @@ class PtxModule:
             )
             for parameter in entry.parameters
         ]
+
+    def target_arch(self, arch: str) -> str:
+        """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
+        target = _TARGET.search(self.ptx)
+        return target[1] if target and target[1].rstrip("af") == arch else arch
 
     def find_variable(self, name: str) -> Variable:
         """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""
