@@ -130,7 +130,7 @@ brighten = Kernel(
     reference=lambda image: image * 4,
     ptx="imaging.kernels:ptx",
 )
-globals().update(watch(brighten, {{"h": [128], "w": [128]}}, archs=["sm_90"]))
+globals().update(watch(brighten, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 """
 
 
