@@ -29,6 +29,10 @@ CHANGES = (
 )
 
 
+#: Kernels that a package compiles, which may be missing, or lack its own libraries.
+PROBES = {"kernels of Numba": texts.NUMBA, "kernels of Triton": texts.TRITON}
+
+
 def _make_project(name: str, folder: Path) -> tuple[Project, list[str]]:
     stranger = STRANGERS[name]
     text = stranger.benchmarks
@@ -78,11 +82,12 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", STRANGERS)
 def test_times_and_reviews(name: str, environments: Path, tmp_path: Path) -> None:
     """The commit with strided accesses is slower in the review; a wrong kernel has no time."""
-    if "Numba" in name:
-        probe = [sys.executable, "-c", f"{texts.NUMBA}\nptx('sm_90')"]
+    if name in PROBES:
+        (tmp_path / "probe.py").write_text(f"{PROBES[name]}\nptx('sm_90')", encoding="utf-8")
+        probe = [sys.executable, str(tmp_path / "probe.py")]
         done = subprocess.run(probe, capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"Numba compiles nothing here: {done.stderr.strip().rpartition(chr(10))[2]}")
+            pytest.skip(f"no {name} are compiled here: {done.stderr.strip().rpartition(chr(10))[2]}")
     project, commits = _make_project(name, tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}..{commits[2]}")

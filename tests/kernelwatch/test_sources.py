@@ -10,6 +10,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.errors import CompileError
+from kernelwatch.kernel.sources import KernelSource
 from ptxcount.ptx.parser import parse_cached
 
 HEADER = "#pragma once\n__global__ void f(real* x) { x[threadIdx.x] = N; }\n"
@@ -98,3 +99,16 @@ def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()
     assert shown == [HEADER.splitlines()[-1]] * 2
+
+
+def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX that a package kept names the folder of an earlier commit: the same file of this one is shown, no other."""
+    (tmp_path / "now" / "imaging").mkdir(parents=True)
+    (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
+    (tmp_path / "now" / "other.py").write_text("no\n")
+    monkeypatch.setenv(CHECKOUT, str(tmp_path / "now"))
+    names = [f"{tmp_path}/gone/{name}" for name in ("imaging/kernels.py", "imaging/lost.py", "other.py")]
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    text += "".join(f'.file {number} "{name}"\n' for number, name in enumerate(names, 1))
+    read_lines = KernelSource(text, is_ptx=True).make_line_reader()
+    assert [read_lines(name) for name in [*names, "/etc/hostname"]] == [["import triton"], None, None, None]

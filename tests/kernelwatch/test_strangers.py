@@ -37,8 +37,12 @@ class MeasuredProject(NamedTuple):
     unchanged_review: CompletedProcess[str]
 
 
+#: Packages that a stranger's kernels need, and no others: with their libraries they are 170 and 290 MB of wheels.
+NEEDS = {"kernels of Numba": "numba_cuda", "kernels of Triton": "triton"}
+
+
 def _is_installed(name: str) -> bool:
-    return "Numba" not in name or find_spec("numba_cuda") is not None
+    return name not in NEEDS or find_spec(NEEDS[name]) is not None
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +82,7 @@ def stranger_project(
 ) -> tuple[Stranger, MeasuredProject]:
     """Return a repository and its output."""
     if not _is_installed(request.param):
-        pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
+        pytest.skip(f"{NEEDS[request.param]} is not installed")
     return STRANGERS[request.param], measured_projects[request.param]
 
 

@@ -179,7 +179,9 @@ def test_misaligned_copies(size: int, to: int, tile: int, message: str) -> None:
 
 
 def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
-    maps = [ptxcount.TensorMap(each, (32, 32)) for each in (array, array.copy(), array.copy())]
+    whole = array if array.base is None else array.base
+    arrays = (array, *(whole.copy()[:, : array.shape[1]] for _ in range(2)))
+    maps = [ptxcount.TensorMap(array, (32, 32)) for array in arrays]
     arguments: list[Any] = [*maps, np.zeros((32, 32), np.float32), np.int32(x), np.int32(y)]
     return execute_kernel(sources.ptx("clusters"), "boxes", (1, 1, 1), (128, 1, 1), arguments)
 
@@ -193,14 +195,18 @@ def test_misaligned_tile(x: int) -> None:
     assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
 
 
-@pytest.mark.parametrize(("columns", "x", "y"), [(64, 0, 0), (68, 4, 3), (68, 44, 50), (68, 100, 0), (64, 32, 200)])
-def test_rows_of_tiles(columns: int, x: int, y: int) -> None:
+#: Columns of a matrix, elements from a row to the next, and the first element of a tile.
+TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64, 64, 32, 200), (68, 84, 44, 50)]
+
+
+@pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
+def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
     """Each row of a tile is cut by itself; a load fills zeros beyond the tensor by sectors of shared memory."""
-    totals = _boxes(x, y, np.zeros((64, columns), np.float32)).totals()
+    totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
-    # A row of the box has 128 bytes of shared memory: one piece.
-    sectors = {(row, (row * columns + column) * 4 // 32) for row, column in inside}
+    # A row of the box takes 128 bytes of shared memory: it is one piece.
+    sectors = {(row, (row * pitch + column) * 4 // 32) for row, column in inside}
     zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
     assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
 
@@ -213,6 +219,8 @@ def test_tiles_before_a_tensor(x: int, y: int) -> None:
 
 
 def test_pitch_of_a_tensor() -> None:
-    """Rows are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
+    """Rows of a tensor are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
     with pytest.raises(LaunchError, match=r"rows of 260 bytes, a multiple of 16 is needed"):
         ptxcount.TensorMap(np.zeros((64, 65), np.float32), (8, 32))
+    with pytest.raises(LaunchError, match=r"strides of \(512, 8\) bytes: a row's elements must lie side by side"):
+        ptxcount.TensorMap(np.zeros((64, 128), np.float32)[:, ::2], (8, 32))

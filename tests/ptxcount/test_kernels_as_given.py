@@ -156,7 +156,7 @@ def test_kernel_of_triton() -> None:
 
 
 def test_unknown_object() -> None:
-    with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, a CuPy RawKernel, .* not int"):
+    with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, .*, a CuPy RawKernel, .* not int"):
         ptxcount.count(7, None, 1, 32, [])
 
 
@@ -181,8 +181,8 @@ def _dispatcher(module: str) -> Any:
 
 def test_kernel_of_another_numba() -> None:
     """The error names its package, with or without Numba."""
-    with pytest.raises(LaunchError, match=r"^a dispatcher of numba_cuda_mlir: .* give the PTX that numba_cuda_mlir"):
-        ptxcount.count(_dispatcher("numba_cuda_mlir.dispatcher"), None, 1, 32, [])
+    with pytest.raises(LaunchError, match=r"^a dispatcher of numba_hip: .* give the PTX that numba_hip"):
+        ptxcount.count(_dispatcher("numba_hip.dispatcher"), None, 1, 32, [])
 
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
@@ -197,13 +197,17 @@ def test_compiled_kernel_of_numba(signature: str | None, types: Any, monkeypatch
 
     def compile_ptx(function: Any, argument_types: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
         assert (function, argument_types, cc) == (len, types, (9, 0))
+        assert dispatcher.get_current_device().compute_capability == (9, 0)  # as device functions ask
         ptx = compile_to_ptx(text)
         return ptx if lineinfo else re.sub(r"\n\s*\.loc.*", "", ptx), None
 
     monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=lambda argument: str(argument.dtype)))
     monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace(compile_ptx=compile_ptx))
+    dispatcher = SimpleNamespace(get_current_device=None)
+    monkeypatch.setitem(sys.modules, "numba.cuda.dispatcher", dispatcher)
     out = np.zeros(8, np.float32)
     arguments: list[Any] = [out, np.ones(8, np.float32), np.float32(3)]
     counters = ptxcount.count(_dispatcher("numba.cuda.dispatcher"), signature, 1, 32, arguments)
     assert out.tolist() == [3] * 8
     assert [line for _, line in counters.by_line()] == [3]
+    assert dispatcher.get_current_device is None

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import ptxcount
+from ptxcount.cli.arguments import make_arguments
 from ptxcount.command_line import main
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
+from ptxcount.report.overview import list_kernels
+from ptxcount.source.declarations import find_structs
 from tests.ptxcount.snippets import module
 
 #: Text before the kernel's name -> options of the suggested command.
@@ -81,3 +85,33 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
     assert main([str(source)]) == 0
     assert "are guesses" in capsys.readouterr().out
+
+
+STRUCTS = """\
+struct Inner { const float *x; /* many */ int n[2]; };
+struct Params { float by, to; unsigned int n; Inner in; };
+struct Half { long long n; __device__ long long get() const { return n; } };
+__global__ void scale(float* o, Params p, Half h) {
+    if (threadIdx.x < p.n) o[threadIdx.x] = p.in.x[threadIdx.x] * p.by;
+}
+"""
+
+
+def test_structs() -> None:
+    """Members of structs that hold data alone, several of one type and arrays among them."""
+    structs = find_structs(STRUCTS)
+    assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
+    assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
+    assert {*structs} == {"Inner", "Params"}
+
+
+def test_struct_arguments(tmp_path: Path) -> None:
+    """Structs by value are described by their members, so that the command counts something; others by zeros."""
+    file = tmp_path / "kernel.cu"
+    file.write_text(STRUCTS)
+    (kernel,) = list_kernels(file)
+    members = '{"by": "float32:1", "to": "float32:1", "n": "uint32:65536", '
+    members += '"in": {"x": "float32[65536]", "n": ["int32:65536", "int32:65536"]}}'
+    assert kernel.arguments == ["o=float32[65536]", f"p={members}", f"h=bytes:{16 * '0'}"]
+    arguments = make_arguments(kernel.arguments)
+    assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ptxcount import format_counters
 from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.util.errors import Source
@@ -137,3 +138,27 @@ def test_missing_source_files(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "circle").symlink_to("circle")
     shown = [Path(file) for file in ("gone.cu", "folder")]
     assert listing.read_source_lines(shown)(name) is None
+
+
+def test_no_request() -> None:
+    """A launch that moves nothing says so."""
+    assert "0 requests: no thread reached a load or a store" in listing.format_table(LaunchCounters(32, [], 64, 2))
+    assert "0 requests" not in listing.format_table(LAUNCH)
+
+
+@pytest.mark.parametrize(
+    ("sources", "shown"),
+    [(["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], [])],
+)
+def test_sources_that_may_be_shown(
+    sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are named, and sources in folders that are, but no others: PTX may name any."""
+    accesses = []
+    for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"content of {name[2:]}\n")
+        accesses.append(Access(Source(1, str(tmp_path / name), 1), "global", "load", 4, requests=1, sectors=4, lines=1))
+    monkeypatch.chdir(tmp_path / "a")
+    text = format_counters(LaunchCounters(32, accesses, 64, 2), sources)
+    assert [line.rpartition(" ")[2] for line in text.splitlines() if "content of" in line] == shown

@@ -73,3 +73,25 @@ def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A device has no end."""
     assert main(["/dev/zero"]) == 1
     assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "is_shown"), [(".", [], True), ("b", [], False), ("b", ["--source", ".."], True)]
+)
+def test_lines_that_ptx_names(
+    folder: str,
+    options: list[str],
+    is_shown: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They are shown if their file lies in the current folder, or in one that is allowed."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "kernel.py").write_text("import it\nout[0] = 7\n")
+    text = PTX.replace("mov", "\n.loc 1 2 0\nmov") + f'.file 1 "{tmp_path / "kernel.py"}"\n'
+    (tmp_path / "kernel.ptx").write_text(text)
+    monkeypatch.chdir(tmp_path / folder)
+    assert main([str(tmp_path / "kernel.ptx"), "--grid", "1", "--block", "1", "out=int32[1]", *options]) == 0
+    out = capsys.readouterr().out
+    assert ("    2  out[0] = 7" in out, "kernel.py:" in out) == (is_shown, True)

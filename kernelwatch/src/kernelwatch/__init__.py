@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kernelwatch.benchmarks.watched import watch as watch
     from kernelwatch.kernel import Kernel as Kernel
     from kernelwatch.kernel.numba import numba_arguments as numba_arguments
+    from kernelwatch.kernel.numba import triton_arguments as triton_arguments
     from kernelwatch.kernel.parameters import in_and_out as in_and_out
     from kernelwatch.kernel.parameters import inputs as inputs
     from kernelwatch.kernel.parameters import outputs as outputs
@@ -21,6 +22,7 @@ _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
     "numba_arguments": "kernelwatch.kernel.numba",
+    "triton_arguments": "kernelwatch.kernel.numba",
     **dict.fromkeys(("Watched", "watch"), "kernelwatch.benchmarks.watched"),
 }
 

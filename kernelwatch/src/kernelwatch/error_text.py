@@ -7,6 +7,7 @@ import re
 #: Errors of a compiler: with file and line, or without, as errors in options are.
 _ERRORS = (
     re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*"),
+    re.compile(r"^ptxas \S+, line \d+; (?:fatal|error) *: .*", re.MULTILINE),
     re.compile(r"^(?:\S+: (?:fatal )?error|\w+ (?:fatal|error) *): .*", re.MULTILINE),
 )
 

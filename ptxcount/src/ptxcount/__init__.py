@@ -17,9 +17,21 @@ if TYPE_CHECKING:
     from .engine.launch import count
     from .isa.hopper.tensor_maps import Im2colMap, TensorMap
     from .isa.textures import Surface, Texture
+    from .report.listing import format_counters
     from .util.findings import Finding
 
-__all__ = ["Access", "Amounts", "Finding", "Im2colMap", "LaunchCounters", "Surface", "TensorMap", "Texture", "count"]
+__all__ = [
+    "Access",
+    "Amounts",
+    "Finding",
+    "Im2colMap",
+    "LaunchCounters",
+    "Surface",
+    "TensorMap",
+    "Texture",
+    "count",
+    "format_counters",
+]
 __all__ += errors.__all__
 
 #: Names that are imported on first use, with all of NumPy -> their modules.
@@ -28,6 +40,7 @@ _MODULES = {
     "Finding": "util.findings",
     "count": "engine.launch",
     **dict.fromkeys(("Im2colMap", "TensorMap"), "isa.hopper.tensor_maps"),
+    "format_counters": "report.listing",
     **dict.fromkeys(("Surface", "Texture"), "isa.textures"),
 }
 

@@ -99,6 +99,14 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="ARG",
         help="a __constant__ or __device__ variable that a host would set, written as an argument with its name",
     )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="a file or a folder whose lines may be shown beside counts, as PTX may name any (.)",
+    )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
@@ -133,8 +141,9 @@ def _make_report(words: Sequence[str]) -> str:
         target = _TARGET.search(compilation.ptx)
         machine = list_machine_accesses(compilation.ptx, entry, flags, target[1] if target and is_ptx(file) else arch)
         counters = replace(counters, stack_frame=next((each["bytes"] for each in machine), None))
-    # What PTX was made of is not known here: it names files, and could name any.
-    find_lines = listing.read_source_lines([] if is_ptx(file) else compilation.files)
+    # PTX names the files that it was made of, and could name any: those of the current folder are shown.
+    sources = [Path()] if is_ptx(file) else compilation.files
+    find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     parts = [title, cost_text, listing.format_table(counters), listing.format_listing(counters, find_lines)]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar
+from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, triton_arguments
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
+from kernelwatch.kernel.sources import PtxModule
 
 #: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -104,3 +105,20 @@ def test_layout_of_arguments() -> None:
         pack_arguments(bound, layout[:3])
     with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
         pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])
+
+
+def test_arguments_of_triton() -> None:
+    """Two null pointers follow the arguments."""
+    arguments = triton_arguments(outputs("x", "n"), "n")
+    bound = Kernel("k", arguments, 32, over=("n",), file="k.cu").bind_arguments("int8", n=7)
+    values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
+    assert values == [(7,), 7, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("target", "arch", "expected"),
+    [("sm_90a", "sm_90", "sm_90a"), ("sm_90", "sm_90", "sm_90"), ("sm_80", "sm_90", "sm_90"), ("", "sm_90", "sm_90")],
+)
+def test_architecture_of_ptx(target: str, arch: str, expected: str) -> None:
+    """PTX for sm_90a, as Triton writes it, is assembled for that architecture."""
+    assert PtxModule(f".version 9.0\n.target {target}\n" if target else "", "k").target_arch(arch) == expected

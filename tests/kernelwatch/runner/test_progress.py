@@ -34,6 +34,9 @@ ERRORS = {
     "nvcc failed: nvcc --bad\nnvcc warning : redefinition\nnvcc fatal   : Unknown option '--bad'": (
         "nvcc fatal   : Unknown option '--bad'"
     ),
+    "nvcc failed: nvcc\nptxas k.ptx, line 5; fatal   : Unsupported .version 9.4\nptxas fatal   : Ptx": (
+        "ptxas k.ptx, line 5; fatal   : Unsupported .version 9.4"
+    ),
     "a\tlong\x1b[2J" + 1400 * "b": "a long [2J" + 990 * "b",
     RACE: RACE,
     "": "",

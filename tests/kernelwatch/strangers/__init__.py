@@ -69,6 +69,11 @@ STRANGERS = {
         {**_PACKAGE, "imaging/kernels.py": texts.NUMBA},
         (_across("brighten", "imaging/kernels.py", 7),),
     ),
+    "kernels of Triton": Stranger(
+        texts.TRITON_BENCHMARKS,
+        {**_PACKAGE, "imaging/kernels.py": texts.TRITON},
+        (("brighten", "imaging/kernels.py", texts.ALONG, texts.ACROSS, "tl.store(out + x * h + y", 11),),
+    ),
 }
 
 

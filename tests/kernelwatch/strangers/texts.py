@@ -72,6 +72,26 @@ def ptx(arch):
     return cuda.compile_ptx(brighten, (array, array, int32, int32), cc=(major, minor), lineinfo=True)
 """
 
+TRITON = """\
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def brighten(out, image, w, h, TILE: tl.constexpr):
+    x, y = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.program_id(1)
+    inside = x < w
+    tl.store(out + y * w + x, tl.load(image + y * w + x, mask=inside) * 4, mask=inside)
+
+
+def ptx(arch):
+    signature = {"out": "*fp32", "image": "*fp32", "w": "i32", "h": "i32", "TILE": "constexpr"}
+    source = ASTSource(brighten, signature=signature, constexprs={"TILE": 128})
+    return triton.compile(source, target=GPUTarget("cuda", int(arch[3:]), 32)).asm["ptx"]
+"""
+
 PYPROJECT = """\
 [build-system]
 requires = ["setuptools>=64"]
@@ -97,6 +117,20 @@ _BENCHMARKS = """\
     {source},
 )
 globals().update(watch({name}, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
+"""
+
+
+TRITON_BENCHMARKS = f"""\
+{_IMPORT.replace("outputs, watch", "outputs, triton_arguments, watch")}
+brighten = Kernel(
+    "brighten",
+    triton_arguments(outputs("out", "h w"), inputs("image", "h w"), "w", "h"),
+    block=128,
+    grid=lambda w, h: (-(-w // 128), h),
+    reference=lambda image: image * 4,
+    ptx="imaging.kernels:ptx",
+)
+globals().update(watch(brighten, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 """
 
 

@@ -96,7 +96,8 @@ class KernelCode:
             As `build.compile_to_ptx`.
         """
         module = self.compile_module(dtype, flags, arch=arch)
-        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=arch, name=self.origin.name)
+        target = module.target_arch(arch)
+        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=target, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
         """Return the layout of the entry point's parameters. Errors as `compile_module`."""

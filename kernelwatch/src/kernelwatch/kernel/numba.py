@@ -1,4 +1,4 @@
-"""The arguments of a kernel that numba-cuda compiled: it takes seven or more values for each array."""
+"""The arguments of kernels that Numba and Triton compiled, which take more than their functions do."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
         As `Kernel` takes them, an array's shape as a text of lengths.
     """
     return [expanded for parameter in to_parameters(arguments) for expanded in _expand_parameter(parameter)]
+
+
+def triton_arguments(*arguments: Parameter | str) -> list[Parameter]:
+    """Return the parameters of Triton's PTX for these arguments: two null pointers to scratch memory follow.
+
+    Parameters
+    ----------
+    *arguments : Parameter or str
+        As `Kernel` takes them, without those of type ``tl.constexpr``.
+    """
+    scratch = [ScalarParameter(name, "int64", 0) for name in ("scratch", "profile")]
+    return [*to_parameters(arguments), *scratch]
 
 
 def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:

@@ -33,6 +33,9 @@ TextSource = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
 
+#: The architecture that PTX is for.
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
+
 #: A byte order mark, which nvcc refuses behind other text.
 _BYTE_ORDER_MARK = re.compile("^\ufeff", re.MULTILINE)
 
@@ -105,9 +108,9 @@ class KernelSource:
         if self.is_ptx:
             from ptxcount.report import listing  # noqa: PLC0415 -- imports everything that executes PTX
 
-            files = map(Path, self._debug_files())
-            roots = (checkout_folder(), Path(sys.prefix).resolve())
-            return listing.read_source_lines(file for file in files if any(map(file.resolve().is_relative_to, roots)))
+            found = {name: _find_debug_file(name) for name in self._debug_files()}
+            read = listing.read_source_lines(file for file in found.values() if file is not None)
+            return lambda name: read(str(found.get(name) or name))
         included = self.find_included_files()
 
         def read_lines(name: str) -> list[str] | None:
@@ -146,6 +149,18 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
                 path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name
             )
     raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout_folder()}")
+
+
+def _find_debug_file(name: str) -> Path | None:
+    """Find a file that PTX names: in the checkout or the environment, or one of the same folder and name in the former.
+
+    A package may keep PTX that it compiled in another checkout, as Triton does.
+    """
+    path, checkout = Path(name).resolve(), checkout_folder().resolve()
+    if path.is_relative_to(checkout) or path.is_relative_to(Path(sys.prefix).resolve()):
+        return path
+    tails = (path.parts[start:] for start in range(1, len(path.parts) - 1))
+    return next((file for tail in tails if (file := checkout.joinpath(*tail)).is_file()), None)
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
@@ -194,6 +209,11 @@ class PtxModule:
             )
             for parameter in entry.parameters
         ]
+
+    def target_arch(self, arch: str) -> str:
+        """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
+        target = _TARGET.search(self.ptx)
+        return target[1] if target and target[1].rstrip("af") == arch else arch
 
     def find_variable(self, name: str) -> Variable:
         """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""

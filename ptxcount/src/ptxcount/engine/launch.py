@@ -9,11 +9,13 @@ from typing import Any
 
 from ..counting.counters import LaunchCounters
 from ..machine.argument_layout import KernelArgument
+from ..ptx.parser import parse_cached
 from ..source.adapters import adapt_kernel
 from ..source.declarations import find_declarations
 from ..source.names import find_entry
 from ..source.nvcc import ARCH, Compilation, compile_source
 from ..source.sources import is_ptx, read_source
+from ..source.triton_kernels import add_scratch_pointers
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .execute import STEP_LIMIT, execute_kernel
@@ -25,7 +27,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     entry: str | None,
     grid: int | Sequence[int],
     block: int | Sequence[int] | None,
-    arguments: Sequence[KernelArgument],
+    arguments: Sequence[Any] | Mapping[str, Any],
     *,
     flags: str = "",
     arch: str = ARCH,
@@ -41,17 +43,18 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
 
     Parameters
     ----------
-    source_or_ptx : Path, str, or a kernel of CuPy, Numba or Triton
+    source_or_ptx : Path, str, bytes, or a kernel of another package
         A Path names a file, a string is the text itself. Text that begins with a directive, and a file whose name ends
-        in ``.ptx``, is PTX; all else is CUDA C++. CUDA C++ is compiled by nvcc, with source lines. Of CuPy a
-        ``RawKernel``, of Numba what ``cuda.jit`` makes, of Triton what ``triton.compile`` gives.
+        in ``.ptx``, is PTX; all else is CUDA C++. CUDA C++ is compiled by nvcc, with source lines. A cubin, a file or
+        its bytes, is counted by the PTX that ``-lineinfo`` leaves in it. Kernels of CuPy (``RawKernel``), Numba,
+        Triton, Warp, CuTe DSL, cuTile and tilelang are compiled by their package.
     entry : str or None
         The kernel's name: as in the source (``scale``, ``own::scale``), with its template's arguments
         (``blur<float>``, which is instantiated if the source does not), or as mangled. None for the only one. Of a
         Numba kernel its signature, as ``"void(float32[:], int32)"``; without, that of the arguments.
     grid, block : int or sequence of int
-        Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
-        which may be None.
+        Blocks of the grid and threads of a block: one to three numbers, x first. A block of None is that of the kernel
+        (``.reqntid``). The grid of a Warp kernel is the ``dim`` of its launch.
     arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict, list or None
         In the kernel's order: an array for each pointer, which is counted as it lies in memory, whatever its strides;
         a `Texture` or a `Surface` for the handle of one, a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the
@@ -59,7 +62,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an array, ``a[1:]``, lies in the array around
         it, all of which the kernel may reach. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in
         which a list is an array. ``{"*": value}`` is a pointer to a value, and a list one to its elements: ``[a, b]``
-        for a ``float**``. None is the null pointer, as Triton's scratch pointers are in bare PTX.
+        for a ``float**``. None is the null pointer. A function of Triton takes its arguments as its launch does,
+        numbers of Python and options such as ``num_warps`` in a dict by name among them; one of tilelang by name.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
@@ -115,18 +119,15 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     >>> totals["load_requests"], totals["load_sectors"], float(x[3])
     (8, 32, 6.0)
     """
-    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch)
+    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch, grid, block)
     flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch)
-    threads = adapted_kernel.block if block is None else block
-    if threads is None:
-        raise LaunchError("block: the number of threads is needed")
     return count_compiled(
         compilation.ptx,
         entry_name,
-        grid,
-        threads,
-        adapted_kernel.arguments,
+        grid if adapted_kernel.grid is None else adapted_kernel.grid,
+        adapted_kernel.block if block is None else block,
+        add_scratch_pointers(compilation.ptx, entry_name, adapted_kernel.arguments),
         flags=flags,
         arch=arch,
         dynamic_shared=adapted_kernel.dynamic_shared if dynamic_shared is None else dynamic_shared,
@@ -144,7 +145,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     ptx: str,
     entry: str,
     grid: int | Sequence[int],
-    block: int | Sequence[int],
+    block: int | Sequence[int] | None,
     arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
@@ -162,6 +163,11 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
             raise LaunchError(f"{name} limit {limit}: it must be positive")
+    if block is None:
+        kernel_entry = parse_cached(ptx).entries.get(entry)
+        block = kernel_entry.exact_block if kernel_entry else None
+    if block is None:
+        raise LaunchError("block: the number of threads is needed, as the kernel has no .reqntid")
     threads = _extent("block", block)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, arch)
     return execute_kernel(

@@ -21,6 +21,8 @@ class ArrayDescriptor:
 
     #: Bytes of the argument.
     size = 8
+    #: True if the array may have strides of its own.
+    strided = False
 
     @property
     def nbytes(self) -> int:
@@ -100,7 +102,7 @@ class ArgumentLayout:
                 raise LaunchError(f"{name}: the elements of a list have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
-            if not argument.array.flags.c_contiguous:
+            if not (argument.strided or argument.array.flags.c_contiguous):
                 raise LaunchError(f"{name}: the array of a {type(argument).__name__} must be C-contiguous")
             handle = FIRST_HANDLE + len(self._descriptors)
             self._descriptors[handle] = BoundDescriptor(argument, self._place_array(argument.array, name))

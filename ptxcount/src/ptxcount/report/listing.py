@@ -72,6 +72,8 @@ def format_table(counters: LaunchCounters) -> str:
     if addresses > requests:
         rows.append(_format_row("constant", "requests", "addresses", "per request", "ideal"))
         rows += [_format_row("  load", requests, addresses, _format_ratio(addresses, requests), "1.00"), ""]
+    if not any(access.requests for access in counters.accesses):
+        rows += ["0 requests: no thread reached a load or a store. Is a size among the arguments 0?", ""]
     per_thread = counters.thread_instructions / max(counters.threads, 1)
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
@@ -248,8 +250,12 @@ def format_page(text: str) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
 
 
+#: Endings of files in a folder whose lines may be shown: PTX may name any file of this machine.
+_SOURCES = (".py", ".mojo", ".slang", ".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
+
+
 def read_source_lines(sources: Iterable[Path]) -> FindLines:
-    """Read the lines of these sources, but of no other files: a ``#line`` in a source may name any of this machine.
+    """Read the lines of these files, and of sources in these folders, but of no others: a ``#line`` may name any.
 
     The result is a function from a file's name to its lines; None if it is not there or not to be shown.
     """
@@ -258,10 +264,25 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
     def find_lines(name: str) -> list[str] | None:
         try:
             path = Path(name).resolve()
-            if path in allowed:
+            if path in allowed or (path.suffix in _SOURCES and not allowed.isdisjoint(path.parents)):
                 return path.read_text(encoding="utf-8", errors="replace").splitlines()
         except (OSError, ValueError, RuntimeError):  # the last two: no name of a file, links in a circle
             pass
         return None
 
     return find_lines
+
+
+def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = (".",)) -> str:
+    """Format what `count` returns as the command line does: totals, source lines with their costs, findings.
+
+    Parameters
+    ----------
+    counters : LaunchCounters
+        Result of `count`.
+    sources : iterable of Path or str
+        Files, and folders of sources, whose lines may be shown.
+    """
+    find_lines = read_source_lines(map(Path, sources))
+    parts = [format_table(counters), format_listing(counters, find_lines), *map(str, counters.findings)]
+    return "\n\n".join(filter(None, parts))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +18,14 @@ from ..engine.launch import compilation_of
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
-from ..source.declarations import Declaration, find_declarations
+from ..source.declarations import Declaration, find_declarations, find_structs
 from ..source.names import cpp_name, parameter_types, source_name
 from ..source.nvcc import ARCH
 from ..source.sources import is_ptx
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
+#: Structs of a source, as `find_structs` returns them.
+Structs = Mapping[str, list[tuple[str, str, int]]]
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
 _SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
 #: Blocks of a grid, for both.
@@ -60,17 +64,20 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     """
     program = parse_cached(compilation_of(file, flags, arch).ptx)
     entries = program.entries
-    declared_kernels = find_declarations("" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace"))
+    text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
+    declared_kernels, structs = find_declarations(text), find_structs(text)
     overviews = []
     for declaration in declared_kernels:
         entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
-        overviews.append(_make_overview(declaration, entry_name, program))
+        overviews.append(_make_overview(declaration, entry_name, program, structs))
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
-                _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
+                _make_overview(
+                    Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program, structs
+                )
             )
     return overviews
 
@@ -80,7 +87,9 @@ def _describe_bytes(parameter: Variable) -> str:
     return f"{'hidden ' * parameter.hidden}{parameter.size or 8} bytes"
 
 
-def _make_overview(declaration: Declaration, entry_name: str | None, program: Program) -> KernelOverview:
+def _make_overview(
+    declaration: Declaration, entry_name: str | None, program: Program, structs: Structs
+) -> KernelOverview:
     template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
     types = {
         parameter.split()[-1].lstrip("."): value
@@ -94,7 +103,7 @@ def _make_overview(declaration: Declaration, entry_name: str | None, program: Pr
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
-    words = [_describe_argument(kind, name, planar, size or 8) for (kind, name), size in sized_parameters]
+    words = [_describe_argument(kind, name, planar, size or 8, structs) for (kind, name), size in sized_parameters]
     block = guess_block(
         declaration.planar,
         entry.max_threads if entry else declaration.max_threads,
@@ -119,7 +128,9 @@ _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", 
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
-def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str:
+def _describe_argument(
+    kind: str, name: str, planar: bool, size: int = 8, structs: Structs = MappingProxyType({})
+) -> str:
     """Describe an argument of a type."""
     kind = strip_qualifiers(kind).removeprefix("hidden ")
     count, number = _SIZES[planar]
@@ -136,9 +147,23 @@ def _describe_argument(kind: str, name: str, planar: bool, size: int = 8) -> str
         return f"{name}={TYPES[base]}[{count}]" if base in TYPES else f"{name}=uint8[1048576]=zeros"
     if kind == "8 bytes":  # most such parameters are pointers
         return f"{name}=float32[262144]"
+    if members := _describe_members(base, planar, structs):
+        return f"{name}={json.dumps(members)}"
     if base not in _SCALARS:
         return f"{name}=bytes:{'00' * size}"
     return f"{name}={_SCALARS[base]}:{number if _is_extent(kind) else '1'}"
+
+
+def _describe_members(struct: str, planar: bool, structs: Structs) -> dict[str, Any]:
+    """Describe the members of a struct; none if it is not known whole."""
+    members: dict[str, Any] = {}
+    for kind, name, length in structs.get(struct, ()):
+        word = _describe_argument(kind, name, planar, 0, structs).partition("=")[2]
+        if word == "bytes:":  # of a type that is not known
+            return {}
+        member = json.loads(word) if word.startswith("{") else word
+        members[name] = [member] * length if length else member
+    return members
 
 
 def _is_extent(kind: str) -> bool:

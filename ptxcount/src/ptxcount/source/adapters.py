@@ -1,99 +1,90 @@
-"""Kernels as other packages hold them: CuPy's RawKernel, Numba's dispatchers, kernels that Triton compiled.
+"""Kernels as other packages hold them: of CuPy, Numba, Triton, Warp, CuTe DSL, cuTile and tilelang.
 
-None of these packages is imported here. They are known by what their kernels have.
+None of these packages is imported unless its own kernel comes. Kernels are known by what they have.
 """
 
 from __future__ import annotations
 
-import importlib
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..machine.argument_layout import Argument
-from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
+from .adapted_kernel import AdaptedKernel
+from .cubins import read_embedded_ptx
+from .numba_kernels import adapt_numba, is_numba_dispatcher
+from .tile_kernels import adapt_cute, adapt_cutile, adapt_tilelang
+from .triton_kernels import adapt_compiled_triton, adapt_jit_function, is_jit_function
+from .warp_kernels import adapt_warp
 
-#: Packages whose dispatchers `numba.cuda` compiles.
-_NUMBA = ("numba", "numba_cuda")
 #: Options of NVRTC that nvcc lacks.
 _OF_NVRTC = ("-default-device", "--device-as-default-execution-space")
+_SUPPORTED = (
+    "a Path, a text, the bytes of a cubin, a CuPy RawKernel, a Numba dispatcher, a kernel of Triton, Warp, cuTile or "
+    "tilelang, or a function that CuTe DSL compiled"
+)
 
 
-@dataclass
-class AdaptedKernel:
-    """Kernel of a Python package, ready for `count`."""
-
-    #: A file or a text, of CUDA C++ or PTX.
-    source: Path | str
-    #: The kernel in it; None for the only one.
-    entry: str | None
-    #: As the kernel takes them.
-    arguments: list[Argument] = field(default_factory=list)
-    #: Options of nvcc.
-    flags: str = ""
-    #: The threads of a block, where the kernel was compiled for so many.
-    block: int | None = None
-    #: Bytes of dynamic shared memory that it was compiled for.
-    dynamic_shared: int = 0
-    #: Names of the arguments in errors; empty to use their places.
-    names: list[str] = field(default_factory=list)
-
-
-def adapt_kernel(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+def adapt_kernel(
+    kernel: Any,
+    entry: str | None,
+    arguments: Sequence[Any] | Mapping[str, Any],
+    arch: str,
+    grid: Any = None,
+    block: Any = None,
+) -> AdaptedKernel:
     """Adapt a kernel of any known kind for `count`; `LaunchError` for others."""
+    if isinstance(arguments, Mapping):
+        arguments = {name: _view_array(value) for name, value in arguments.items()}
+    else:
+        arguments = [*map(_view_array, arguments)]
+    if is_jit_function(kernel):
+        return adapt_jit_function(kernel, entry, arguments, arch, block)
+    if _has(kernel, "kernel_source", "device_mod"):
+        return adapt_tilelang(kernel, entry, arguments, arch)
+    if isinstance(arguments, Mapping):
+        raise LaunchError("arguments by name are for Triton and tilelang; give a list in the kernel's order")
+    if isinstance(kernel, bytes):
+        return AdaptedKernel(read_embedded_ptx(kernel, "this cubin"), entry, list(arguments))
     if isinstance(kernel, (str, Path)):
         return AdaptedKernel(kernel, entry, list(arguments))
-    if hasattr(kernel, "asm") and "ptx" in kernel.asm:
-        return _adapt_triton(kernel, entry, list(arguments))
-    if hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions"):
-        return _adapt_numba(kernel, entry, list(arguments), arch)
-    if hasattr(kernel, "code") and hasattr(kernel, "name") and hasattr(kernel, "options"):
-        flags = shlex.join(option for option in kernel.options if option not in _OF_NVRTC)
-        return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
-    type_name = type(kernel).__name__
-    supported = "a Path, a text, a CuPy RawKernel, a Numba dispatcher or a kernel that Triton compiled"
-    raise LaunchError(f"a kernel is {supported}, not {type_name}")
+    for is_kind, adapt in _KINDS:
+        if is_kind(kernel):
+            return adapt(kernel, entry, arguments, arch)
+    if _has(kernel, "key", "module", "adj"):
+        return adapt_warp(kernel, arguments, arch, grid, block)
+    raise LaunchError(f"a kernel is {_SUPPORTED}, not {type(kernel).__name__}")
 
 
-def _adapt_triton(kernel: Any, entry: str | None, arguments: list[Any]) -> AdaptedKernel:
-    """Adapt a Triton kernel; the pointers to scratch memory that it appends are null unless the kernel asks for any."""
-    data, ptx = kernel.metadata, kernel.asm["ptx"]
-    name = entry or data.name
-    kernel_entry = parse_cached(ptx).entries.get(name)
-    missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
-    scratch = [getattr(data, f"{scratch_name}_scratch_size", 0) for scratch_name in ("global", "profile")]
-    if 0 < missing <= len(scratch):
-        arguments += [np.zeros(max(size, 1), np.uint8) for size in scratch[:missing]]
-    return AdaptedKernel(ptx, name, arguments, "", data.num_warps * 32, data.shared)
+def _view_array(argument: Any) -> Any:
+    """View another package's array in this machine's memory as NumPy's, without a copy."""
+    if isinstance(argument, (np.ndarray, np.generic)) or not (
+        hasattr(argument, "dtype") and hasattr(argument, "__array__")
+    ):
+        return argument
+    try:
+        return np.asarray(argument)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise LaunchError(f"an argument of type {type(argument).__name__} is no NumPy array: {error}") from None
 
 
-def _adapt_numba(kernel: Any, signature: str | None, arguments: list[Any], arch: str) -> AdaptedKernel:
-    """Compile for the signature, or else for the types of the arguments; `LaunchError` for other packages."""
-    package = type(kernel).__module__.partition(".")[0]
-    if package not in _NUMBA:
-        raise LaunchError(
-            f"a dispatcher of {package}: of Numba those of numba-cuda are known; give the PTX that {package} compiles, "
-            "as a text, and the arguments that it takes"
-        )
-    cuda = importlib.import_module("numba.cuda")
-    types = signature or tuple(importlib.import_module("numba").typeof(argument) for argument in arguments)
-    digits = arch.removeprefix("sm_").rstrip("af")
-    ptx, _ = cuda.compile_ptx(kernel.py_func, types, lineinfo=True, cc=(int(digits[:-1]), int(digits[-1])))
-    flat: list[Argument] = []
-    names: list[str] = []
-    for place, each in enumerate(arguments):
-        flat += _flatten_array(each) if isinstance(each, np.ndarray) else [each]
-        names += [f"argument {place}"] * (len(flat) - len(names))
-    return AdaptedKernel(ptx, None, flat, names=names)
+def _has(kernel: Any, *names: str) -> bool:
+    return all(hasattr(kernel, name) for name in names)
 
 
-def _flatten_array(array: Any) -> list[Argument]:
-    """Flatten an array as Numba passes it: two owners, elements, their bytes, the data, the shape, the strides."""
-    sizes = [array.size, array.itemsize]
-    numbers = [np.int64(n) for n in (0, 0, *sizes)]
-    return [*numbers, array, *(np.int64(n) for n in (*array.shape, *array.strides))]
+def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    flags = shlex.join(option for option in kernel.options if option not in _OF_NVRTC)
+    return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
+
+
+#: Kinds of kernels, by what they have, and their adapters.
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
+    (lambda kernel: hasattr(kernel, "asm") and "ptx" in kernel.asm, adapt_compiled_triton),
+    (is_numba_dispatcher, adapt_numba),
+    (lambda kernel: _has(kernel, "code", "name", "options"), _adapt_cupy),
+    (lambda kernel: _has(kernel, "kernel_info", "__ptx__"), adapt_cute),
+    (lambda kernel: _has(kernel, "_annotated_function", "_compiler_options"), adapt_cutile),
+)

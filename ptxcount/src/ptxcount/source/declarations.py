@@ -17,6 +17,9 @@ _SKIPPED = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
+#: A struct that holds data alone.
+_STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}()]*)\}")
+_MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 
@@ -47,6 +50,23 @@ def find_declarations(text: str) -> list[Declaration]:
     blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
     return list(_scan_tokens(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
+
+
+def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
+    """Find the structs of a source that hold data alone: type, name and length of each member, 0 if it is no array."""
+    structs: dict[str, list[tuple[str, str, int]]] = {}
+    for struct, body in _STRUCT.findall(_SKIPPED.sub(" ", text)):
+        members: list[tuple[str, str, int]] = []
+        for statement in filter(str.strip, body.split(";")):
+            first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
+            kind, _, name = first.strip().rpartition(" ")
+            members += [
+                (kind if place == 0 else kind.rstrip("*& ") + match[1].strip(), match[2], int(match[3] or 0))
+                for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others)))
+                if match
+            ]
+        structs[struct] = members
+    return structs
 
 
 def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:

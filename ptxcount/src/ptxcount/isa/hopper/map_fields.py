@@ -56,10 +56,8 @@ class MapFields:
 
     @classmethod
     def describe(cls, array: Array, address: int, **fields: Any) -> MapFields:
-        """Return the fields of a map of a C-contiguous array."""
-        extents = array.shape[::-1]
-        pitches = [array.dtype.itemsize * int(np.prod(extents[:axis])) for axis in range(1, len(extents))]
-        return cls(address, array.dtype, extents, (*pitches,), **fields)
+        """Return the fields of a map of an array whose elements lie side by side in rows."""
+        return cls(address, array.dtype, array.shape[::-1], array.strides[-2::-1], **fields)
 
     def find_problem(self) -> str:
         """Return the first condition of the driver API that the fields break, with the values; empty if none."""

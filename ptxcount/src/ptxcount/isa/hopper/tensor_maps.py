@@ -19,6 +19,7 @@ class _EncodedMap(ArrayDescriptor):
     """An array whose description takes the bytes of a ``CUtensorMap``."""
 
     size = 128
+    strided = True
 
     def make_fields(self, address: int = 0) -> MapFields:
         """Return the fields of the map of an array that lies at an address."""
@@ -28,6 +29,11 @@ class _EncodedMap(ArrayDescriptor):
         problem = self.make_fields().find_problem()
         if problem:
             raise LaunchError(problem)
+        if self.array.strides[-1:] != (self.array.dtype.itemsize,):
+            raise LaunchError(
+                f"an array of {self.array.shape} with strides of {self.array.strides} bytes: a row's elements must lie "
+                "side by side"
+            )
 
     def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return element strides, x first: 1 where there are none."""
@@ -41,7 +47,7 @@ class TensorMap(_EncodedMap):
     Parameters
     ----------
     array : ndarray
-        C-contiguous, of 1 to 5 dimensions.
+        Of 1 to 5 dimensions, its elements side by side in rows. Rows may be padded: ``matrix[:, :60]``.
     box : tuple of int
         Elements of a box along each axis, in the order of the array's shape: x last.
     swizzle : int

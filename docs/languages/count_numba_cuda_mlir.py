@@ -1,0 +1,13 @@
+import numpy as np
+from numba_cuda_mlir import cuda
+
+import ptxcount
+
+
+@cuda.jit
+def double(x):
+    x[cuda.grid(1)] *= 2
+
+
+counters = ptxcount.count(double, None, 2, 128, [np.ones(256, np.float32)], arch="sm_90")
+print(ptxcount.format_counters(counters))

@@ -1,0 +1,1 @@
+"""Four kernels in each language that compiles to PTX, counted for each architecture."""

@@ -1,0 +1,67 @@
+"""A kernel of a Python package in the form that `count` executes."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..machine.argument_layout import KernelArgument
+from ..util.errors import LaunchError
+
+
+@dataclass
+class AdaptedKernel:
+    """Kernel of a Python package, ready for `count`."""
+
+    #: A file or a text, of CUDA C++ or PTX.
+    source: Path | str
+    #: The kernel in it; None for the only one.
+    entry: str | None
+    #: As the kernel takes them.
+    arguments: list[KernelArgument] = field(default_factory=list)
+    #: Options of nvcc.
+    flags: str = ""
+    #: The blocks of the grid, where the package counts in something else.
+    grid: int | Sequence[int] | None = None
+    #: The threads of a block, where the kernel was compiled for so many.
+    block: int | Sequence[int] | None = None
+    #: Bytes of dynamic shared memory that it was compiled for.
+    dynamic_shared: int = 0
+    #: Names of the arguments in errors; empty to use their places.
+    names: list[str] = field(default_factory=list)
+
+
+def parse_capability(arch: str) -> tuple[int, int]:
+    """Parse ``sm_90`` or ``sm_100a`` as a compute capability, (9, 0) or (10, 0)."""
+    match = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
+    if match is None:
+        raise LaunchError(f"arch {arch!r}: an architecture such as sm_90 is needed")
+    return int(match[1]), int(match[2])
+
+
+def import_tool(module: str, kernel: Any) -> Any:
+    """Import a module of the package that a kernel comes from; `LaunchError` if the package lacks it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise LaunchError(
+            f"a {type(kernel).__name__} of {package_of(kernel)}: {module} is needed to compile it: {error}; "
+            "give its PTX as a text"
+        ) from None
+
+
+def package_of(kernel: Any) -> str:
+    """Return the name of the package that a kernel's type comes from."""
+    return type(kernel).__module__.partition(".")[0]
+
+
+def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tuple[list[Any], list[Any]]:
+    """Return the lengths of an array and its strides in elements, as scalars of these types."""
+    steps = [stride // array.itemsize for stride in array.strides]
+    return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]

@@ -1,0 +1,92 @@
+"""Kernels under ``@cuda.jit``: of numba-cuda, and of numba-cuda-mlir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..machine.argument_layout import KernelArgument
+from ..util.errors import LaunchError
+from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_of, parse_capability
+
+#: Packages of dispatchers: the module that compiles, the one that types arguments, and the name in a module by which
+#: the target is known: numba-cuda asks the driver, numba-cuda-mlir keeps what it asked.
+_PACKAGES = {
+    "numba": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
+    "numba_cuda": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
+    "numba_cuda_mlir": (
+        "numba_cuda_mlir.cuda",
+        "numba_cuda_mlir.numba_cuda.typing.typeof",
+        ("numba_cuda_mlir.tools", "_cached_cc"),
+    ),
+}
+
+
+def is_numba_dispatcher(kernel: Any) -> bool:
+    """Tell if a kernel is what ``cuda.jit`` makes."""
+    return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
+
+
+def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    """Compile for the signature, or else for the types of the arguments; `LaunchError` for other packages."""
+    package = package_of(kernel)
+    if package not in _PACKAGES:
+        raise LaunchError(
+            f"a dispatcher of {package}: those of numba-cuda and numba-cuda-mlir are known; give the PTX that "
+            f"{package} compiles, as a text, and the arguments that it takes"
+        )
+    compiler, typing, (module, name) = _PACKAGES[package]
+    cuda, types_of, asking = (import_tool(path, kernel) for path in (compiler, typing, module))
+    arguments = [_make_scalar(argument) for argument in arguments]
+    types = signature or tuple(map(types_of.typeof, arguments))
+    capability = parse_capability(arch)
+    is_mlir = package == "numba_cuda_mlir"
+    target = capability if is_mlir else lambda: SimpleNamespace(compute_capability=capability)
+    with _replace_attribute(asking, name, target):
+        ptx, _ = cuda.compile_ptx(kernel.py_func, types, lineinfo=True, cc=capability)
+    flatten = _flatten_memref if is_mlir else _flatten_array
+    flat: list[KernelArgument] = []
+    names: list[str] = []
+    for place, argument in enumerate(arguments):
+        flat += flatten(argument) if isinstance(argument, np.ndarray) else [argument]
+        names += [f"argument {place}"] * (len(flat) - len(names))
+    return AdaptedKernel(ptx, None, flat, names=names)
+
+
+def _make_scalar(argument: Any) -> Any:
+    """Make a Python number the scalar that Numba passes: of 64 bits."""
+    if isinstance(argument, float):
+        return np.float64(argument)
+    return np.int64(argument) if isinstance(argument, int) and not isinstance(argument, bool) else argument
+
+
+@contextmanager
+def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
+    """Replace what names the target, for a kernel and its device functions: without, a GPU would be needed."""
+    if not hasattr(module, name):
+        raise LaunchError(
+            f"this release of Numba is not known: it has no {name}; give the PTX that it compiles, as a text"
+        )
+    original = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+
+
+def _flatten_array(array: Any) -> list[KernelArgument]:
+    """Flatten an array as numba-cuda passes it: two owners, elements, their bytes, the data, the shape, the strides."""
+    sizes = [array.size, array.itemsize]
+    numbers = [np.int64(n) for n in (0, 0, *sizes)]
+    return [*numbers, array, *(np.int64(n) for n in (*array.shape, *array.strides))]
+
+
+def _flatten_memref(array: Any) -> list[KernelArgument]:
+    """Flatten an array as MLIR's ``memref``: its data twice, an offset, the shape, the strides in elements."""
+    lengths, steps = describe_shape(array, "i8")
+    return [array, array, np.int64(0), *lengths, *steps]

@@ -1,0 +1,136 @@
+"""Kernels of tile languages: CuTe DSL, cuTile and tilelang."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ptx.parser import parse_cached
+from ..ptx.program import Variable
+from ..util.errors import LaunchError
+from .adapted_kernel import AdaptedKernel, describe_shape, import_tool
+from .cubins import read_embedded_ptx
+from .declarations import find_declarations
+from .names import find_entry
+
+#: cuTile assumes that addresses, lengths and strides that are multiples of this remain so.
+_DIVISOR = 16
+_POINTER = 8
+
+
+def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    """Adapt what ``cute.compile`` returns, with ``options="--keep-ptx"``; arrays become its tensors."""
+    ptx = kernel.__ptx__
+    if not ptx:
+        raise LaunchError('this function of CuTe DSL kept no PTX: compile it with options="--keep-ptx"')
+    name = find_entry(ptx, entry)
+    kernel_entry = parse_cached(ptx).entries.get(name)
+    parameters = kernel_entry.parameters if kernel_entry else []
+    adapted = [
+        _describe_tensor(argument, parameter) if isinstance(argument, np.ndarray) else argument
+        for argument, parameter in zip(arguments, parameters, strict=False)
+    ]
+    return AdaptedKernel(ptx, name, [*adapted, *arguments[len(adapted) :]])
+
+
+def _describe_tensor(array: Any, parameter: Variable) -> Any:
+    """Describe an array as a tensor: its address, and its lengths and strides where these are dynamic.
+
+    The stride of 1 is static: ``mark_layout_dynamic`` leaves it out.
+    """
+    if parameter.size == _POINTER:
+        return array
+    lengths, strides = describe_shape(array)
+    dynamic = [stride for stride in strides if stride != 1]
+    tensor = {"data": array, "shape": lengths} | ({"strides": dynamic} if dynamic else {})
+    size = -(-(_POINTER + 4 * len(lengths)) // 8) * 8 + 8 * len(dynamic)
+    if size != parameter.size:
+        raise LaunchError(
+            f"a tensor of {parameter.size} bytes: an array of {array.ndim} axes has 8 with a static layout and {size} "
+            "with a dynamic one; give a dict of the tensor's members"
+        )
+    return tensor
+
+
+def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    """Compile a ``@ct.kernel`` for these arguments; its cubin carries the PTX."""
+    tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
+    annotations = kernel._annotated_function.parameter_annotations
+    if len(arguments) < len(annotations):
+        raise LaunchError(f"{len(arguments)} arguments: this kernel of cuTile takes {len(annotations)}")
+    maps = arguments[len(annotations) :]
+    constraints: list[Any] = []
+    flat: list[Any] = []
+    for argument, annotation in zip(arguments, annotations, strict=False):
+        if getattr(annotation, "constant", False):
+            constraints.append(compilation.ConstantConstraint(argument))
+        elif isinstance(argument, np.ndarray):
+            constraints.append(_constrain_array(argument, tile, compilation))
+            lengths, strides = describe_shape(argument, "i4", "i4")
+            flat += [argument, *lengths, *strides]
+        else:
+            scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
+            constraints.append(compilation.ScalarConstraint(getattr(tile, scalar.dtype.name)))
+            flat.append(scalar)
+    signature = compilation.KernelSignature(constraints, compilation.CallingConvention.cutile_python_v1())
+    cubin = io.BytesIO()
+    compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
+    ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
+    kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
+    hidden = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
+    if hidden != len(maps):
+        raise LaunchError(
+            f"cuTile's kernel for {arch} takes {hidden} tensor maps, which its launch makes: give them behind the "
+            "arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80, whose kernels take none"
+        )
+    return AdaptedKernel(ptx, entry, [*flat, *maps])
+
+
+def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
+    """Make the constraints that cuTile's launch derives from an array."""
+    lengths, strides = describe_shape(array)
+    return compilation.ArrayConstraint(
+        getattr(tile, array.dtype.name),
+        array.ndim,
+        index_dtype=tile.int32,
+        stride_lower_bound_incl=0,
+        alias_groups=(),
+        may_alias_internally=False,
+        stride_constant=[1 if stride == 1 else None for stride in strides],
+        stride_divisible_by=[_DIVISOR if stride % _DIVISOR == 0 else 1 for stride in strides],
+        shape_divisible_by=[_DIVISOR if length % _DIVISOR == 0 else 1 for length in lengths],
+        base_addr_divisible_by=_DIVISOR,
+    )
+
+
+def adapt_tilelang(
+    kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str
+) -> AdaptedKernel:
+    """Adapt what ``tilelang.lower`` returns: CUDA C++, which takes the headers that come with tilelang.
+
+    tilelang sorts a kernel's parameters anew, so the arguments are a mapping of their names.
+    """
+    package = Path(import_tool("tilelang", kernel).__file__).parent
+    folders = [package / "src", package / "3rdparty" / "cutlass" / "include"]
+    flags = shlex.join(["-std=c++17", "--expt-relaxed-constexpr", *(f"-I{folder}" for folder in folders)])
+    functions = {variable.name_hint: function for variable, function in kernel.device_mod.functions.items()}
+    if entry is None and len(functions) > 1:
+        raise LaunchError(f"tilelang made {len(functions)} kernels; give one of {', '.join(functions)}")
+    name = entry or next(iter(functions))
+    if name not in functions:
+        raise LaunchError(f"tilelang made no kernel {name}; give one of {', '.join(functions)}")
+    declaration = next(kernel for kernel in find_declarations(kernel.kernel_source) if kernel.name == name)
+    names = [parameter for _, parameter in declaration.parameters]
+    if not isinstance(arguments, Mapping) or {*arguments} != {*names}:
+        raise LaunchError(f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(names)}")
+    attributes = functions[name].attrs
+    extents = attributes["thread_extent"]
+    block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
+    shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
+    ordered = [arguments[parameter] for parameter in names]
+    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, block=block, dynamic_shared=shared, names=names)

@@ -1,0 +1,166 @@
+"""Kernels of Triton: a function under ``@triton.jit``, the result of ``triton.compile``, or its PTX alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..machine.argument_layout import KernelArgument
+from ..ptx.parser import parse_cached
+from ..util.errors import LaunchError
+from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
+
+#: Triton's names of types, where they are not the letter of NumPy's and its bits.
+_TYPES = {
+    "bool": "u1",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8e4nv",
+    "float8_e4m3b11fnuz": "fp8e4b15",
+    "float8_e5m2": "fp8e5",
+}
+#: Triton assumes that pointers and integers that are multiples of this remain so, and compiles wider accesses.
+_DIVISOR = 16
+#: A parameter of the kind that Triton adds behind the arguments: pointers to global and to profiling scratch memory.
+_SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
+
+
+def is_jit_function(kernel: Any) -> bool:
+    """Tell if a kernel is a ``@triton.jit`` function, perhaps under ``@triton.autotune`` and ``@triton.heuristics``."""
+    return hasattr(kernel, "arg_names") and hasattr(kernel, "fn") and hasattr(kernel, "run")
+
+
+def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    """Adapt what ``triton.compile`` returns; its pointers to scratch memory get as much as the kernel asks for."""
+    data, ptx = kernel.metadata, kernel.asm["ptx"]
+    name = entry or data.name
+    kernel_entry = parse_cached(ptx).entries.get(name)
+    missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
+    sizes = [getattr(data, f"{scratch}_scratch_size", 0) for scratch in ("global", "profile")]
+    scratch = [np.zeros(max(size, 1), np.uint8) for size in sizes[:missing]] if 0 < missing <= len(sizes) else []
+    return AdaptedKernel(ptx, name, [*arguments, *scratch], "", None, data.num_warps * 32, data.shared)
+
+
+def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
+    """Add null for the one or two scratch pointers that end the parameters of Triton's PTX, if just these are missing.
+
+    nvcc never declares a pointer as one to global memory, so the PTX is Triton's or a relative's.
+    """
+    parameters = re.search(rf"\.entry\s+{re.escape(entry)}\s*\(([^)]*)\)", ptx)
+    declarations = parameters[1].split(",") if parameters else []
+    missing = declarations[len(arguments) :]
+    if 0 < len(missing) <= 2 and all(_SCRATCH.fullmatch(declaration.strip()) for declaration in missing):
+        return [*arguments, *[None] * len(missing)]
+    return list(arguments)
+
+
+def adapt_jit_function(
+    kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str, block: Any
+) -> AdaptedKernel:
+    """Compile a function as a launch with these arguments does, for `arch`; then as `adapt_compiled_triton`.
+
+    Arguments are in the function's order, or a mapping of its keywords, in which options such as ``num_warps`` stand.
+    """
+    keywords = _name_arguments(kernel, arguments)
+    while not hasattr(kernel, "params"):
+        if hasattr(kernel, "values") and isinstance(kernel.values, Mapping):  # @triton.heuristics
+            keywords |= {name: choose(keywords) for name, choose in kernel.values.items()}
+        kernel = kernel.fn
+    values, options = _bind_values(kernel, keywords)
+    if block is not None:
+        options.setdefault("num_warps", int(np.prod(block)) // 32)
+    signature: dict[str, str] = {}
+    constants: dict[tuple[int, ...], Any] = {}
+    attributes: dict[tuple[int, ...], list[list[Any]]] = {}
+    passed: list[KernelArgument] = []
+    for place, parameter in enumerate(kernel.params):
+        value = values[parameter.name]
+        kind = "constexpr" if parameter.is_constexpr else _find_type(value, parameter)
+        if kind != "constexpr" and isinstance(parameter.annotation_type, str) and parameter.annotation_type:
+            kind = parameter.annotation_type
+        signature[parameter.name] = kind
+        if kind == "constexpr":
+            constants[(place,)] = value
+            continue
+        passed.append(value if isinstance(value, np.ndarray) else _make_scalar(value, kind))
+        if _is_divisible(value, parameter):
+            attributes[(place,)] = [["tt.divisibility", _DIVISOR]]
+    compiler = import_tool("triton.compiler", kernel)
+    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", _number(arch), 32)
+    source = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
+    compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
+    return adapt_compiled_triton(compiled, entry, passed, arch)
+
+
+def _number(arch: str) -> int:
+    major, minor = parse_capability(arch)
+    return 10 * major + minor
+
+
+def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    if len(arguments) > len(kernel.arg_names):
+        raise LaunchError(f"{len(arguments)} arguments: the kernel takes {', '.join(kernel.arg_names)}")
+    return dict(zip(kernel.arg_names, arguments, strict=False))
+
+
+def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the value of each parameter, and the options of the launch that are no parameters."""
+    names = {parameter.name for parameter in kernel.params}
+    values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default} | dict(
+        keywords
+    )
+    if missing := [parameter.name for parameter in kernel.params if parameter.name not in values]:
+        raise LaunchError(
+            f"Triton's kernel needs {', '.join(missing)}: give all in its order, or a dict of them by name, "
+            "which @triton.autotune would choose, too"
+        )
+    return (
+        {name: value for name, value in values.items() if name in names},
+        {name: value for name, value in values.items() if name not in names},
+    )
+
+
+def _find_type(value: Any, parameter: Any) -> str:
+    """Name the type of a value as Triton's launch does; ``constexpr`` for what it compiles into the kernel."""
+    if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
+        return "constexpr"
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -(1 << 31) <= value < 1 << 31 else "i64" if value < 1 << 63 else "u64"
+    if isinstance(value, float):
+        return "fp32"
+    if not isinstance(value, np.ndarray | np.generic):
+        raise LaunchError(
+            f"argument {parameter.name} of Triton's kernel: an array, a number or None, not {type(value).__name__}"
+        )
+    letter = {"f": "fp", "i": "i", "u": "u"}.get(value.dtype.kind, "")
+    kind = _TYPES.get(value.dtype.name, f"{letter}{8 * value.dtype.itemsize}")
+    return f"*{kind}".replace("*u1", "*i1") if isinstance(value, np.ndarray) else kind
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _make_scalar(value: Any, kind: str) -> Any:
+    if isinstance(value, np.generic):
+        return value
+    dtypes = {"u1": "i1", "i1": "i1", "fp16": "f2", "fp32": "f4", "fp64": "f8"}
+    return np.dtype(dtypes.get(kind) or f"{kind[0]}{int(kind[1:]) // 8}").type(value)
+
+
+def _is_divisible(value: Any, parameter: Any) -> bool:
+    """Tell if Triton's launch would compile for a value that is a multiple of 16."""
+    if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment:
+        return False
+    if not isinstance(value, np.ndarray):
+        return _is_integer(value) and int(value) % _DIVISOR == 0
+    owner = value
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return bool((value.ctypes.data - owner.ctypes.data) % _DIVISOR == 0)

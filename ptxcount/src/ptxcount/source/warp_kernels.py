@@ -1,0 +1,74 @@
+"""Kernels of NVIDIA Warp, under ``@wp.kernel``."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ptx.parser import parse_cached
+from ..util.errors import LaunchError
+from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
+
+#: Axes that a Warp array has room for.
+_AXES = 4
+#: Threads of a block, where a launch names none.
+_BLOCK = 256
+#: Bytes of a launch's bounds behind its shape.
+_BOUNDS_TAIL = 16
+_SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
+
+
+def adapt_warp(kernel: Any, arguments: Sequence[Any], arch: str, dim: Any, block: Any) -> AdaptedKernel:
+    """Compile the module of a kernel; `dim` is that of ``wp.launch``, from which the blocks of the grid follow."""
+    if kernel.is_generic:
+        raise LaunchError(f"the Warp kernel {kernel.key} is generic; give one of its overloads, with types")
+    warp = import_tool("warp", kernel)
+    major, minor = parse_capability(arch)
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        (path,) = warp.compile_aot_module(
+            kernel.module, device=None, arch=10 * major + minor, module_dir=folder, use_ptx=True
+        )
+        ptx = Path(path).read_text(encoding="utf-8").rstrip("\0")
+    pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
+    match = re.search(pattern, ptx)
+    if match is None:
+        raise LaunchError(f"this release of Warp is not known; 1.19 is. Its PTX has no kernel {kernel.key}")
+    if len(arguments) != len(kernel.adj.args):
+        labels = ", ".join(argument.label for argument in kernel.adj.args)
+        raise LaunchError(f"{len(arguments)} arguments: the Warp kernel {kernel.key} takes {labels}")
+    lengths = [dim] if isinstance(dim, int) else [*dim]
+    axes = ((parse_cached(ptx).entries[match[1]].parameters[0].size or 0) - _BOUNDS_TAIL) // 4
+    bounds = {
+        "shape": [np.uint32(n) for n in (*lengths, *[1] * (axes - len(lengths)))],
+        "size": np.uint64(math.prod(lengths)),
+        "coord_mult": np.uint64(1),
+    }
+    parameters = kernel.adj.args
+    adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
+    threads = _BLOCK if block is None else block
+    blocks = -(-math.prod(lengths) // math.prod([threads] if isinstance(threads, int) else threads))
+    names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
+    return AdaptedKernel(ptx, match[1], [bounds, *adapted], grid=blocks, block=threads, names=names)
+
+
+def _adapt_argument(value: Any, kind: Any) -> Any:
+    """Adapt an argument to its annotation: an array as Warp describes it, a scalar, or the bytes of a vector."""
+    if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
+        unused = [np.int32(0)] * (_AXES - kind.ndim)
+        return {
+            "data": value,
+            "grad": None,
+            "shape": [*map(np.int32, value.shape[: kind.ndim]), *unused],
+            "strides": [*map(np.int32, value.strides[: kind.ndim]), *unused],
+            "ndim": np.int32(kind.ndim),
+        }
+    if isinstance(value, int | float):
+        name = getattr(kind, "__name__", "")
+        return np.dtype(_SCALARS.get(name, name)).type(value)
+    return np.void(value.tobytes()) if isinstance(value, np.ndarray) else value

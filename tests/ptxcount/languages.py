@@ -1,0 +1,69 @@
+"""Stand-ins for kernels of other packages: PTX that copies eight numbers, its arrays, modules of a package."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+
+#: Eight threads of a warp copy eight numbers.
+COUNT = 8
+POINTER = ".param .u64 .ptr .global .align 1"
+Record = SimpleNamespace
+
+
+def write_copy(parameters: list[str], source: tuple[int, int] = (0, 0), output: tuple[int, int] = (1, 0)) -> str:
+    """Write PTX that copies, from the pointer at a place and offset of the parameters to another."""
+    declarations = ",\n".join(
+        f"{kind} p{n}{size}" for n, (kind, _, size) in enumerate(p.partition("|") for p in parameters)
+    )
+    return f"""\
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry copy(
+{declarations}
+)
+.reqntid 32
+{{
+.reg .pred %p1;
+.reg .b32 %r<3>;
+.reg .b64 %rd<6>;
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p1, %r1, {COUNT};
+@%p1 bra $end;
+ld.param.b64 %rd1, [p{source[0]}+{source[1]}];
+ld.param.b64 %rd2, [p{output[0]}+{output[1]}];
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd4, %rd1, %rd3;
+add.s64 %rd5, %rd2, %rd3;
+ld.global.b32 %r2, [%rd4];
+st.global.b32 [%rd5], %r2;
+$end:
+ret;
+}}
+"""
+
+
+class Arrays:
+    """A source and an output, and a check of the copy."""
+
+    def __init__(self) -> None:
+        self.source, self.output = np.arange(COUNT, dtype=np.float32), np.zeros(COUNT, np.float32)
+
+    def count(self, kernel: Any, *arguments: Any, arch: str = "sm_90", grid: Any = 1) -> None:
+        """Count the kernel with both arrays and more, and check the output and its sector."""
+        counters = ptxcount.count(kernel, None, grid, None, [self.source, self.output, *arguments], arch=arch)
+        assert (self.output == self.source).all()
+        assert (counters.loads.sectors, counters.stores.sectors) == (1, 1)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
+    """Put modules, whose names have two underscores for a full stop, in the place of packages."""
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name.replace("__", "."), module)

@@ -1,0 +1,232 @@
+"""Kernels as Numba, Warp, CuTe DSL, cuTile and tilelang hold them, by stand-ins that have what these have.
+
+`python -m experiments.generators` counts kernels of the packages themselves.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.source.adapters import adapt_kernel
+from ptxcount.util.errors import LaunchError
+from tests.ptxcount.languages import Arrays, Record, stand_in, write_copy
+
+
+@pytest.fixture
+def arrays() -> Arrays:
+    """Fresh ones."""
+    return Arrays()
+
+
+def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
+    """``.reqntid`` is the block if none is given; without, the error says what is missing."""
+    ptx = write_copy([".param .u64"] * 2)
+    arrays.count(ptx)
+    with pytest.raises(LaunchError, match=r"^block: the number of threads is needed, as the kernel has no \.reqntid$"):
+        arrays.count(ptx.replace(".reqntid 32", ""))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array is two pointers, an offset, the lengths, the strides; no driver is asked for the architecture."""
+    tools = Record(**({"_cached_cc": None} if known else {}))
+    ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
+
+    def compile_ptx(function: Any, types: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
+        assert (tools._cached_cc, lineinfo) == (cc, True)
+        assert types in (("float32", "float32"), "s")
+        return ptx, None
+
+    stand_in(
+        monkeypatch,
+        numba_cuda_mlir__cuda=Record(compile_ptx=compile_ptx),
+        numba_cuda_mlir__tools=tools,
+        numba_cuda_mlir__numba_cuda__typing__typeof=Record(typeof=lambda argument: str(argument.dtype)),
+    )
+    kernel = type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": "numba_cuda_mlir.descriptor"})()
+    if known:
+        arrays.count(kernel)
+        assert tools._cached_cc is None
+        matrix = np.zeros((4, 6), np.float32)[:, :3]
+        (*_, offset, rows, columns, row_step, column_step) = adapt_kernel(kernel, "s", [matrix], "sm_90").arguments
+        assert [offset, rows, columns, row_step, column_step] == [0, 4, 3, 6, 1]
+    else:
+        with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
+            arrays.count(kernel)
+
+
+def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
+    array = "|[56]"
+    ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
+
+    def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
+        assert (module, arch, use_ptx) == ("module", 90, True)
+        path = Path(module_dir, "module.sm90.ptx")
+        path.write_text(ptx.replace("copy", "copy_1f_cuda_kernel_forward") + "\0")
+        return [path]
+
+    stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
+    parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
+    kernel = Record(key="copy", module="module", is_generic=False, adj=Record(args=parameters))
+    kernel.get_mangled_name = lambda: "copy_1f"
+    counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
+    assert (arrays.output == arrays.source).all()
+    assert counters.threads == 32
+    adapted = adapt_kernel(kernel, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
+    bounds: Any = adapted.arguments[0]
+    assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
+    with pytest.raises(LaunchError, match="1 arguments: the Warp kernel copy takes x, o"):
+        ptxcount.count(kernel, None, 8, 32, [arrays.source])
+    kernel.is_generic = True
+    with pytest.raises(LaunchError, match="the Warp kernel copy is generic; give one of its overloads"):
+        ptxcount.count(kernel, None, 8, 32, [arrays.source])
+
+
+@pytest.mark.parametrize(("size", "message"), [(8, ""), (16, ""), (24, "a tensor of 24 bytes: an array of 1 axes has")])
+def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
+    """An array is a tensor with a static or with a dynamic layout; another one is refused."""
+    kernel = Record(kernel_info={}, __ptx__=write_copy([f".param .align 8 .b8|[{size}]"] * 2))
+    if message:
+        with pytest.raises(LaunchError, match=message):
+            arrays.count(kernel)
+    else:
+        arrays.count(kernel)
+
+
+def test_function_of_cute_without_ptx(arrays: Arrays) -> None:
+    """The error names the option that keeps it."""
+    with pytest.raises(LaunchError, match=r'kept no PTX: compile it with options="--keep-ptx"'):
+        arrays.count(Record(kernel_info={}, __ptx__=None))
+
+
+def make_cubin(ptx: str) -> bytes:
+    """Make an ELF file with one section, of PTX with zeros for the ends of lines."""
+    names = b"\0.nv_debug_ptx_txt\0.shstrtab\0"
+    content = ptx.replace("\n", "\0").encode()
+    section = struct.Struct("<IIQQQQIIQQ")
+    start = 64 + len(content) + len(names)
+    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, start, 0, 64, 0, 0, 64, 3, 2)
+    sections = (
+        bytes(64),
+        section.pack(1, 1, 0, 0, 64, len(content), 0, 0, 1, 0),
+        section.pack(19, 3, 0, 0, 64 + len(content), len(names), 0, 0, 1, 0),
+    )
+    return b"".join((header, content, names, *sections))
+
+
+def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
+    """A file or its bytes are counted by the PTX in them; cuTile's own listing behind it is left out."""
+    pytest.importorskip("elftools")
+    ptx = write_copy([".param .u64"] * 2)
+    cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
+    arrays.count(cubin)
+    file = tmp_path / "kernel.cubin"
+    file.write_bytes(cubin)
+    arrays.output[:] = 0
+    arrays.count(file)
+    with pytest.raises(LaunchError, match=r"this cubin is .*, and carries no PTX; compile it with -lineinfo"):
+        arrays.count(make_cubin(""))
+    with pytest.raises(LaunchError, match="and carries no PTX"):
+        arrays.count(cubin[:40])
+
+
+def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the package."""
+    monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
+    with pytest.raises(LaunchError, match="to look for PTX in it, run: pip install pyelftools"):
+        arrays.count(make_cubin(""))
+
+
+class Tile:
+    """Stand-in for the compiler of cuTile, whose constraints are records."""
+
+    int32, float32 = "int32", "float32"
+    CallingConvention = Record(cutile_python_v1=lambda: "v1")
+    ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
+    ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
+    KernelSignature = staticmethod(lambda constraints, convention: constraints)
+
+    def __init__(self, ptx: str) -> None:
+        self.cubin = make_cubin(ptx)
+
+    def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
+        """Write the cubin."""
+        (self.constraints,) = signatures
+        file.write(self.cubin)
+
+
+def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array is a pointer, lengths and strides, and constants are none; hidden tensor maps are asked for."""
+    pytest.importorskip("elftools")
+    parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
+    kernel = Record(
+        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
+        _compiler_options=None,
+    )
+    tile = Tile(write_copy(parameters, output=(3, 0)))
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
+    arrays.count(kernel, 64, arch="sm_80")
+    array, _, constant = tile.constraints
+    assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
+    tile.cubin = make_cubin(write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0)))
+    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, which its launch makes"):
+        arrays.count(kernel, 64)
+    arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
+
+
+def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is CUDA C++ whose parameters have another order than the function's, so they go by name."""
+    source = 'extern "C" __global__ void copy_kernel(float* output, const float* source) {\n' \
+        "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
+    attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
+    functions = {Record(name_hint="copy_kernel").name_hint: Record(attrs=attributes)}
+
+    class Functions(dict[str, Any]):
+        def items(self) -> Any:
+            return [(Record(name_hint=name), function) for name, function in super().items()]
+
+    kernel = Record(kernel_source=source, device_mod=Record(functions=Functions(functions)))
+    stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
+    counters = ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
+    assert (arrays.output == arrays.source).all()
+    assert (counters.threads, adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared) == (
+        32,
+        512,
+    )
+    with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
+        arrays.count(kernel)
+
+
+def test_arrays_of_other_packages(arrays: Arrays) -> None:
+    """Arrays that NumPy views without a copy are taken; the others are named."""
+
+    class Tensor:
+        dtype = "float32"
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            if self.array is None:
+                raise TypeError("it is on a GPU")
+            return self.array
+
+    ptx = write_copy([".param .u64"] * 2)
+    ptxcount.count(ptx, None, 1, None, [Tensor(arrays.source), Tensor(arrays.output)])
+    assert (arrays.output == arrays.source).all()
+    with pytest.raises(LaunchError, match="an argument of type Tensor is no NumPy array: it is on a GPU"):
+        ptxcount.count(ptx, None, 1, None, [Tensor(None), arrays.output])
+
+
+def test_arguments_by_name_for_no_such_kernel(arrays: Arrays) -> None:
+    """PTX and CUDA C++ have no names of arguments."""
+    with pytest.raises(LaunchError, match="arguments by name are for Triton and tilelang"):
+        ptxcount.count(write_copy([".param .u64"] * 2), None, 1, None, {"x": arrays.source})

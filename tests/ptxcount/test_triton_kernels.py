@@ -1,0 +1,123 @@
+"""Kernels of Triton, by stand-ins: functions that are compiled as a launch compiles them, and bare PTX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.source.adapters import adapt_kernel
+from ptxcount.util.errors import LaunchError
+from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_copy
+
+
+@pytest.fixture
+def arrays() -> Arrays:
+    """Fresh ones."""
+    return Arrays()
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"), [(2, ""), (1, ""), (3, "takes 5 arguments, not 2"), (-1, "takes 2 arguments, not 3")]
+)
+def test_scratch_pointers_of_triton(missing: int, message: str, arrays: Arrays) -> None:
+    """Bare PTX of Triton needs none of the one or two that it ends with."""
+    ptx = write_copy([POINTER] * (2 + max(missing, 0)))
+    more = [None] * max(-missing, 0)
+    if not message:
+        arrays.count(ptx, *more)
+        return
+    with pytest.raises(LaunchError, match=message):
+        arrays.count(ptx, *more)
+
+
+def test_argument_of_cuda_that_is_missing(arrays: Arrays) -> None:
+    """Nvcc declares no pointer as one to global memory: here nothing is added."""
+    with pytest.raises(LaunchError, match="takes 3 arguments, not 2"):
+        arrays.count(write_copy([".param .u64 .ptr .align 1"] * 3))
+
+
+def _parameter(name: str, **options: Any) -> Record:
+    defaults = {"is_constexpr": False, "do_not_specialize": False, "do_not_specialize_on_alignment": False}
+    return Record(**{"name": name, "has_default": False, "default": None, "annotation_type": "", **defaults, **options})
+
+
+#: Values of a parameter, its options, and then its type, whether it is a constant, whether 16 divides it.
+SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
+    (np.zeros(4, np.float16), {}, "*fp16", False, True),
+    (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
+    (np.zeros(40, np.float32)[4:], {}, "*fp32", False, True),
+    (np.zeros(4, np.bool_), {}, "*i1", False, True),
+    (np.zeros(4, np.uint8), {"do_not_specialize_on_alignment": True}, "*u8", False, False),
+    (1000, {}, "i32", False, False),
+    (1024, {}, "i32", False, True),
+    (1024, {"do_not_specialize": True}, "i32", False, False),
+    (1 << 40, {}, "i64", False, True),
+    (1, {}, "constexpr", True, False),
+    (1, {"do_not_specialize": True}, "i32", False, False),
+    (np.int64(7), {}, "i64", False, False),
+    (0.5, {}, "fp32", False, False),
+    (True, {}, "u1", False, False),
+    (None, {}, "constexpr", True, False),
+    (64, {"is_constexpr": True}, "constexpr", True, False),
+    (3, {"annotation_type": "i64"}, "i64", False, False),
+]
+
+
+class Triton:
+    """Stand-in for the compiler of Triton, which keeps its inputs."""
+
+    def __init__(self, ptx: str) -> None:
+        self.ptx = ptx
+
+    def modules(self) -> dict[str, Any]:
+        """Return its modules."""
+        target = Record(GPUTarget=lambda *words: words)
+        return {"triton": self, "triton__compiler": Record(ASTSource=Record), "triton__backends__compiler": target}
+
+    def compile(self, source: Any, target: Any, options: Any) -> Record:
+        """Return a kernel of these options."""
+        self.source, self.target, self.options = source, target, options
+        metadata = Record(name="copy", num_warps=options.get("num_warps", 4), shared=0)
+        return Record(asm={"ptx": self.ptx}, metadata=metadata)
+
+
+def _make_jit_function(*parameters: Record) -> Record:
+    return Record(params=[*parameters], arg_names=[p.name for p in parameters], fn=len, run=len)
+
+
+@pytest.mark.parametrize(("value", "options", "kind", "constant", "divisible"), SPECIALIZED)
+def test_specialization_of_triton(
+    value: Any, options: dict[str, Any], kind: str, constant: bool, divisible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function is compiled as a launch with these arguments compiles it."""
+    triton = Triton(write_copy([POINTER] * (3 - constant)))
+    stand_in(monkeypatch, **triton.modules())
+    adapted = adapt_kernel(_make_jit_function(_parameter("x", **options)), None, [value], "sm_120")
+    assert triton.source.signature == {"x": kind}
+    assert triton.source.constexprs == ({(0,): value} if constant else {})
+    assert triton.source.attrs == ({(0,): [["tt.divisibility", 16]]} if divisible else {})
+    assert triton.target == ("cuda", 120, 32)
+    assert len(adapted.arguments) == 3 - constant  # two of scratch memory
+
+
+def test_function_of_triton(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments by name, options among them, the values of heuristics; a missing one is named."""
+    triton = Triton(write_copy([POINTER] * 4))
+    stand_in(monkeypatch, **triton.modules())
+    parameters = [_parameter("x"), _parameter("o"), _parameter("SIZE", is_constexpr=True), _parameter("n")]
+    function = _make_jit_function(*parameters)
+    heuristics = Record(
+        arg_names=function.arg_names, run=len, fn=function, values={"SIZE": lambda keywords: 4 * keywords["n"]}
+    )
+    keywords = {"x": arrays.source, "o": arrays.output, "n": 1, "num_warps": 1}
+    ptxcount.count(heuristics, None, 1, None, keywords)
+    assert (arrays.output == arrays.source).all()
+    assert triton.source.constexprs == {(2,): 4, (3,): 1}
+    assert triton.options == {"num_warps": 1}
+    with pytest.raises(LaunchError, match=r"Triton's kernel needs SIZE: give all in its order, or a dict"):
+        ptxcount.count(function, None, 1, None, keywords)
+    with pytest.raises(LaunchError, match=r"argument x of Triton's kernel: an array, a number or None, not set"):
+        ptxcount.count(function, None, 1, None, {**keywords, "x": set(), "SIZE": 4})
