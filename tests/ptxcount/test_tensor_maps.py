@@ -15,7 +15,7 @@ import ptxcount
 from experiments import conditions
 from experiments.condition_cases import CONDITIONS, REPLACEMENTS, Condition
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.util.errors import LaunchError
+from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 
@@ -129,12 +129,18 @@ CHANGES = [
 ]  # fmt: skip
 
 
-def test_map_of_zeros() -> None:
-    """A kernel makes a map out of zeros (CUDA guide), in global memory by generic addresses, and stores by it."""
+def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
+    """Return PTX that makes a map in `p1` of the array of `p0`."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mov.u64 %rd3, 256; mov.u32 %r1, s; mov.u32 %r2, 4;\n"
-    for field, axis, value in CHANGES:
+    for field, axis, value in changes:
         kind = "b64" if value.startswith("%") else "b32"
         body += f"tensormap.replace.tile.{field}.b1024.{kind} [%rd2], {axis}{value};\n"
+    return body
+
+
+def test_map_of_zeros() -> None:
+    """A kernel makes a map out of zeros (CUDA guide), in global memory by generic addresses, and stores by it."""
+    body = _write_changes(CHANGES)
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
     array, place = np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)
     text = module(body, 2, ".shared .align 1024 .b8 s[2048];")
@@ -143,3 +149,14 @@ def test_map_of_zeros() -> None:
     expected[4:12, 4:20] = 0
     np.testing.assert_array_equal(array, expected)
     assert counters.totals()["bulk_store_sectors"] == 8 * 3
+
+
+def test_interleaved_map() -> None:
+    """A map that a driver encodes, and by which ptxcount copies nothing, is refused by name."""
+    thirds = [("box_dim", "2, ", "1"), ("global_dim", "2, ", "1"), ("global_stride", "1, ", "%rd3")]
+    changes = [*CHANGES, ("rank", "", "2"), *thirds, ("element_stride", "2, ", "1"), ("interleave_layout", "", "1")]
+    copy = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%rd2, {%r2, %r2, %r2}], [%r1];"
+    text = module(_write_changes(changes) + copy, 2, ".shared .align 1024 .b8 s[2048];")
+    arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
+    with pytest.raises(UnsupportedInstructionError, match="an interleaved layout"):
+        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), arguments, unwritten="off")
