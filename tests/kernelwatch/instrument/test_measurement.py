@@ -112,7 +112,7 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
 def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """One for which a folder stands in the place of a checkout."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    with fake_gpu(monkeypatch) as device:
+    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:  # some sets of buffers, all of which are verified
         yield device
 
 
