@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
-from ..lanes.warps import Array, find_occupancy, spread, unsigned
+from ..lanes.warps import LANES, Array, find_occupancy, spread, unsigned
 from ..util.errors import (
     GlobalRaceError,
     LaunchError,
@@ -25,6 +27,8 @@ ALIGNMENT = 256
 GUARD = 1 << 32
 #: Write-only arrays: number of stores that are checked for races.
 _COMPARED_STORES = 16
+#: Blocks from which on it pays to look for a stride between lanes.
+_MIN_BLOCKS = 16
 #: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
@@ -89,16 +93,48 @@ class Region:
         return int(np.count_nonzero(fetched))
 
 
-class Part(NamedTuple):
-    """Part of an array that an access reaches: the first unit of each thread, or of those at places of a shape.
+@dataclass(frozen=True)
+class Part:
+    """Part of an array that an access reaches: the addresses of all threads, or of those at places of a shape.
 
-    ``chosen`` says which of the active threads they are.
+    ``chosen`` says which of the active threads they are; ``size`` are the bytes of a unit.
     """
 
     region: Region
-    unit: Array
+    address: Value
+    size: int
     places: Array | None
     chosen: Selection
+
+    @cached_property
+    def unit(self) -> Array:
+        """The first unit of each thread."""
+        return unit_index(self.address, self.region.base, self.size)
+
+    def gather(self, offset: int) -> Array:
+        """Read the unit so far behind the first of each thread."""
+        units, row = self.region.units(self.size), _find_stride(self.address)
+        if row is None:
+            return units.take(self.unit + offset if offset else self.unit)
+        address, stride = row
+        first = unit_index(address, self.region.base, self.size) + offset
+        step = stride // self.size
+        windows = as_strided(units, (units.size - (LANES - 1) * step, LANES), (self.size, stride), writeable=False)
+        return np.asarray(windows[first].reshape(first.shape[0], -1))
+
+
+def _find_stride(address: Value) -> tuple[Sum, int] | None:
+    """Find the constant distance of the lanes of each warp, and the addresses of the first lanes.
+
+    None where there is none, and where it takes longer to find out than to read each lane.
+    """
+    if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
+        return None
+    lanes = address.thread.reshape(-1, LANES)
+    stride = int(lanes[0, 1] - lanes[0, 0])
+    if stride < 0 or not (np.diff(lanes) == stride).all():
+        return None
+    return Sum(address.block, lanes[:, :1].reshape(1, -1)), stride
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
@@ -177,7 +213,7 @@ class ArrayMemory:
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for part in parts:
             self._check_race(part, size, count, shape, report)
-            values = [part.region.units(size)[part.unit + k if k else part.unit] for k in range(count)]
+            values = [part.gather(k) for k in range(count)]
             if part.places is None:
                 return values
             for result, value in zip(results, values, strict=True):
@@ -274,7 +310,7 @@ class ArrayMemory:
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
-            parts = [Part(region, unit_index(address, region.base, size), None, np.s_[:])]
+            parts = [Part(region, address, size, None, np.s_[:])]
         else:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
@@ -284,18 +320,20 @@ class ArrayMemory:
             def report_at(error: Any, place: int, text: str) -> None:
                 report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
 
-            parts = [Part(region, unit_index(active_addresses[chosen], region.base, size), places[chosen], chosen)
+            parts = [Part(region, active_addresses[chosen], size, places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
-        for region, index, places_of_part, _ in parts:
+        for part in parts:
+            region, places_of_part = part.region, part.places
             first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
             if region.unset:
                 text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
                 report(UnsetVariableError, first, text, region.base)
             if written and not region.writable:
-                byte = int(index.flat[0]) * size
+                byte = int(part.unit.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            region.touch(index, size, address if places_of_part is None else None, written=written, fetch=fetch)
+            if region.read is not None:
+                region.touch(part.unit, size, address if places_of_part is None else None, written=written, fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
