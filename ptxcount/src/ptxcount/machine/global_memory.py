@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
@@ -113,28 +112,25 @@ class Part:
 
     def gather(self, offset: int) -> Array:
         """Read the unit so far behind the first of each thread."""
-        units, row = self.region.units(self.size), _find_stride(self.address)
-        if row is None:
+        units, stride = self.region.units(self.size), _find_stride(self.address)
+        if stride not in (0, self.size) or not isinstance(self.address, Sum):
             return units.take(self.unit + offset if offset else self.unit)
-        address, stride = row
-        first = unit_index(address, self.region.base, self.size) + offset
-        step = stride // self.size
-        windows = as_strided(units, (units.size - (LANES - 1) * step, LANES), (self.size, stride), writeable=False)
-        return np.asarray(windows[first].reshape(first.shape[0], -1))
+        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
+        first = unit_index(leaders, self.region.base, self.size) + offset
+        if stride == 0:
+            return units.take(first).repeat(LANES, axis=1)
+        # The units of a warp are read as one element.
+        warp_type = np.dtype(f"V{LANES * self.size}")
+        return np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)[first].view(units.dtype)
 
 
-def _find_stride(address: Value) -> tuple[Sum, int] | None:
-    """Find the constant distance of the lanes of each warp, and the addresses of the first lanes.
-
-    None where there is none, and where it takes longer to find out than to read each lane.
-    """
+def _find_stride(address: Value) -> int | None:
+    """Find the bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
     if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
         return None
     lanes = address.thread.reshape(-1, LANES)
-    stride = int(lanes[0, 1] - lanes[0, 0])
-    if stride < 0 or not (np.diff(lanes) == stride).all():
-        return None
-    return Sum(address.block, lanes[:, :1].reshape(1, -1)), stride
+    steps = lanes[:, 1:] - lanes[:, :-1]
+    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
