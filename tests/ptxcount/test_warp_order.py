@@ -95,9 +95,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
         elif kind == "block":
             for block in range(blocks):
                 members = range(block * THREADS, (block + 1) * THREADS)
-                united = (
-                    set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
-                )
+                united = set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
                 for thread in members:
                     preceding[thread] = united
         else:

@@ -118,7 +118,7 @@ class Part:
         leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
         first = unit_index(leaders, self.region.base, self.size) + offset
         if stride == 0:
-            return units.take(first).repeat(LANES, axis=1)
+            return np.asarray(units.take(first).repeat(LANES, axis=1))
         # The units of a warp are read as one element.
         warp_type = np.dtype(f"V{LANES * self.size}")
         return np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)[first].view(units.dtype)
