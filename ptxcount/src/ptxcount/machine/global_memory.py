@@ -118,10 +118,11 @@ class Part:
         leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
         first = unit_index(leaders, self.region.base, self.size) + offset
         if stride == 0:
-            return np.asarray(units.take(first).repeat(LANES, axis=1))
+            return units.take(first).repeat(LANES, axis=1)
         # The units of a warp are read as one element.
         warp_type = np.dtype(f"V{LANES * self.size}")
-        return np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)[first].view(units.dtype)
+        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
+        return np.asarray(warps[first].view(units.dtype))
 
 
 def _find_stride(address: Value) -> int | None:
