@@ -36,12 +36,12 @@ def make_fetch(described: build_job.JobDescription) -> FetchReference:
 
 
 @contextmanager
-def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+def fake_gpu(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 64 << 10) -> Iterator[FakeGpu]:
     """Yield a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
     monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
     _forget()
-    device = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
+    device = fake_cuda.install(monkeypatch, FakeGpu(l2_bytes=l2_bytes, total=16 << 20))
     device.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
     yield device
     _forget()

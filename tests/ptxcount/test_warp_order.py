@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +78,9 @@ def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> lis
 def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
     """Return the first step that races, by the accesses ordered before each thread's next."""
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
-    accesses: list[tuple[int, int, str]] = []
+    #: The number, thread and kind of the accesses to each word.
+    accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    count = 0
     for number, step in enumerate(program):
         kind, threads = step.kind, step.list_threads(blocks)
         if kind in MASKS:
@@ -92,27 +95,25 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
         elif kind == "block":
             for block in range(blocks):
                 members = range(block * THREADS, (block + 1) * THREADS)
-                united = (
-                    set().union(*(preceding[thread] for thread in members)) if shared else set(range(len(accesses)))
-                )
+                united = set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
                 for thread in members:
                     preceding[thread] = united
         else:
-            now = [(thread, step.word(thread, shared=shared), kind) for thread in threads]
-            for thread, word, _ in now:
-                earlier = [access for place, access in enumerate(accesses) if place not in preceding[thread]]
-                for earlier_thread, place, earlier_kind in earlier + now * (kind == "store"):
+            now = [(place, thread, step.word(thread, shared=shared)) for place, thread in enumerate(threads, count)]
+            count += len(now)
+            if kind == "store":  # which its own threads race with as well
+                for place, thread, word in now:
+                    accesses[word].append((place, thread, kind))
+            for _, thread, word in now:
+                for place, earlier_thread, earlier_kind in accesses[word]:
                     apart = shared and earlier_thread // THREADS != thread // THREADS
-                    if (
-                        earlier_thread != thread
-                        and place == word
-                        and {kind, earlier_kind} not in ({"load"}, {"atomic"})
-                        and not apart
-                    ):
+                    is_ordered = place in preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
+                    if earlier_thread != thread and not (apart or is_ordered):
                         return number
-            for place, access in enumerate(now, len(accesses)):
-                preceding[access[0]] = preceding[access[0]] | {place}
-            accesses += now
+            for place, thread, word in now:
+                preceding[thread] = preceding[thread] | {place}
+                if kind != "store":
+                    accesses[word].append((place, thread, kind))
     return None
 
 

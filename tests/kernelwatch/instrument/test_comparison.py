@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,10 +20,17 @@ from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import measure_launch
+from tests.on_fake_gpu import fake_gpu, measure_launch
 from tests.wrong_kernels import WRITING, WRONG
 
 GUARD = 64
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """Provide a device whose L2 a few sets of buffers fill: all of them are compared."""
+    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:
+        yield device
 
 
 @pytest.mark.parametrize("has_pool", [True, False])

@@ -111,7 +111,7 @@ def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
 def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """Provide a device whose project is a given folder."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    with fake_gpu(monkeypatch) as device:
+    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:  # some sets of buffers, all of which are verified
         yield device
 
 

@@ -30,29 +30,48 @@ WORD = 4
 #: The most bytes a lane that one instruction reads of constant memory.
 CONSTANT = 8
 _ALL_THREADS = np.ones((1, 1), bool)
+_ONE_IN_EACH_BYTE = np.uint64(0x0101010101010101)
 #: Addresses of requests that are remembered.
 _MAX_CACHED = 1 << 11
 #: Rules further apart than this in the grouping of blocks are counted block by block.
 _PERIOD = BANKS * WORD
 
 
-def _sort_units(units: Array, lanes: Array | None) -> Array:
-    """Sort the units that the active lanes of each request touch; idle lanes repeat the first active one."""
+def _count_true(flags: Array) -> Array:
+    """Count the true flags of each row; of 32, eight are summed at once, as they are bytes."""
+    if flags.shape[1] != LANES:
+        return np.asarray(np.count_nonzero(flags, axis=1))
+    words = np.ascontiguousarray(flags).view(np.uint64)
+    sums = words[:, 0] + words[:, 1] + words[:, 2] + words[:, 3]
+    return np.asarray((sums * _ONE_IN_EACH_BYTE >> np.uint64(56)).astype(np.int64))
+
+
+def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
+    """Count the distinct pieces of each size, a power of two, that the active lanes of each request touch.
+
+    All is done over the rows together, which takes a third of the time.
+    """
     if lanes is not None:
-        units = np.where(lanes, units, np.take_along_axis(units, lanes.argmax(axis=1)[:, None], axis=1))
-    if (units[:, 1:] < units[:, :-1]).any():  # np.diff of unsigned numbers is never below 0
-        units = np.sort(units, axis=1)
-    return units
-
-
-def _count_changes(units: Array) -> Array:
-    """Count the different units of each sorted row."""
-    return np.asarray(np.count_nonzero(units[:, 1:] != units[:, :-1], axis=1) + 1)
+        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come first, as one more piece
+    width = units.shape[1]
+    descends = units.reshape(-1)[1:] < units.reshape(-1)[:-1]
+    descends[width - 1 :: width] = False
+    flat = (np.sort(units, axis=1) if descends.any() else units).reshape(-1)
+    changes = np.zeros(units.shape, flat.dtype)
+    np.bitwise_xor(flat[1:], flat[:-1], out=changes.reshape(-1)[1:])
+    changes = changes.view(f"u{flat.itemsize}")
+    idle_pieces = 0 if lanes is None else _count_true(lanes) < width
+    counts = []
+    for size in sizes:
+        is_new = changes >= size
+        is_new[:, 0] = True
+        counts.append(_count_true(is_new) - idle_pieces)
+    return counts
 
 
 def _count_distinct(units: Array, lanes: Array | None) -> Array:
     """Count the distinct units that the active lanes of each request touch."""
-    return _count_changes(_sort_units(units, lanes))
+    return _count_pieces(units, lanes, 1)[0]
 
 
 def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -66,14 +85,9 @@ def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
 
 def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count sectors and lines, and the fewest that hold the bytes of each request; parameters as of `count_sectors`."""
-    places = _sort_units(addresses, lanes)
-    needed_bytes = _count_changes(places) * width
-    return [
-        _count_changes(places >> 5),
-        _count_changes(places >> 7),
-        -(-needed_bytes // SECTOR),
-        -(-needed_bytes // LINE),
-    ]
+    distinct, sectors, lines = _count_pieces(addresses, lanes, 1, SECTOR, LINE)
+    needed_bytes = distinct * width
+    return [sectors, lines, -(-needed_bytes // SECTOR), -(-needed_bytes // LINE)]
 
 
 def count_piece_sectors(
@@ -243,6 +257,9 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
         if lanes is None:
             return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), None, width)]
         is_active = spread(occupancy.warps, rows.shape[:2])
+        if is_active.all():
+            lanes = np.ascontiguousarray(spread(lanes, rows.shape)).reshape(-1, LANES)
+            return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), lanes, width)]
         return [int(table.sum()) for table in rules(rows[is_active], spread(lanes, rows.shape)[is_active], width)]
     residues, kind, weights = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]

@@ -29,6 +29,10 @@ CHUNK_BYTES = 256 << 20
 #: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
 STEP_LIMIT = 2_000_000
 
+# glibc hands memory back to the system if more than twice the largest block that was freed lies unused. New pages
+# would cost a third of all time. So an array that nobody touches is freed here: blocks of up to 32 MiB stay then.
+np.empty((32 << 20) - (64 << 10), np.uint8)
+
 
 def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     ptx_text: str,

@@ -107,9 +107,12 @@ class _Snapshot(NamedTuple):
     files_state: str
 
     def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read these files, and all is as it was."""
+        """Tell if the compilation read these files, or some of them, and all is as it was.
+
+        The others are those that only the host's part of a source includes.
+        """
         return (
-            {*map(os.path.realpath, compilation.files)} == {*map(os.path.realpath, self.layout.files)}
+            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
             and self.tools_state == _hash_tools(self.layout)
             and self.files_state == _hash_files(self.layout, self.candidates, _hash_file)
         )

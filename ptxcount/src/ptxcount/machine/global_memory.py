@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
-from ..lanes.warps import Array, find_occupancy, spread, unsigned
+from ..lanes.warps import LANES, Array, find_occupancy, spread, unsigned
 from ..util.errors import (
     GlobalRaceError,
     LaunchError,
@@ -25,6 +26,8 @@ ALIGNMENT = 256
 GUARD = 1 << 32
 #: Write-only arrays: number of stores that are checked for races.
 _COMPARED_STORES = 16
+#: Blocks from which on it pays to look for a stride between lanes.
+_MIN_BLOCKS = 16
 #: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
@@ -89,16 +92,46 @@ class Region:
         return int(np.count_nonzero(fetched))
 
 
-class ArrayPart(NamedTuple):
-    """Part of an array that an access reaches: the first unit of each thread, or of those at places of a shape.
+@dataclass(frozen=True)
+class ArrayPart:
+    """Part of an array that an access reaches: the addresses of all threads, or of those at places of a shape.
 
-    ``chosen`` says which of the active threads they are.
+    ``chosen`` says which of the active threads they are; ``size`` are the bytes of a unit.
     """
 
     region: Region
-    unit: Array
+    address: Value
+    size: int
     places: Array | None
     chosen: Selection
+
+    @cached_property
+    def unit(self) -> Array:
+        """The first unit of each thread."""
+        return unit_index(self.address, self.region.base, self.size)
+
+    def gather(self, offset: int) -> Array:
+        """Read the unit so far behind the first of each thread."""
+        units, stride = self.region.units(self.size), _find_stride(self.address)
+        if stride not in (0, self.size) or not isinstance(self.address, Sum):
+            return units.take(self.unit + offset if offset else self.unit)
+        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
+        first = unit_index(leaders, self.region.base, self.size) + offset
+        if stride == 0:
+            return units.take(first).repeat(LANES, axis=1)
+        # The units of a warp are read as one element.
+        warp_type = np.dtype(f"V{LANES * self.size}")
+        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
+        return np.asarray(warps[first].view(units.dtype))
+
+
+def _find_stride(address: Value) -> int | None:
+    """Find the bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
+    if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
+        return None
+    lanes = address.thread.reshape(-1, LANES)
+    steps = lanes[:, 1:] - lanes[:, :-1]
+    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
@@ -177,7 +210,7 @@ class ArrayMemory:
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for part in parts:
             self._check_race(part, size, count, shape, report)
-            values = [part.region.units(size)[part.unit + k if k else part.unit] for k in range(count)]
+            values = [part.gather(k) for k in range(count)]
             if part.places is None:
                 return values
             for result, value in zip(results, values, strict=True):
@@ -274,7 +307,7 @@ class ArrayMemory:
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
-            parts = [ArrayPart(region, unit_index(address, region.base, size), None, np.s_[:])]
+            parts = [ArrayPart(region, address, size, None, np.s_[:])]
         else:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
@@ -284,18 +317,20 @@ class ArrayMemory:
             def report_at(error: Any, place: int, text: str) -> None:
                 report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
 
-            parts = [ArrayPart(region, unit_index(active_addresses[chosen], region.base, size), places[chosen], chosen)
+            parts = [ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
-        for region, index, places_of_part, _ in parts:
+        for part in parts:
+            region, places_of_part = part.region, part.places
             first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
             if region.unset:
                 text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
                 report(UnsetVariableError, first, text, region.base)
             if written and not region.writable:
-                byte = int(index.flat[0]) * size
+                byte = int(part.unit.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            region.touch(index, size, address if places_of_part is None else None, written=written, fetch=fetch)
+            if region.read is not None:
+                region.touch(part.unit, size, address if places_of_part is None else None, written=written, fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:

@@ -47,13 +47,18 @@ def _exact_fma(a: float, b: float, c: float) -> float:
         return float("inf") if total > 0 else float("-inf")
 
 
+#: The least float32 that is not subnormal.
+TINY = np.finfo(np.float32).tiny
+
+
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """Compute a * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
     if a.dtype == np.float32:
-        total = np.multiply(a, b, dtype=np.float64) + c
+        total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
         rounded = total.astype(np.float32)
-        again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
-        again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
+        again = total.view(np.int64) << 35 == np.int64(-1 << 63)  # half-way between two float32: rounded twice
+        if (np.abs(rounded) <= TINY).any():  # subnormal float32 are rounded elsewhere
+            again |= (np.abs(total) < TINY) & (total != 0)
         if again.any():
             x, y, z = (operand[again].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
             rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
