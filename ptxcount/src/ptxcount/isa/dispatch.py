@@ -26,7 +26,9 @@ _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
 _CORE = (atomic, blackwell, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
 _LAZY_MODULES = {
-    **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.mma"),
+    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.matrix_rows"),
+    "mma": "tensor_cores.mma",
+    "wmma": "tensor_cores.wmma",
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.sampling"),
     **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.mbarriers"),
     **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk_copies"),

@@ -16,10 +16,9 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...util.errors import TensorMemoryError
-from ..arithmetic.narrow_float import FORMATS, decode_scale
-from ..arithmetic.small_float import decode_small
+from ..arithmetic.narrow_float import FORMATS, SCALES
 from ..hopper.wgmma import Descriptor
-from ..tensor_cores.mma import ELEMENTS
+from ..tensor_cores.elements import ELEMENTS
 from .layouts import DataPath
 
 
@@ -33,10 +32,6 @@ FACTOR_ELEMENTS: dict[str, _Element] = {
     "e2m1": _Element(4, FORMATS["e2m1x2"].decode),
     "e2m3": _Element(6, FORMATS["e2m3x2"].decode),
     "e3m2": _Element(6, FORMATS["e3m2x2"].decode),
-}
-_SCALES: dict[str, Callable[[Array], Array]] = {
-    "ue8m0": decode_scale,
-    "ue4m3": lambda codes: decode_small(4, codes & 0x7F),
 }
 
 
@@ -99,4 +94,4 @@ def load_scales(
         text = "scales differ between the quarters of the lanes, which must repeat them"
         report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
     codes = words[:, 0, :, None] >> (8 * np.arange(first_byte, first_byte + byte_count)).astype(np.uint32) & 0xFF
-    return _SCALES[name](codes)
+    return SCALES[name](codes)

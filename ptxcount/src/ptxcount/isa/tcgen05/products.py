@@ -18,7 +18,7 @@ from ...ptx.program import TYPES, Address, Group, Immediate, Instruction
 from ...util.errors import TensorMemoryError
 from ..operands import Reader, address, items, reader, unsupported
 from ..registry import Step, binds
-from ..tensor_cores.mma import ELEMENTS, encode
+from ..tensor_cores.elements import ELEMENTS, encode
 from .descriptors import KINDS, Kind, ProductShape, decode_shared
 from .factors import FACTOR_ELEMENTS, load_scales, load_shared_factor, load_tensor_factor
 from .layouts import DATA_PATHS
