@@ -35,6 +35,7 @@ _LAZY_MODULES = {
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
+    "clusterlaunchcontrol": "launch_control",
 }
 #: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
