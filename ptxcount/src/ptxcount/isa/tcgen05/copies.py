@@ -41,11 +41,15 @@ _COPIES: dict[frozenset[str], _Copy] = {
 @binds("tcgen05")
 def _bind_copy(instruction: Instruction) -> Step | None:
     """``tcgen05.cp.cta_group.shape{.multicast} [address], descriptor``; without ``.4x256b`` and decompression."""
+    if instruction.modifiers[0] == "shift":
+        raise unsupported(instruction, "rows that move down are not executed")
     if instruction.modifiers[0] != "cp":
         return None
     copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS))
     if copy is None:
-        raise unsupported(instruction)
+        raise unsupported(
+            instruction, "copies of four rows, and of packed elements that become bytes, are not executed"
+        )
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands

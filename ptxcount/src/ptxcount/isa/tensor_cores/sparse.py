@@ -35,6 +35,14 @@ def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
     return full.reshape(*stored.shape[:-1], -1)
 
 
+def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
+    """Find codes whose indices are not two different ones, or not in order; of tf32, those of no whole element."""
+    if unit == 0:
+        return np.asarray((codes != 0b0100) & (codes != 0b1110))
+    first, second = codes & 3, codes >> 2
+    return np.asarray(first >= second if ordered else first == second)
+
+
 def find_unit(bits: int) -> int:
     """Return the unit of `expand_groups` for elements of so many bits."""
     return {4: 2, 32: 0}.get(bits, 1)
@@ -71,12 +79,8 @@ class Metadata(NamedTuple):
     def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
         """Expand the rows that are stored, (blocks, warps, 16, stored), by each lane's word."""
         codes: Array = words[:, :, self.lanes] >> self.shifts.astype(np.uint32) & 15
-        first, second = codes & 3, codes >> 2
-        is_wrong = first >= second if self.ordered else first == second
-        if self.unit == 0:
-            is_wrong = (codes != 0b0100) & (codes != 0b1110)
         is_active = np.asarray(lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1]).any(axis=2))
-        is_wrong = np.asarray(is_wrong) & is_active[..., None, None]
+        is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]
         if is_wrong.any():
             code = int(np.broadcast_to(codes, is_wrong.shape)[is_wrong][0])
             raise unsupported(chunk.instruction, f"undefined metadata {code:#06b} of a group of elements")
