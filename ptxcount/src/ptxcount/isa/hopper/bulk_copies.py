@@ -30,8 +30,10 @@ from .mbarriers import complete_bytes
 from .tensor_maps import TensorMap
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
+#: Modes that copy four rows of a matrix, each of a coordinate of its own.
+_OF_ROWS = {"tile::gather4", "tile::scatter4"}
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
-          "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+          "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta", "shared::cluster", *_OF_ROWS}  # fmt: skip
 
 
 def _read_signed(read: Reader) -> Reader:
@@ -164,8 +166,12 @@ class _BulkCopy:
         if start is None:
             return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
         bound = self._find_tensor(place)
-        if len(start) != bound.descriptor.array.ndim:
+        of_rows = not _OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
+        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
+        if len(starts[0]) != bound.descriptor.array.ndim or len(starts) != 1 + 3 * of_rows:
             raise LaunchError(f"{self._source}: {len(start)} coordinates for {bound.descriptor.array.shape}")
+        if of_rows and bound.descriptor.box[0] != 1:  # type: ignore[attr-defined]
+            raise LaunchError(f"{self._source}: four rows of a tensor map; its box must have one row")
         width = bound.descriptor.array.dtype.itemsize
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
@@ -173,7 +179,8 @@ class _BulkCopy:
         if self._is_store and min(start) < 0:
             text = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
             self._report(OutOfBoundsError, (0, 0), text, bound.base)
-        places, inside = bound.descriptor.elements(start)  # type: ignore[attr-defined]
+        parts = [bound.descriptor.elements(first) for first in starts]  # type: ignore[attr-defined]
+        places, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
         self._columns = bound.descriptor.box[-1]  # type: ignore[attr-defined]
         return bound.base + places[None, :] * width, inside[None, :], width, bound.descriptor.array.dtype
 
