@@ -24,7 +24,7 @@ _LANE = np.arange(LANES)[:, None]
 #: Bytes of a row, also if its elements are packed and padding follows.
 _ROW = 16
 #: Bits of each element in memory, by the type: 16 elements of 6 and 4 bits become bytes.
-_PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
+PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
@@ -74,10 +74,10 @@ def _bind_rows(instruction: Instruction) -> Step:
     shape, *form = [name for name in names if name not in known] or [""]
     trans = "trans" if "trans" in form else ""
     kind = ".".join(name for name in form if name != "trans")
-    tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in _PACKED else kind))
+    tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in PACKED else kind))
     if len(counts) != 1 or tile is None or tile.rows * counts[0] > LANES:
         raise unsupported(instruction)
-    count, bits = counts[0], _PACKED.get(kind, tile.bits)
+    count, bits = counts[0], PACKED.get(kind, tile.bits)
     expect_count(instruction, 2)
     row_address, registers = instruction.operands[loads], items(instruction.operands[not loads])
     if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
@@ -90,7 +90,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
         words = chunk.shared.load(place, 4, word_count, mask, chunk.make_reporter())
         lanes = np.ascontiguousarray(np.stack([lanes_of(chunk, word) for word in words], axis=-1))
-        rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else _split_row(lanes.view(np.uint8), bits)
+        rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else split_row(lanes.view(np.uint8), bits)
         chunk.record("shared", "load", _ROW, place, active=mask)
         squares = [rows[:, :, tile.rows * square : tile.rows * (square + 1)] for square in range(count)]
         return [
@@ -119,7 +119,7 @@ def _bind_rows(instruction: Instruction) -> Step:
     return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)))
 
 
-def _split_row(content: Array, bits: int) -> Array:
+def split_row(content: Array, bits: int) -> Array:
     """Split packed rows, (..., bytes), into 16 elements of 4 or 6 bits, each in a byte."""
     flags = np.unpackbits(content, axis=-1, bitorder="little").reshape(*content.shape[:-1], -1, bits)
     return np.packbits(flags, axis=-1, bitorder="little")[..., 0]
