@@ -193,11 +193,12 @@ def test_products(form: Form) -> None:
     (Form("f16", "f16", 32, sparse=ORDERED), "undefined metadata 0b0000 of a group of elements"),
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)), r"first byte 1 and thread 0 of scales"),
     (Form("e2m1", "e2m1", 32), ""),
+    (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "32 products of sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_refused(form: Form, why: str) -> None:
     """What the PTX ISA leaves undefined."""
     count = form.k * form.bits(form.left) // 128
-    registers = {"a": np.zeros((count if form.sparse else 2 * count, 32), np.uint32)}
+    registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)
     registers |= {name: np.zeros((1, 32), np.uint32) for name in ("metadata", "scale0", "scale1")}
     with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' is not supported(: )?{why}"):

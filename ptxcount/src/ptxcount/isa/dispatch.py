@@ -50,6 +50,8 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "a label of this kernel is wanted",
     "brx": "a table of this kernel is wanted, and a number within it",
+    "multimem": "memory of several GPUs is not executed",
+    "tensormap": "tensor maps that a kernel writes are not executed; give it a ptxcount.TensorMap",
 }
 
 

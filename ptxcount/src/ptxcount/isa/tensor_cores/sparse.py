@@ -67,6 +67,8 @@ class Metadata(NamedTuple):
         rows_of_word = 2 if bits >= 16 else 1
         pieces = len(code) * 4 * rows_of_word // 32
         quad_lanes = pieces * 2 // rows_of_word
+        if quad_lanes not in (1, 2, 4):
+            raise unsupported(instruction, f"{products} products of sparse elements of {bits} bits")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
             raise unsupported(instruction, f"a sparsity selector from 0 to {most - 1} is needed")
