@@ -105,12 +105,12 @@ def sparsify(form: Form, rng: np.random.Generator, matrix: Array) -> tuple[Array
     return np.ascontiguousarray(stored.reshape(16, -1)), words.astype(np.uint32)
 
 
-def run(form: Form, registers: dict[str, Array]) -> Array:
-    """Execute a product of one warp; return the result, (16, 8)."""
+def write_product(form: Form, registers: dict[str, Array]) -> str:
+    """Write a kernel of one warp that reads registers, 32 words each, and stores each lane's part of a product."""
     count = 2 if form.result == "f16" else 4
     kind = {"f32": "f32"}.get(form.result, "b32")
-    words = np.ascontiguousarray(np.concatenate(list(registers.values())))
-    load = "".join(f"ld.global.b32 %x{r}, [%rd1+{128 * r}];" for r in range(len(words)))
+    total = sum(map(len, registers.values()))
+    load = "".join(f"ld.global.b32 %x{r}, [%rd1+{128 * r}];" for r in range(total))
     first = 0
     groups = {}
     for name, part in registers.items():
@@ -129,9 +129,20 @@ def run(form: Form, registers: dict[str, Array]) -> Array:
         + f"{form} {outputs}, {groups['a']}, {groups['b']}, {zeros}{rest};"
         + "".join(f"st.global.b32 [%rd2+{4 * r}], %y{r};" for r in range(count))
     )
-    out = np.zeros((32, count), np.uint32)
     text = module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z<4>;")
-    ptxcount.count(text, None, 1, 32, [words, out])
+    return text.replace(".version 8.0", ".version 8.5")
+
+
+def run(form: Form, registers: dict[str, Array]) -> Array:
+    """Execute a product of one warp; return the result, (16, 8)."""
+    words = np.ascontiguousarray(np.concatenate(list(registers.values())))
+    out = np.zeros((32, 2 if form.result == "f16" else 4), np.uint32)
+    ptxcount.count(write_product(form, registers), None, 1, 32, [words, out])
+    return assemble_result(form, out)
+
+
+def assemble_result(form: Form, out: Array) -> Array:
+    """Return the matrix, (16, 8), that the lanes stored."""
     values = out.view({"f32": np.float32, "f16": np.float16, "s32": np.int32}[form.result]).reshape(-1)
     matrix = np.zeros(128, values.dtype)
     places = Layout((4, 8), (32, 1)).offsets()[:, None] + Layout((2, 2), (16, 8)).offsets()
@@ -159,9 +170,8 @@ FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_products(form: Form) -> None:
-    """Every kind, type, selector and place of scales; exact, as all numbers are small."""
+def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
+    """Draw the registers of a product, and its result."""
     rng = np.random.default_rng(form.k)
     a, b = draw(rng, form.left, (16, form.k)), draw(rng, form.right, (8, form.k))
     registers, stored = {}, a
@@ -184,7 +194,13 @@ def test_products(form: Form) -> None:
         registers[f"scale{side}"] = words.astype(np.uint32)[None]
         scales = codes.astype(np.uint8).view(SCALE_TYPES[form.scale]).astype(np.float64)
         factors[side] *= np.repeat(scales, form.k // form.scales, axis=1)
-    expected = factors[0] @ factors[1].T
+    return registers, factors[0] @ factors[1].T
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_products(form: Form) -> None:
+    """Every kind, type, selector and place of scales; exact, as all numbers are small."""
+    registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
 
 
