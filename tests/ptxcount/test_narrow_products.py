@@ -212,7 +212,7 @@ def test_products(form: Form) -> None:
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "32 products of sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_refused(form: Form, why: str) -> None:
-    """What the PTX ISA leaves undefined."""
+    """Refuse what the PTX ISA leaves undefined."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)
